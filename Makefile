@@ -1,0 +1,100 @@
+# Everything here sets itself up: `make test` on a fresh machine needs Python 3.11+ and make, nothing else.
+# PYTHON=/path/to/python picks an interpreter.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+.PHONY: help install dev test lint format run docs bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
+
+install: .venv/.installed ## the chargehand command in .venv/
+	@:
+
+dev: .venv/.dev ## install, with everything tests and linters need
+	@:
+
+test: lint ## lint, types, import layers, then all tests with branch coverage
+	@echo "== pytest"
+	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term $(PYTEST_ARGS)
+
+lint: dev ## ruff, types, import layers
+	@echo "== ruff check"
+	@$(BIN)/ruff check .
+	@echo "== ruff format --check"
+	@$(BIN)/ruff format --check .
+	@echo "== types (basedpyright, strict)"
+	@$(BIN)/basedpyright
+	@echo "== import layers"
+	@$(BIN)/lint-imports --no-logo
+
+format: dev ## fix and format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+run: install ## a complete supervised run on a scripted model: no key, no network
+	@$(BIN)/chargehand run "Compare Oslo and Bergen as a place for a small data team" \
+		--model scripted:examples/first-run/script.json --team general; test $$? -eq 3
+	@mkdir -p build
+	@echo; echo "One task failed for good, as scripted, so the run is partial: exit code 3. All of it on one page:"
+	@$(BIN)/chargehand trace last --format html -o build/first-run.html
+
+docs: install ## the pages under docs/reference that are made from the code
+	@$(BIN)/python -m chargehand.cli.reference docs/reference
+
+bench: dev ## the benchmarks
+	@$(BIN)/python -m bench
+
+clean: ## remove .venv/, caches and build results
+	@rm -rf .venv build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Each stamp is older than what it was made from only when there is something to do.
+
+.venv/.installed: .venv/.created pyproject.toml constraints.txt
+	@echo "== installing chargehand into .venv/"
+	@$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+.venv/.dev: .venv/.installed
+	@echo "== installing the development tools into .venv/"
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+# An interpreter on the PATH may be a shim that fails when run, so each candidate is run. One that can make a
+# virtual environment is preferred over a newer one that cannot.
+.venv/.created:
+	@set -eu; new=; able=; \
+	for candidate in $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python); do \
+		"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
+		new=$${new:-$$candidate}; \
+		"$$candidate" -c 'import venv, ensurepip' >/dev/null 2>&1 || continue; \
+		able=$$candidate; break; \
+	done; \
+	if [ -z "$$new" ]; then \
+		echo "chargehand needs Python 3.11 or newer and found none; install it, or name it: make install PYTHON=/path/to/python" >&2; \
+		exit 1; \
+	fi; \
+	if [ -z "$$able" ]; then \
+		package=$$("$$new" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
+		if ! command -v apt-get >/dev/null; then \
+			echo "$$new cannot make virtual environments: install its venv and ensurepip modules, then run make again" >&2; exit 1; \
+		elif [ "$${CI:-}" = true ] && [ "$$(id -u)" = 0 ]; then \
+			echo "== installing $$package"; \
+			apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$$package" >/dev/null; \
+		else \
+			echo "$$new cannot make virtual environments; run this, then make again: sudo apt-get install $$package" >&2; exit 1; \
+		fi; \
+		able=$$new; \
+	fi; \
+	echo "== making .venv/ with $$("$$able" --version)"; \
+	"$$able" -m venv .venv
+	@touch $@

@@ -1,0 +1,1 @@
+"""Benchmarks, run by `make bench`: ratios to a bare aiohttp client sending the same requests in the same run."""

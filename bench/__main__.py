@@ -1,0 +1,113 @@
+"""Runs every benchmark, ours and the bare client interleaved, and prints the figures as a table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HELP_RUNS = 20
+
+
+@contextmanager
+def provider() -> Iterator[str]:
+    command = [sys.executable, "-m", "tests.loopback", "--handler", "bench.provider:answer"]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        yield f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def once(module: str, base: str, kind: str, tasks: int) -> dict[str, float]:
+    command = [sys.executable, "-m", module, base, kind, str(tasks)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{module} {kind} {tasks} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def median(runs: list[dict[str, float]]) -> dict[str, float]:
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def compare(base: str, kind: str, tasks: int, rounds: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Medians of the bare client and of ours, taken in turns so that a noisy minute hits both."""
+    bare: list[dict[str, float]] = []
+    ours: list[dict[str, float]] = []
+    for _ in range(rounds):
+        bare.append(once("bench.bare", base, kind, tasks))
+        ours.append(once("bench.ours", base, kind, tasks))
+    return median(bare), median(ours)
+
+
+def fan(base: str, rounds: int) -> None:
+    print("\n| job | ideal s | bare s | ours s | ratio | bare CPU ms/task | ours | difference | ours peak MB |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for kind, tasks in [("fan", 10), ("fan", 100), ("fan", 500), ("fan", 2000), ("tools", 100), ("tools", 500)]:
+        bare, ours = compare(base, kind, tasks, rounds if tasks <= 500 else max(rounds // 2, 1))
+        ideal = 0.6 if kind == "fan" else 1.0
+        cpu = ours["cpu_ms_per_task"], bare["cpu_ms_per_task"]
+        print(
+            f"| {kind} of {tasks:,} | {ideal} | {bare['wall_s']:.3f} | {ours['wall_s']:.3f} "
+            f"| {ours['wall_s'] / bare['wall_s']:.2f} | {cpu[1]:.2f} | {cpu[0]:.2f} | +{cpu[0] - cpu[1]:.2f} "
+            f"| {ours['peak_mb']:.0f} |",
+            flush=True,
+        )
+
+
+def chains(base: str, rounds: int) -> None:
+    run = median([once("bench.ours", base, "chains", 4) for _ in range(rounds)])
+    # The synthesis call comes after the chains.
+    print(f"\nTwo chains 1.0+0.1 s and 0.1+1.0 s: {run['wall_s'] - 0.2:.3f} s, ideal 1.1 s.", flush=True)
+
+
+def help_time() -> None:
+    """A new process each time, ours and the yardstick in turns."""
+
+    def seconds(command: list[str]) -> float:
+        began = time.perf_counter()
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        return time.perf_counter() - began
+
+    chargehand = str(Path(sys.executable).with_name("chargehand"))
+    base: list[float] = []
+    ours: list[float] = []
+    for _ in range(HELP_RUNS):
+        base.append(seconds([sys.executable, "-c", "import argparse, json, sqlite3"]))
+        ours.append(seconds([chargehand, "--help"]))
+    median_ms, ratio = statistics.median(ours) * 1000, statistics.median(ours) / statistics.median(base)
+    print(f"\n`chargehand --help`: {median_ms:.0f} ms, {ratio:.2f} x python with three stdlib imports.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", choices=["fan", "chains", "help"])
+    arguments = parser.parse_args()
+    git = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "none"
+    python = platform.python_version()
+    print(f"commit {commit}, Python {python}, {os.cpu_count()} cores, median of {arguments.rounds}")
+    with provider() as base:
+        if arguments.only in (None, "fan"):
+            fan(base, arguments.rounds)
+        if arguments.only in (None, "chains"):
+            chains(base, arguments.rounds)
+    if arguments.only in (None, "help"):
+        help_time()
+
+
+if __name__ == "__main__":
+    main()

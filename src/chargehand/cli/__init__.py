@@ -1,0 +1,149 @@
+"""The command line: arguments become one call of the front door, what comes back becomes an answer and an exit code.
+
+Commands are loaded when they are named, so that `chargehand --help` pays for none of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from chargehand import __version__
+from chargehand.errors import ChargehandError
+
+# name -> (module, attribute, one line of help)
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "run": ("chargehand.cli.run", "run", "Answer a request with a team: plan, work, one answer."),
+    "plan": ("chargehand.cli.plan", "plan", "Make the plan for a request and run nothing."),
+    "check": ("chargehand.cli.check", "check", "Find everything wrong with a plan file or a team folder."),
+    "runs": ("chargehand.cli.runs", "runs", "List the runs in this home, or prune them."),
+    "show": ("chargehand.cli.runs", "show", "Show what became of a run."),
+    "resume": ("chargehand.cli.run", "resume", "Go on with a run that stopped; nothing done is repeated."),
+    "rerun": ("chargehand.cli.run", "rerun", "Run the same request again, reusing what has not changed."),
+    "cancel": ("chargehand.cli.runs", "cancel", "Stop a run, whichever process has it; it can be resumed."),
+    "trace": ("chargehand.cli.trace", "trace", "Export the record of a run as JSON, JSON lines or a page."),
+    "models": ("chargehand.cli.setup", "models", "Show which model does what, its price and whether its key is set."),
+    "teams": ("chargehand.cli.setup", "teams", "List the teams that ship and those in this folder."),
+    "doctor": ("chargehand.cli.doctor", "doctor", "Check whether chargehand can work here."),
+    "trust": ("chargehand.cli.setup", "trust", "Let the files in a folder set endpoints, keys and tool code."),
+    "schema": ("chargehand.cli.schemas", "schema", "Print the JSON schema of a value."),
+    "completion": ("chargehand.cli.completion", "completion", "Print the completion script of a shell."),
+}
+INTERRUPTED = 130
+
+
+class Commands(click.Group):
+    """The commands of the table, each imported when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        return getattr(import_module(module), attribute)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1, cutoff=0.5)
+            hint = f" Did you mean `chargehand {near[0]}`?" if near else " `chargehand --help` lists the commands."
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+    epilog="Exit codes: 0 complete, 1 failed or cancelled, 2 usage or settings, 3 partial, 4 waiting for a person, "
+    "130 interrupted, 143 terminated.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show every event, and tracebacks of errors in chargehand.")
+@click.option("-q", "--quiet", is_flag=True, help="Show nothing but the answer and errors.")
+@click.version_option(__version__, "--version", message="chargehand %(version)s")
+@click.pass_context
+def cli(ctx: click.Context, verbose: bool, quiet: bool) -> None:
+    """Supervisor-worker teams of LLM agents: a plan as data, run as dataflow, every step on the record.
+
+    Begin with: chargehand run "Compare Oslo and Bergen as a place for a small data team"
+    """
+    ctx.obj = {"verbose": verbose, "quiet": quiet}
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code; errors are one line on stderr, never a traceback."""
+    given = list(sys.argv[1:] if args is None else args)
+    try:
+        code = _code(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read stdout has left: say nothing, and let nothing try to flush it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)
+
+
+def _code(args: list[str]) -> int:
+    try:
+        done: Any = cli.main(args, prog_name="chargehand", standalone_mode=False)
+    except click.ClickException as error:
+        _complain(_usage(error))
+        return error.exit_code
+    except click.Abort:
+        _complain("Stopped.")
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        _complain("Interrupted before anything was begun.")
+        return INTERRUPTED
+    except ChargehandError as error:
+        _complain(str(error))
+        return error.exit_code
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001 -- the last line: told to the user, the record has what happened
+        return _unexpected(error, args)
+    return done if isinstance(done, int) else 0
+
+
+def _usage(error: click.ClickException) -> str:
+    message = error.format_message()
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    if ctx is None or "`chargehand" in message:
+        return message
+    return f"{message} See `{ctx.command_path} --help`."
+
+
+def _unexpected(error: Exception, args: list[str]) -> int:
+    if {"-v", "--verbose"}.intersection(args):
+        import traceback
+
+        _complain("".join(traceback.format_exception(error)).rstrip())
+        return 1
+    from chargehand.home import default_path
+
+    said = " ".join(str(error).split())[:300]
+    _complain(
+        f"An error in chargehand itself: {type(error).__name__}{': ' if said else ''}{said}. "
+        f"What was done is on the record in {default_path(os.environ)} (`chargehand runs`). -v shows the traceback."
+    )
+    return 1
+
+
+def _complain(text: str) -> None:
+    from chargehand.redaction import Redactor
+
+    print(f"chargehand: {Redactor.from_env(os.environ).text(text)}", file=sys.stderr)

@@ -1,0 +1,113 @@
+"""`check`: a plan file or a team folder becomes the list of everything wrong with it, by file and line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chargehand.plan import Plan, Problem
+    from chargehand.supervisor import Supervisor
+
+MOST = 200
+_ID = re.compile(rb'"id"\s*:\s*"((?:[^"\\]|\\.)*)"')
+
+
+@click.command(cls=Command)
+@click.argument("path", metavar="FILE_OR_DIR")
+@click.option("--team", metavar="TEAM", help="The team a plan is for. [default: the plan's own, else general]")
+@click.option("--json", "as_json", is_flag=True, help="Print {ok, problems} as one JSON document.")
+def check(path: str, team: str | None, as_json: bool) -> int:
+    """Find everything wrong with a plan file or a team folder, at once, without calling a model.
+
+    Warnings alone are fine: exit code 0. Errors: exit code 2.
+    """
+    from chargehand.plan import errors_in
+
+    is_team = Path(path).is_dir() or Path(path).name == "team.toml"
+    problems = _of_team(path) if is_team else _of_plan(path, team)
+    ok = not errors_in(problems)
+    out = screen()
+    if as_json:
+        out.document({"ok": ok, "problems": [problem.to_json() for problem in problems]})
+        return 0 if ok else 2
+    for problem in problems[:MOST]:
+        out.put(f"{problem.severity}: {problem.message} [{problem.code}]")
+    if len(problems) > MOST:
+        out.put(f"and {len(problems) - MOST:,} more; --json lists all")
+    errors = len(errors_in(problems))
+    out.put(
+        f"{path}: {'ok' if ok else 'not ok'}, {_count(errors, 'error')}, {_count(len(problems) - errors, 'warning')}"
+    )
+    return 0 if ok else 2
+
+
+def _of_team(path: str) -> list[Problem]:
+    import os
+
+    from chargehand.errors import InvalidTeam
+    from chargehand.home import default_path
+    from chargehand.plan import Problem
+    from chargehand.team import load
+    from chargehand.trust import TrustRegistry
+
+    folder = Path(path).absolute()
+    try:
+        return load(folder, TrustRegistry(str(default_path(os.environ).absolute()))).problems()
+    except InvalidTeam as error:
+        return [
+            found if isinstance(found, Problem) else Problem(code="invalid_team", message=str(found))
+            for found in error.problems or (str(error),)
+        ]
+
+
+def _of_plan(path: str, team: str | None) -> list[Problem]:
+    from chargehand.cli import inputs
+    from chargehand.cli.front import supervisor
+    from chargehand.errors import InvalidPlan
+    from chargehand.plan import Problem, parse
+
+    data = inputs.read_bytes(path, "a plan")
+    try:
+        plan = parse(inputs.parse_json(data, path, "a plan"))
+    except InvalidPlan as error:
+        return [Problem(code="invalid_plan", message=f"{path}:1: {line}") for line in error.problems]
+    door = supervisor(team or plan.team, {}, given=team is not None)
+    return placed(_found(plan, door), data, path)
+
+
+def _found(plan: Plan, door: Supervisor) -> list[Problem]:
+    settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
+    return plan.problems(door.team.names, max_tasks=settings.max_tasks, budget_tokens=settings.budget.tokens)
+
+
+def placed(problems: Sequence[Problem], data: bytes, path: str) -> list[Problem]:
+    """The problems with `file:line: ` before each message: the line that gives the task its id, else the first."""
+    from pydantic_core import from_json
+
+    lines: dict[str, list[int]] = {}
+    line, at = 1, 0
+    for match in _ID.finditer(data):
+        line, at = line + data.count(b"\n", at, match.start()), match.start()
+        try:
+            lines.setdefault(str(from_json(b'"' + match[1] + b'"')), []).append(line)
+        except ValueError:
+            continue  # not a string after all: part of some other text
+    found: list[Problem] = []
+    for problem in problems:
+        known = lines.get(problem.task or "", [1])
+        # A second task of that name is the one too many.
+        where = known[-1] if problem.code == "duplicate_id" else known[0]
+        found.append(problem.model_copy(update={"message": f"{path}:{where}: {problem.message}"}))
+    return found
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,151 @@
+"""`doctor`: this machine and its settings become a list of checks, each with what to do where it is not well."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from chargehand.models.resolve import Provider
+    from chargehand.settings import Settings
+
+LITTLE_ROOM = 200_000_000
+_PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
+_CAS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+_MARKS = {"ok": "ok      ", "note": "note    ", "problem": "PROBLEM "}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at; a note does not keep chargehand from working."""
+
+    name: str
+    state: Literal["ok", "note", "problem"]
+    detail: str
+
+
+@click.command(cls=Command)
+@click.option("--online", is_flag=True, help="Also see whether the configured models' endpoints answer.")
+@click.option("--json", "as_json", is_flag=True, help="Print {ok, checks} as one JSON document.")
+def doctor(online: bool, as_json: bool) -> int:
+    """Check whether chargehand can work here. Nothing is sent anywhere without --online; keys are never shown.
+
+    Exit code 1 when there is a problem.
+    """
+    checks = list(_checks(online))
+    ok = all(check.state != "problem" for check in checks)
+    out = screen()
+    if as_json:
+        out.document({"ok": ok, "checks": [asdict(check) for check in checks]})
+    else:
+        for check in checks:
+            out.put(f"{_MARKS[check.state]} {check.name:<10} {check.detail}")
+    return 0 if ok else 1
+
+
+def _checks(online: bool) -> Iterator[Check]:
+    from chargehand import __version__
+    from chargehand.errors import ChargehandError
+    from chargehand.home import default_path
+    from chargehand.settings import load_settings
+
+    yield Check("chargehand", "ok", __version__)
+    yield Check("python", "ok", f"{platform.python_version()} on {platform.system()} ({sys.executable})")
+    yield Check("sqlite", "ok", sqlite3.sqlite_version)
+    yield from _home(default_path(os.environ).absolute())
+    yield _environment("proxy", _PROXIES, "none set")
+    yield _environment("ca", _CAS, "the system's own")
+    try:
+        settings, warnings = load_settings(os.environ, Path.cwd(), {})
+    except ChargehandError as error:
+        yield Check("settings", "problem", str(error))
+        return
+    yield from (Check("settings", "note", warning) for warning in warnings)
+    yield from _models(settings)
+    yield from _trust(settings.home)
+    if online:
+        yield from _reach(settings)
+
+
+def _home(path: Path) -> Iterator[Check]:
+    there = next(each for each in (path, *path.parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        yield Check("home", "problem", f"{path} cannot be written: set CHARGEHAND_HOME to a folder that can")
+        return
+    yield Check("home", "ok", f"{path}{'' if path.exists() else ' (made at the first run)'}")
+    free = shutil.disk_usage(there).free
+    state = "problem" if free < LITTLE_ROOM else "ok"
+    yield Check("disk", state, f"{free / 1e9:,.1f} GB free{': make room' if state == 'problem' else ''}")
+
+
+def _environment(name: str, variables: tuple[str, ...], otherwise: str) -> Check:
+    named = [variable for variable in variables if os.environ.get(variable)]
+    return Check(name, "ok", ", ".join(named) or otherwise)
+
+
+def _models(settings: Settings) -> Iterator[Check]:
+    from chargehand.errors import ChargehandError
+    from chargehand.models.resolve import Models
+
+    named = [p.key_env for p in settings.providers.values() if p.key_env and os.environ.get(p.key_env, "").strip()]
+    yield Check("keys", "ok" if named else "note", ", ".join(named) or "none set")
+    try:
+        chosen = dict.fromkeys(settings.model_for(role).model for role in ("planner", "worker", "synthesizer"))
+        models = Models(settings.providers, os.environ)
+        for name in chosen:
+            models.check(name)
+    except ChargehandError as error:
+        yield Check("models", "problem", str(error))
+        return
+    yield Check("models", "ok", ", ".join(chosen))
+
+
+def _trust(home: str) -> Iterator[Check]:
+    from chargehand.errors import ChargehandError
+    from chargehand.trust import TrustRegistry
+
+    try:
+        trusted = TrustRegistry(home).directories()
+    except ChargehandError as error:
+        yield Check("trust", "problem", str(error))
+        return
+    yield Check("trust", "ok", ", ".join(trusted) or "no folder is trusted")
+
+
+def _reach(settings: Settings) -> Iterator[Check]:
+    import asyncio
+
+    from chargehand.errors import ChargehandError
+
+    try:
+        names = {settings.model_for(role).model.partition(":")[0] for role in ("planner", "worker", "synthesizer")}
+    except ChargehandError:
+        return
+    for name in sorted(names & settings.providers.keys()):
+        yield asyncio.run(_answers(settings.providers[name]))
+
+
+async def _answers(provider: Provider) -> Check:
+    """Any answer over HTTP will do: no key is sent."""
+    import aiohttp
+
+    try:
+        async with (
+            aiohttp.ClientSession(trust_env=True, timeout=aiohttp.ClientTimeout(total=10)) as session,
+            session.get(provider.base_url) as response,
+        ):
+            return Check("online", "ok", f"{provider.name} answers at {provider.base_url} ({response.status})")
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        why = str(error) or type(error).__name__
+        return Check("online", "problem", f"{provider.name} does not answer at {provider.base_url}: {why}")

@@ -1,0 +1,22 @@
+"""Flags become the front door: a Supervisor with its settings, and one line for each thing a file may not set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from chargehand.settings import load_settings
+from chargehand.supervisor import Supervisor
+from chargehand.team import shipped
+
+
+def supervisor(team: str | None, flags: Mapping[str, Any], *, given: bool = True) -> Supervisor:
+    """The front door. A team that was not given by a flag, but named in a plan, counts only if it ships."""
+    if not given and team not in dict(shipped()):
+        team = None
+    settings, warnings = load_settings(os.environ, Path.cwd(), flags)
+    door = Supervisor(team, settings=settings)
+    door.warnings = warnings
+    return door

@@ -1,0 +1,190 @@
+"""`run`, `resume` and `rerun`: a request or a record becomes a watched run and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from chargehand.cli.driving import Start
+    from chargehand.cli.screen import Screen
+    from chargehand.trace import RunView
+
+F = TypeVar("F", bound=Callable[..., Any])
+MORE_TOKENS = click.IntRange(min=1)
+MORE = click.FloatRange(min=0, min_open=True)
+
+
+def _outputs(command: F) -> F:
+    command = click.option("--json", "as_json", is_flag=True, help="Print the whole report as one JSON document.")(
+        command
+    )
+    where = click.Path(path_type=Path)
+    return click.option("-o", "--output", type=where, metavar="FILE", help="Write to FILE, not to stdout.")(command)
+
+
+@click.command(cls=Command)
+@click.argument("request", required=False, metavar="[REQUEST|-]")
+@click.option(
+    "--with", "material", multiple=True, metavar="PATH", help="A file or folder the workers may read; `-` is stdin."
+)
+@click.option("--team", metavar="TEAM", help="A shipped team or a team folder. [default: general]")
+@click.option("--plan", "plan_file", metavar="FILE", help="Run this plan as it is: no planner call. `-` is stdin.")
+@click.option("--model", metavar="MODEL", help="provider:name for every role, as anthropic:claude-sonnet-5-5.")
+@click.option("--tokens", type=int, metavar="N", help="At most N tokens, input and output. [default: 500,000]")
+@click.option("--usd", type=float, metavar="X", help="At most X dollars; needs models whose price is known.")
+@click.option("--deadline", type=float, metavar="S", help="Answer within S seconds with what is there by then.")
+@click.option("--max-concurrent", type=int, metavar="N", help="At most N calls at once. [default: 8]")
+@click.option("--max-tasks", type=int, metavar="N", help="At most N tasks in a plan. [default: 1,000]")
+@click.option("--schema", "schema_file", metavar="FILE", help="A JSON schema: the answer is printed as such data.")
+@click.option("--from", "follow_up", metavar="RUN", help="Follow up on that run: its answer is known to this one.")
+@_outputs
+def run(
+    request: str | None,
+    material: tuple[str, ...],
+    team: str | None,
+    plan_file: str | None,
+    model: str | None,
+    tokens: int | None,
+    usd: float | None,
+    deadline: float | None,
+    max_concurrent: int | None,
+    max_tasks: int | None,
+    schema_file: str | None,
+    follow_up: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Answer REQUEST with a team: plan, work in parallel, one answer on stdout.
+
+    REQUEST `-` reads it from stdin; with --plan it may be left out. Everything is on the record: a run that is stopped,
+    by Ctrl-C or by a crash, goes on with `chargehand resume last`.
+    """
+    from chargehand.cli import inputs
+    from chargehand.cli.front import supervisor
+    from chargehand.cli.screen import check_writable
+
+    inputs.check_one_stdin({"REQUEST": request == "-", "--with": "-" in material, "--plan": plan_file == "-"})
+    check_writable(output)
+    plan = inputs.read_plan(plan_file) if plan_file else None
+    schema = inputs.read_json(schema_file, "a JSON schema") if schema_file else None
+    flags = {
+        "model": model,
+        "tokens": tokens,
+        "usd": usd,
+        "deadline": deadline,
+        "max_concurrent": max_concurrent,
+        "max_tasks": max_tasks,
+    }
+    door = supervisor(team or (plan.team if plan else None), flags, given=team is not None)
+    text = inputs.text_of_stdin("the request") if request == "-" else request or ""
+    stdin = inputs.text_of_stdin("material") if "-" in material else None
+    return _watched(
+        screen(),
+        lambda on_event, on_session: door.run(
+            text,
+            plan=plan,
+            material=[path for path in material if path != "-"],
+            stdin=stdin,
+            schema=schema,
+            follow_up=follow_up,
+            on_event=on_event,
+            on_session=on_session,
+        ),
+        as_json=as_json,
+        as_data=schema is not None,
+        output=output,
+    )
+
+
+@click.command(cls=Command)
+@click.argument("run_id", metavar="RUN")
+@click.option("--tokens", type=MORE_TOKENS, metavar="N", help="N tokens more; reopens what ended for lack of them.")
+@click.option("--usd", type=MORE, metavar="X", help="X dollars more; reopens what ended for lack of them.")
+@click.option("--deadline", type=MORE, metavar="S", help="S seconds from now; reopens what ended by the deadline.")
+@click.option("--retry-failed", is_flag=True, help="Try the failed tasks again, and what depends on them.")
+@_outputs
+def resume(
+    run_id: str,
+    tokens: int | None,
+    usd: float | None,
+    deadline: float | None,
+    retry_failed: bool,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Go on with RUN, with the team and settings it started with. Nothing that is on the record is done again.
+
+    RUN is an id, the beginning of one, or `last`. A run that has ended prints its answer.
+    """
+    from contextlib import closing
+
+    from chargehand.cli.front import supervisor
+    from chargehand.cli.screen import check_writable
+    from chargehand.trace import fold
+
+    check_writable(output)
+    door = supervisor(None, {})
+    name = door.home.find(run_id)
+    with closing(door.home.read(name)) as reader:
+        view = fold(reader.events())
+    return _watched(
+        screen(),
+        lambda on_event, on_session: door.resume(
+            name,
+            tokens=tokens,
+            usd=usd,
+            deadline=deadline,
+            retry_failed=retry_failed,
+            on_event=on_event,
+            on_session=on_session,
+        ),
+        as_json=as_json,
+        output=output,
+        view=view,
+    )
+
+
+@click.command(cls=Command)
+@click.argument("run_id", metavar="RUN")
+@click.option(
+    "--plan", "plan_file", metavar="FILE", help="Run this plan instead; what it shares with the old is reused."
+)
+@_outputs
+def rerun(run_id: str, plan_file: str | None, output: Path | None, as_json: bool) -> int:
+    """Answer the request of RUN again, as a new run, from the files as they are now.
+
+    Calls that have not changed are taken from the record of RUN. RUN is an id, the beginning of one, or `last`.
+    """
+    from chargehand.cli import inputs
+    from chargehand.cli.front import supervisor
+    from chargehand.cli.screen import check_writable
+
+    check_writable(output)
+    plan = inputs.read_plan(plan_file) if plan_file else None
+    door = supervisor(None, {})
+    return _watched(
+        screen(),
+        lambda on_event, on_session: door.rerun(run_id, plan=plan, on_event=on_event, on_session=on_session),
+        as_json=as_json,
+        output=output,
+    )
+
+
+def _watched(
+    out: Screen, start: Start, *, as_json: bool, output: Path | None, as_data: bool = False, view: RunView | None = None
+) -> int:
+    from chargehand.cli.driving import Stopped, deliver, drive
+
+    try:
+        report, code = drive(start, out, view)
+    except Stopped as stopped:
+        out.complain("Interrupted before the run began.")
+        return stopped.exit_code
+    deliver(report, out, as_json=as_json, as_data=as_data or report.data is not None, output=output)
+    return code

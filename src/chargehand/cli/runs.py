@@ -1,0 +1,132 @@
+"""`runs`, `show` and `cancel`: what is in the home, what became of a run, and stopping one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from chargehand.cli.command import Command, screen, verbosity
+
+if TYPE_CHECKING:
+    from chargehand.cli.screen import Screen
+    from chargehand.report import Report
+
+
+@click.group(invoke_without_command=True, params=[*verbosity()])
+@click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON document.")
+@click.pass_context
+def runs(ctx: click.Context, as_json: bool) -> None:
+    """List the runs in this home, newest first."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from chargehand.cli.front import supervisor
+    from chargehand.trace.figures import moment
+
+    listed = supervisor(None, {}).home.runs(None)
+    out = screen()
+    if as_json:
+        out.document({"runs": [info.to_json() for info in listed]})
+    elif not listed:
+        out.say('There are no runs here yet. Begin with: chargehand run "Compare ..."')
+    else:
+        rows = [(info.run, info.status, moment(info.started), info.team or "", info.request) for info in listed]
+        out.table(("run", "status", "started", "team", "request"), rows)
+
+
+@runs.command(cls=Command)
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the N newest runs.")
+@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Remove only runs older than DAYS.")
+@click.option("--dry-run", is_flag=True, help="Say which runs would go, and remove none.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) -> None:
+    """Remove records of runs for good. Runs under way, and runs that wait for a person, stay.
+
+    With both --keep and --older-than a run goes only if both say so.
+    """
+    from chargehand.cli.front import supervisor
+    from chargehand.errors import UsageError
+    from chargehand.trace.figures import several
+
+    home = supervisor(None, {}).home
+    chosen = home.prunable(keep=keep, older_than_days=older_than)
+    out = screen()
+    if dry_run or not chosen:
+        for name in chosen:
+            out.put(name)
+        out.say(f"{several(len(chosen), 'run')} would be removed." if chosen else "There is nothing to remove.")
+        return
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(
+                f"{several(len(chosen), 'run')} would be removed for good: add --yes, or look with --dry-run."
+            )
+        click.confirm(f"Remove {several(len(chosen), 'run')} for good?", abort=True, err=True)
+    for name in home.prune(keep=keep, older_than_days=older_than):
+        out.put(name)
+
+
+@click.command(cls=Command)
+@click.argument("run_id", metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Print the report and the open questions as one JSON document.")
+def show(run_id: str, as_json: bool) -> None:
+    """Show what became of RUN, or how far it is. RUN is an id, the beginning of one, or `last`.
+
+    The exit code is 0 whatever the run's status.
+    """
+    from chargehand.cli.front import supervisor
+
+    door = supervisor(None, {})
+    report = door.report(run_id)
+    out = screen()
+    if as_json:
+        out.document(report.to_json() | {"questions": []})
+    else:
+        _show(report, out)
+
+
+def _show(report: Report, out: Screen) -> None:
+    from chargehand.cli.footer import LABEL, commands, details, figures, labelled
+    from chargehand.trace.figures import duration, several
+
+    out.put(f"run      {report.run}")
+    out.put(f"request  {report.request}")
+    out.put(f"status   {report.status}: {figures(report)}")
+    if report.outcomes:
+        out.put("")
+        rows = [
+            (o.task, o.worker, o.status, str(o.attempts), duration(o.usage.seconds), f"{o.usage.tokens:,}", o.summary)
+            for o in report.outcomes
+        ]
+        out.table(("task", "worker", "status", "tries", "time", "tokens", "summary"), rows)
+    left = (len(report.plan.tasks) if report.plan else 0) - len(report.outcomes)
+    if left > 0:
+        out.put(f"{several(left, 'task')} not ended")
+    out.put("")
+    out.markdown(report.answer)
+    out.put("")
+    for label, text in (*details(report), *labelled("next", commands(report)[1:])):
+        out.put(f"{label:<{LABEL}}{text}")
+
+
+@click.command(cls=Command)
+@click.argument("run_id", metavar="RUN")
+def cancel(run_id: str) -> int:
+    """Stop RUN, whichever process has it, within a second. What it has done stays; `resume` goes on with it."""
+    import asyncio
+
+    from chargehand.cli.front import supervisor
+
+    door = supervisor(None, {})
+    name = door.home.find(run_id)
+    status, stopped = asyncio.run(door.cancel(name))
+    out = screen()
+    if stopped:
+        out.say(f"{name} is cancelled. Go on with it: chargehand resume {name}")
+    elif status == "running":
+        out.complain(f"{name} was asked to stop but has not yet: it is run by {door.home.owner(name)}.")
+        return 1
+    else:
+        out.say(f"{name} has ended already: {status}.")
+    return 0

@@ -1,0 +1,120 @@
+"""`schema`: the values others script against, as JSON schemas; the same are published under docs/reference/schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from chargehand.value import Value
+
+NAMES = ("plan", "task", "outcome", "finding", "claim", "usage", "report", "problem", "request", "event", "script")
+
+# What a value leaves out of its JSON where there is nothing to say.
+_LEFT_OUT: dict[str, frozenset[str]] = {
+    "Task": frozenset({"on_dependency_failure", "budget", "timeout_s", "tier", "best_of"}),
+    "Plan": frozenset({"team", "workers"}),
+    "Outcome": frozenset({"partial", "error", "escalation", "because"}),
+    "Report": frozenset({"data", "error"}),
+}
+# What people write may leave out all but this.
+_NEEDED: dict[str, list[str]] = {
+    "Plan": ["tasks"],
+    "Task": ["id", "worker", "instruction", "success_criterion"],
+    "WorkerSpec": ["name"],
+}
+
+
+@click.command(cls=Command)
+@click.argument("name", required=False, type=click.Choice(NAMES))
+def schema(name: str | None) -> None:
+    """Print the JSON schema of NAME; without NAME, list the names there are."""
+    out = screen()
+    if name is None:
+        for each in NAMES:
+            out.put(each)
+    else:
+        out.document(schema_of(name))
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of one of NAMES."""
+    if name == "event":
+        return _event()
+    written = name in ("plan", "task", "script")
+    found = _values()[name].model_json_schema(mode="validation" if written else "serialization")
+    for title, part in [(found.get("title", ""), found), *found.get("$defs", {}).items()]:
+        if written and title in _NEEDED:
+            part["required"] = _NEEDED[title]
+        elif not written and "required" in part:
+            part["required"] = [key for key in part["required"] if key not in _LEFT_OUT.get(title, ())]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Write every schema to `folder`, one file each."""
+    import json
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for name in NAMES:
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _values() -> dict[str, type[Value]]:
+    from chargehand.models.scripted import Script
+    from chargehand.outcome import Claim, Finding, Outcome, Usage
+    from chargehand.plan import Plan, Problem, Task
+    from chargehand.report import Report
+    from chargehand.request import Request
+
+    return {
+        "plan": Plan,
+        "task": Task,
+        "outcome": Outcome,
+        "finding": Finding,
+        "claim": Claim,
+        "usage": Usage,
+        "report": Report,
+        "problem": Problem,
+        "request": Request,
+        "script": Script,
+    }
+
+
+def _event() -> dict[str, Any]:
+    """An event by its kind. Fields may be added within a version, so others are allowed."""
+    from chargehand.event import FIELDS, KINDS, VERSION
+
+    fields = {
+        "v": {"const": VERSION},
+        "run": {"type": "string"},
+        "seq": {"type": "integer", "minimum": 1},
+        "at": {"type": "number", "description": "Seconds since 1970"},
+        "kind": {"enum": list(KINDS)},
+        "task": {"type": "string"},
+        "attempt": {"type": "integer", "minimum": 0},
+    }
+    by_kind: list[dict[str, Any]] = [
+        {
+            "if": {"properties": {"kind": {"const": kind}}},
+            "then": {"properties": dict.fromkeys(names, True), "description": f"{kind}: {', '.join(names)}"},
+        }
+        for kind, names in FIELDS.items()
+    ]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Event",
+        "description": "One thing that happened in a run.",
+        "type": "object",
+        "properties": fields,
+        "required": ["v", "run", "seq", "at", "kind"],
+        "allOf": by_kind,
+    }

@@ -1,0 +1,120 @@
+"""Where a command writes to: the answer to stdout, all else to stderr, nothing with a secret in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chargehand.errors import UsageError
+from chargehand.redaction import Redactor
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# What would move the cursor, ring or colour if a model's words reached a terminal as they are.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+WIDEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    redactor: Redactor
+    verbose: bool = False
+    quiet: bool = False
+
+    @staticmethod
+    def of_process(*, verbose: bool, quiet: bool) -> Screen:
+        return Screen(Redactor.from_env(os.environ), verbose=verbose, quiet=quiet and not verbose)
+
+    # -- stderr ------------------------------------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """A line for the person watching; silent with -q."""
+        if not self.quiet:
+            print(self.clean(text), file=sys.stderr, flush=True)
+
+    def complain(self, text: str) -> None:
+        """A line that -q does not silence."""
+        print(f"chargehand: {self.clean(text)}", file=sys.stderr, flush=True)
+
+    # -- stdout ------------------------------------------------------------------------------------------------------
+
+    def put(self, text: str) -> None:
+        """Lines of a listing or a document."""
+        text = self.clean(text) if sys.stdout.isatty() else self.redactor.text(text)
+        sys.stdout.write(_printable(text) if text.endswith("\n") else _printable(text) + "\n")
+
+    def document(self, data: Any) -> None:
+        """One JSON document."""
+        sys.stdout.write(self.as_document(data))
+
+    def as_document(self, data: Any) -> str:
+        return json.dumps(self.redactor.json(data), indent=2, ensure_ascii=not _utf8(sys.stdout)) + "\n"
+
+    def markdown(self, text: str) -> None:
+        """An answer: rendered on a terminal, as it is anywhere else."""
+        if not sys.stdout.isatty():
+            self.put(text)
+            return
+        from rich.markdown import Markdown
+
+        terminal = console(stderr=False)
+        terminal.print(Markdown(self.clean(text)), width=min(terminal.width, WIDEST))
+
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Columns that line up; the last one is cut to fit a terminal."""
+        cells = [[" ".join(self.clean(cell).split()) for cell in row] for row in (head, *rows)]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+        room = max(shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(head) - 1), 20)
+        for row in cells:
+            last = row[-1] if not sys.stdout.isatty() or len(row[-1]) <= room else row[-1][: room - 1] + "…"
+            padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+            sys.stdout.write(_printable("  ".join([*padded, last]).rstrip()) + "\n")
+
+    def clean(self, text: str) -> str:
+        """The text without secrets and without anything a terminal would obey."""
+        return _CONTROL.sub("�", self.redactor.text(text))
+
+
+def console(*, stderr: bool) -> Console:
+    """A rich console on a terminal; NO_COLOR is honoured by rich itself."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Put the text into the file; UsageError when that cannot be."""
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}. Name another file with -o.") from None
+
+
+def check_writable(path: Path | None) -> None:
+    """Raise before anything is spent, when the answer could not be put there."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder: -o takes a file.")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"There is no folder {path.absolute().parent} for {path.name}: make it, or name another file.")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise UsageError(f"{path} cannot be written: permission denied. Name another file with -o.")
+
+
+def _utf8(stream: Any) -> bool:
+    return (getattr(stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
+
+
+def _printable(text: str) -> str:
+    """What stdout's encoding cannot hold becomes a question mark instead of an error."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)

@@ -1,0 +1,122 @@
+"""Effects as values: everything the supervisor wants done to the world, and what came back."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+from pydantic_core import to_json
+
+from chargehand.event import EventKind
+from chargehand.messages import Message, Reply, ToolSpec
+from chargehand.outcome import Fault
+from chargehand.value import JSON, Value
+
+Role = Literal["planner", "refiner", "router", "worker", "scorer", "judge", "synthesizer", "critic"]
+ToolEffect = Literal["read", "idempotent", "once"]
+
+
+def _digest(*parts: bytes) -> str:
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(len(part).to_bytes(8, "big"))
+        whole.update(part)
+    return whole.hexdigest()
+
+
+class ModelCall(Value):
+    """One question to a model. `model` is resolved (`provider:name`); clamps and timeouts are not part of it."""
+
+    started: ClassVar[EventKind] = "model_called"
+    ended: ClassVar[EventKind] = "model_replied"
+
+    kind: Literal["model"] = "model"
+    role: Role
+    worker: str | None = None
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    output_schema: dict[str, JSON] | None = None
+    options: dict[str, JSON] = Field(default_factory=dict)
+    output_cap: int = 4096
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Equal for calls that ask the same: model, messages, schemas and explicit options; nothing else."""
+        return _digest(
+            self.model.encode(),
+            b"".join(bytes.fromhex(m.digest) for m in self.messages),
+            b"\n".join(t.packed for t in self.tools),
+            to_json(self.output_schema),
+            to_json(self.options),
+        )
+
+
+class ToolCall(Value):
+    """One call of a tool by a worker."""
+
+    started: ClassVar[EventKind] = "tool_called"
+    ended: ClassVar[EventKind] = "tool_returned"
+
+    kind: Literal["tool"] = "tool"
+    worker: str
+    tool: str
+    arguments: dict[str, JSON]
+    effect: ToolEffect = "once"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return _digest(self.tool.encode(), to_json(self.arguments))
+
+
+class ModelResult(Value):
+    """A reply, or why there is none."""
+
+    reply: Reply | None = None
+    error: Fault | None = None
+    usd: float | None = None
+    # In flight, and kept from it by slots, backoff and budget; the engine writes both.
+    seconds: float = 0.0
+    waiting_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+
+class ToolResult(Value):
+    """What the worker is told. `reads` maps each name the tool read to a hash of it, so that a rerun can check."""
+
+    text: str = ""
+    error: Fault | None = None
+    reads: dict[str, str] = Field(default_factory=dict)
+    seconds: float = 0.0
+    waiting_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+
+class Question(Value):
+    """Something only a person can say."""
+
+    id: str
+    kind: Literal["plan", "escalation", "tool", "task"]
+    prompt: str
+    answer_schema: dict[str, Any] | None = None
+
+
+Effect = ModelCall | ToolCall
+Result = ModelResult | ToolResult
+
+
+def place(key: str) -> tuple[str | None, int | None]:
+    """The task and attempt a key belongs to; keys of the supervisor itself start with `@` and have neither."""
+    if key.startswith("@"):
+        return None, None
+    task, _, rest = key.partition("/")
+    attempt = rest.partition("/")[0]
+    return task, int(attempt) if attempt.isdigit() else None

@@ -1,0 +1,61 @@
+"""The port between the supervisor's code and the world: perform an effect, decide on the record, sleep, ask, emit.
+
+Keys say where the supervisor is (`t3/2/model/4`: task t3, attempt 2, fourth model call) and never depend on the order
+in which things finish, so replay needs no deterministic scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, overload
+
+from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult
+from chargehand.event import EventKind
+from chargehand.outcome import Outcome
+from chargehand.value import JSON
+
+
+class Engine(Protocol):
+    """What a run may touch. Each method is safe to repeat after a crash: the record answers first."""
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        ...
+
+    @overload
+    async def perform(
+        self, key: str, effect: ModelCall, *, on_text: Callable[[str], None] | None = None
+    ) -> ModelResult: ...
+    @overload
+    async def perform(self, key: str, effect: ToolCall) -> ToolResult: ...
+
+    async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
+        """What the record says was decided here, else `choose()`, recorded before it is returned."""
+        ...
+
+    async def ask(self, key: str, question: Question) -> JSON:
+        """A person's answer; the run parks when nothing else can go on."""
+        ...
+
+    def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
+        """Put something on the record; durable no later than the next effect that returns."""
+        ...
+
+    def ended(self, task: str) -> Outcome | None:
+        """The outcome a task ended with in an earlier session of this run: it stays ended."""
+        ...
+
+    def attempts(self, task: str) -> int:
+        """How many attempts of a task were closed before it was reopened; new ones count on from here."""
+        ...
+
+    def expect(self, tasks: int) -> None:
+        """How many tasks are not ended: what is left of the budget is shared between them."""
+        ...
+
+    def now(self) -> float:
+        """Seconds this run has been running, over all its sessions."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...

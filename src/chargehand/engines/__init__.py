@@ -1,0 +1,1 @@
+"""Engines: the same supervisor code on different ground."""

@@ -1,0 +1,137 @@
+"""Every exception chargehand raises, by who has to react.
+
+    ChargehandError
+    ├── UsageError            the caller: a wrong argument, file or setting           exit 2
+    │   ├── InvalidPlan       a plan with problems (all of them, `problems`)
+    │   ├── InvalidTeam       a team with problems (all of them, `problems`)
+    │   ├── MissingKey        a model without its key
+    │   ├── RunNotFound       no such run in this home
+    │   ├── RunOwned          another process runs this run
+    │   └── JournalTooNew     written by a newer chargehand
+    ├── StorageError          the disk: full, read-only, damaged                      exit 2
+    ├── PlanningFailed        the planner gave no valid plan                          exit 1
+    ├── ModelError            the provider: one failed call, with kind and remedy     becomes a value
+    ├── ToolError             a tool: what the worker is told                         becomes a value
+    └── OwnershipLost         this process lost its run to another                    exit 1
+
+Expected outcomes of work are values (`outcome.py`), never exceptions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ErrorKind = Literal[
+    "rate_limited",
+    "overloaded",
+    "connection",
+    "timeout",
+    "deadline",
+    "budget",
+    "auth",
+    "bad_request",
+    "context_too_long",
+    "refused",
+    "contract",
+    "criterion_not_met",
+    "tool",
+    "in_doubt",
+    "cancelled",
+    "analyzer",
+    "internal",
+]
+
+
+class ChargehandError(Exception):
+    """Something went wrong in chargehand."""
+
+    exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip().splitlines()[0])
+
+
+class UsageError(ChargehandError):
+    """A wrong argument, file or setting."""
+
+    exit_code = 2
+
+
+class InvalidPlan(UsageError):
+    """The plan has problems."""
+
+    def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+
+class InvalidTeam(UsageError):
+    """The team has problems."""
+
+    def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+
+class MissingKey(UsageError):
+    """The model needs a key that is not set."""
+
+
+class RunNotFound(UsageError):
+    """There is no such run in this home."""
+
+
+class RunOwned(UsageError):
+    """Another process is running this run."""
+
+
+class JournalTooNew(UsageError):
+    """The record was written by a newer chargehand; upgrade to read it."""
+
+
+class StorageError(ChargehandError):
+    """The record could not be written or read."""
+
+    exit_code = 2
+
+
+class PlanningFailed(ChargehandError):
+    """The planner gave no valid plan."""
+
+    def __init__(self, message: str, problems: Sequence[object] = (), kind: ErrorKind = "contract") -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+        self.kind: ErrorKind = kind
+        # A wrong key is the caller's to mend, as a missing one is.
+        self.exit_code = 2 if kind == "auth" else 1
+
+
+class OwnershipLost(ChargehandError):
+    """This run was taken over by another process; nothing more was written."""
+
+
+class ModelError(ChargehandError):
+    """A model call failed."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        status: int | None = None,
+        transient: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind: ErrorKind = kind
+        self.retry_after = retry_after
+        self.status = status
+        # Worth sending the same bytes again: 429, 5xx, connection, cut stream.
+        self.transient = kind in ("rate_limited", "overloaded", "connection") if transient is None else transient
+
+
+class ToolError(ChargehandError):
+    """A tool failed; the message is told to the worker."""

@@ -1,0 +1,105 @@
+"""The closed, versioned set of things that happen in a run. The journal holds them in order; all else is a fold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+VERSION = 1
+
+EventKind = Literal[
+    "run_started",
+    "plan_drafted",
+    "plan_rejected",
+    "plan_approved",
+    "task_ready",
+    "attempt_started",
+    "model_called",
+    "model_replied",
+    "tool_called",
+    "tool_returned",
+    "tool_refused",
+    "decision",
+    "attempt_ended",
+    "task_ended",
+    "question_asked",
+    "question_answered",
+    "synthesis_started",
+    "draft_discarded",
+    "contradiction_found",
+    "critique",
+    "gap_found",
+    "extension",
+    "budget_reserved",
+    "budget_settled",
+    "breaker_changed",
+    "reused",
+    "warning",
+    "run_ended",
+]
+KINDS: tuple[EventKind, ...] = get_args(EventKind)
+
+# What each kind carries besides run, seq, at, kind (and task and attempt where it belongs to a task).
+FIELDS: dict[EventKind, tuple[str, ...]] = {
+    "run_started": ("version", "chargehand", "epoch", "resumed", "request", "team", "settings", "rerun_of"),
+    "plan_drafted": ("plan", "round", "problems", "renamed", "source"),
+    "plan_rejected": ("problems", "round"),
+    "plan_approved": ("plan", "strategy", "notes"),
+    "task_ready": ("worker",),
+    "attempt_started": ("worker", "tier", "model"),
+    "model_called": (
+        "key",
+        "fingerprint",
+        "role",
+        "worker",
+        "model",
+        "messages",
+        "tools",
+        "output_schema",
+        "options",
+        "max_output",
+        "send",
+    ),
+    "model_replied": ("key", "fingerprint", "result"),
+    "tool_called": ("key", "fingerprint", "worker", "tool", "arguments", "effect", "send"),
+    "tool_returned": ("key", "fingerprint", "result"),
+    "tool_refused": ("worker", "tool", "reason"),
+    "decision": ("key", "decision", "value", "reason"),
+    "attempt_ended": ("status", "error"),
+    "task_ended": ("outcome",),
+    "question_asked": ("key", "question"),
+    "question_answered": ("key", "answer"),
+    "synthesis_started": ("mode", "outcomes"),
+    "draft_discarded": ("reason",),
+    "contradiction_found": ("contradiction",),
+    "critique": ("verdict", "problems"),
+    "gap_found": ("gap",),
+    "extension": ("tasks",),
+    "budget_reserved": ("key", "tokens", "usd"),
+    "budget_settled": ("key", "tokens", "usd", "estimated"),
+    "breaker_changed": ("name", "state", "reason"),
+    "reused": ("key", "fingerprint", "result", "source"),
+    "warning": ("message",),
+    "run_ended": ("status", "report"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened. `seq` counts from 1 without holes; `at` is seconds since 1970."""
+
+    run: str
+    seq: int
+    at: float
+    kind: EventKind
+    task: str | None = None
+    attempt: int | None = None
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_json(self) -> dict[str, Any]:
+        head: dict[str, Any] = {"v": VERSION, "run": self.run, "seq": self.seq, "at": self.at, "kind": self.kind}
+        if self.task is not None:
+            head["task"] = self.task
+        if self.attempt is not None:
+            head["attempt"] = self.attempt
+        return head | self.data

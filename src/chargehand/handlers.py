@@ -1,0 +1,55 @@
+"""Effect value -> result: how a model call and a tool call are really carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from chargehand.effect import ModelCall, ToolCall, ToolResult
+from chargehand.messages import Reply
+from chargehand.models import Attribution
+from chargehand.models.prices import Price
+from chargehand.models.resolve import Models
+from chargehand.outcome import Fault
+from chargehand.tools import Tool, ToolContext, call, still_valid
+
+# Characters a token stands for at the least, in English prose and JSON; an estimate made with it is rarely too low.
+CHARACTERS_PER_TOKEN = 3.2
+# What a message costs besides its text.
+TOKENS_PER_MESSAGE = 6
+
+
+@dataclass(slots=True)
+class Handlers:
+    """The registry. Everything that differs between machines and runs is here, nothing of it is in an effect."""
+
+    models: Models
+    tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    context: ToolContext = field(default_factory=ToolContext)
+
+    async def model(
+        self, effect: ModelCall, max_output: int, attribution: Attribution, on_text: Callable[[str], None] | None
+    ) -> tuple[Reply, float | None]:
+        """The reply and its price, if known. Raises ModelError; whether to send again is the engine's to say."""
+        reply = await self.models.client(effect.model).complete(effect, max_output, attribution, on_text)
+        price = self.models.price(effect.model)
+        return reply, price.usd(reply.usage) if price and reply.usage else None
+
+    async def tool(self, effect: ToolCall) -> ToolResult:
+        known = self.tools.get(effect.tool)
+        if known is None:
+            message = f"There is no tool {effect.tool!r} here; the team that defined it has changed."
+            return ToolResult(error=Fault(kind="tool", message=message))
+        return await call(known, effect.arguments, self.context)
+
+    def price(self, effect: ModelCall) -> Price | None:
+        return self.models.price(effect.model)
+
+    def estimate(self, effect: ModelCall) -> int:
+        """About how many input tokens a call will use, on the high side."""
+        characters = sum(len(m.packed) for m in effect.messages) + sum(len(t.packed) for t in effect.tools)
+        return int(characters / CHARACTERS_PER_TOKEN) + TOKENS_PER_MESSAGE * len(effect.messages)
+
+    def still_valid(self, result: ToolResult) -> bool:
+        """Whether what a tool read then is what it would read now."""
+        return still_valid(result.reads, self.context)

@@ -1,0 +1,283 @@
+"""The record as one SQLite file per run: WAL, every commit on disk before `append` returns, one owner at a time.
+
+    <run>.sqlite   events, blobs and the owner's epoch; mode 0600, and so its -wal and -shm
+    <run>.lock     the owner's lock (`lock.py`); stays behind, means nothing when nobody holds it
+
+The lock keeps honest processes apart; the epoch, checked inside every append, keeps the record whole when the lock
+does not (a deleted lock file, a network file system).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, StorageError
+from chargehand.event import Event
+from chargehand.journal import check_order
+from chargehand.journal.body import pack, unpack
+from chargehand.journal.disk import private_file, storage
+from chargehand.journal.lock import OwnerLock
+
+FORMAT = 1
+BLOB_BYTES = 64 * 1024
+SUFFIX = ".sqlite"
+
+# An event's data is in `body`, or in the blob named by `blob` when it is over BLOB_BYTES.
+_SCHEMA = (
+    "CREATE TABLE meta(run TEXT NOT NULL, epoch INTEGER NOT NULL)",
+    "CREATE TABLE events(seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, task TEXT, attempt INTEGER, "
+    "body BLOB, blob TEXT)",
+    "CREATE TABLE blobs(hash TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
+    f"PRAGMA user_version = {FORMAT}",
+)
+_SELECT = (
+    "SELECT seq, at, kind, task, attempt, coalesce(events.body, blobs.body) FROM events "
+    "LEFT JOIN blobs ON blobs.hash = events.blob WHERE seq > ? ORDER BY seq LIMIT ?"
+)
+# Few enough that a page of large bodies fits in memory; each page is its own read transaction, so that a slow reader
+# never keeps the writer from shortening its WAL.
+_PAGE = 200
+# SQLite takes at most 32,766 variables in a statement.
+_VARIABLES = 32_766
+_BUSY_S = 5.0
+
+
+class SqliteJournal:
+    """A handle on one run's file: its owner (`create`, `open`), or a reader (`read`) that never disturbs the owner."""
+
+    def __init__(self, path: Path, writer: _Writer | None) -> None:
+        self.path = path
+        self.run = path.stem
+        self._writer = writer
+        self._reader: sqlite3.Connection | None = None
+        self._closed = False
+
+    @classmethod
+    def create(cls, path: Path) -> SqliteJournal:
+        """A new run's record, owned by this process; the run's id is the file's name."""
+        with storage(path):
+            os.close(private_file(path))
+        try:
+            return cls(path, _Writer(path))
+        except BaseException:
+            # A run that never began is no run.
+            path.unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def open(cls, path: Path) -> SqliteJournal:
+        """An existing record, owned by this process from now on; RunOwned when another one has it."""
+        _must_exist(path)
+        return cls(path, _Writer(path))
+
+    @classmethod
+    def read(cls, path: Path) -> SqliteJournal:
+        """An existing record for reading: needs no lock, and sees what is committed as it is committed."""
+        _must_exist(path)
+        journal = cls(path, None)
+        journal._connection()
+        return journal
+
+    @property
+    def epoch(self) -> int:
+        return self._writer.epoch if self._writer else 0
+
+    async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
+        if self._writer is None:
+            raise StorageError(f"The record of run {self.run} is not open for writing; open it as its owner to write.")
+        await self._writer.append(events, blobs)
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        while page := self._page(after):
+            for seq, at, kind, task, attempt, body in page:
+                yield Event(self.run, seq, at, kind, task, attempt, unpack(body))
+            after = page[-1][0]
+
+    def blobs(self, hashes: Iterable[str]) -> dict[str, bytes]:
+        wanted = list(dict.fromkeys(hashes))
+        found: dict[str, bytes] = {}
+        with storage(self.path):
+            connection = self._connection()
+            for start in range(0, len(wanted) if _has_schema(connection) else 0, _VARIABLES):
+                chunk = wanted[start : start + _VARIABLES]
+                marks = ",".join("?" * len(chunk))
+                found.update(connection.execute(f"SELECT hash, body FROM blobs WHERE hash IN ({marks})", chunk))  # noqa: S608
+        return found
+
+    def close(self) -> None:
+        # The reading connection first: the last one to go, a writing one, folds the WAL into the file.
+        self._closed = True
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _page(self, after: int) -> list[tuple[Any, ...]]:
+        with storage(self.path):
+            connection = self._connection()
+            if not _has_schema(connection):
+                return []
+            return connection.execute(_SELECT, (after, _PAGE)).fetchall()
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StorageError(f"The record of run {self.run} was closed; open it again to read it.")
+        if self._reader is None:
+            self._reader = _connect_reader(self.path)
+        return self._reader
+
+
+class _Writer:
+    """The owner's lock, epoch and connection; all SQL after the start happens in its one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = OwnerLock(path.with_suffix(".lock"), path.stem)
+        try:
+            with storage(path):
+                self._connection = _connect(path, "mode=rw")
+                try:
+                    self.epoch, self._last = _take_over(self._connection, path)
+                except BaseException:
+                    self._connection.close()
+                    raise
+        except BaseException:
+            self._lock.release()
+            raise
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"journal-{path.stem}")
+
+    async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._append, events, blobs)
+
+    def close(self) -> None:
+        self._thread.submit(self._connection.close)
+        self._thread.shutdown(wait=True)
+        self._lock.release()
+
+    def _append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
+        large: dict[str, bytes] = {}
+        rows = [column for event in events for column in _row(event, large)]
+        with storage(self._path), _transaction(self._connection) as connection:
+            if connection.execute("SELECT epoch FROM meta").fetchone() != (self.epoch,):
+                raise OwnershipLost(f"Run {self._path.stem} was taken over by another process; nothing was written.")
+            check_order(events, self._last)
+            _insert(connection, "INSERT INTO events VALUES ", 7, rows)
+            stored = [column for item in (*blobs.items(), *large.items()) for column in item]
+            _insert(connection, "INSERT OR IGNORE INTO blobs VALUES ", 2, stored)
+        self._last += len(events)
+
+
+class _transaction:  # noqa: N801 - used as a statement
+    """All or nothing: COMMIT at the end of the block, ROLLBACK when it or the COMMIT fails."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._connection.execute("BEGIN IMMEDIATE")
+        return self._connection
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._connection.execute("COMMIT")
+        finally:
+            # A full disk may have rolled back already.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+
+def _row(event: Event, large: dict[str, bytes]) -> tuple[Any, ...]:
+    body = pack(event.data)
+    if len(body) <= BLOB_BYTES:
+        return (event.seq, event.at, event.kind, event.task, event.attempt, body, None)
+    name = hashlib.sha256(body).hexdigest()
+    large[name] = body
+    return (event.seq, event.at, event.kind, event.task, event.attempt, None, name)
+
+
+def _insert(connection: sqlite3.Connection, head: str, width: int, columns: list[Any]) -> None:
+    """One statement for as many rows as SQLite takes: several times cheaper than one each."""
+    row = "(" + ",".join("?" * width) + ")"
+    step = _VARIABLES // width * width
+    for start in range(0, len(columns), step):
+        chunk = columns[start : start + step]
+        connection.execute(head + ",".join([row] * (len(chunk) // width)), chunk)
+
+
+def _take_over(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
+    """Make this process the owner: its epoch, and the last `seq` written by those before it."""
+    # No schema: the file is new, or was cut short before its first commit.
+    known = _has_schema(connection)
+    if not known:
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    with _transaction(connection):
+        if not known:
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute("INSERT INTO meta VALUES (?, 0)", (path.stem,))
+        connection.execute("UPDATE meta SET epoch = epoch + 1")
+        (epoch,) = connection.execute("SELECT epoch FROM meta").fetchone()
+        (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()
+    return epoch, last
+
+
+def _has_schema(connection: sqlite3.Connection) -> bool:
+    """Whether anything was ever committed: a crash right after creation leaves a file without tables."""
+    return connection.execute("PRAGMA user_version").fetchone() != (0,)
+
+
+def _connect(path: Path, how: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{how}",
+        uri=True,
+        timeout=_BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        _check_format(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect_reader(path: Path) -> sqlite3.Connection:
+    with storage(path):
+        try:
+            return _connect(path, "mode=ro")
+        except sqlite3.OperationalError:
+            # Reading a WAL file needs a writable folder, unless nobody writes and all is in the file itself.
+            wal = path.with_name(path.name + "-wal")
+            if wal.exists() and wal.stat().st_size > 0:
+                raise
+            return _connect(path, "immutable=1")
+
+
+def _check_format(connection: sqlite3.Connection, path: Path) -> None:
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found > FORMAT:
+        raise JournalTooNew(
+            f"The record of run {path.stem} was written by a newer chargehand (format {found}, this one reads up to "
+            f"{FORMAT}). Upgrade chargehand to open it."
+        )
+    if found == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+        raise StorageError(f"{path} is not a record of chargehand. Move it out of the home of runs.")
+
+
+def _must_exist(path: Path) -> None:
+    with storage(path):
+        there = path.is_file()
+    if not there:
+        raise RunNotFound(f"There is no record of run {path.stem} at {path}. `chargehand runs` lists those there are.")

@@ -1,0 +1,40 @@
+"""The port to models: one neutral call in, one neutral reply out. Wire formats, prices and lookup live beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from chargehand.effect import ModelCall
+from chargehand.messages import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Whom a call is made for; a provider sees it as headers, and a repeat carries the same idempotency key."""
+
+    run: str
+    task: str | None
+    attempt: int | None
+    role: str
+    idempotency_key: str
+
+
+class ModelClient(Protocol):
+    """Answers model calls. It never retries: whoever calls it decides that.
+
+    1. `complete` returns a Reply or raises errors.ModelError; nothing else but cancellation leaves it.
+    2. With `on_text` the reply is streamed: the pieces, joined, are the reply's text.
+    3. The same call, cap and attribution send the same bytes.
+    """
+
+    async def complete(
+        self,
+        call: ModelCall,
+        max_output: int,
+        attribution: Attribution,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Reply: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,233 @@
+"""The messages wire format: a neutral call to its request, its response or stream to a neutral reply."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Literal, cast
+
+from pydantic_core import from_json, to_json
+
+from chargehand.effect import ModelCall
+from chargehand.messages import Message, Reply, TokenCount, ToolRequest
+from chargehand.models import schema
+
+_VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
+_SAMPLING = frozenset({"temperature", "top_p", "top_k"})
+_EPHEMERAL = {"type": "ephemeral"}
+
+_STOPS: dict[str, Literal["tools", "length", "refused"]] = {
+    "tool_use": "tools",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refused",
+}
+
+
+class Anthropic:
+    """The messages format. Models known to have a JSON-schema mode get the schema there; others get it in words.
+
+    The prefix all calls of a worker share (tools and system prompt) is marked for the provider's prompt cache. With
+    tools another turn is likely, so the newest turn is marked too: the next one reads all before it from the cache.
+    """
+
+    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> dict[str, Any]:
+        name = call.model.partition(":")[2]
+        version = _version(name)
+        system: list[dict[str, Any]] = [{"type": "text", "text": m.text} for m in call.messages if m.role == "system"]
+        body: dict[str, Any] = {"model": name, "max_tokens": max_output, "messages": _turns(call.messages)}
+        output: dict[str, Any] = {}
+        if call.output_schema is not None:
+            if version >= (4, 5) and schema.qualifies(call.output_schema):
+                output = {"format": {"type": "json_schema", "schema": call.output_schema}}
+            else:
+                system.append({"type": "text", "text": schema.instruction(call.output_schema)})
+        if call.tools:
+            body["tools"] = [
+                {"name": t.name, "description": t.description, "input_schema": t.parameters} for t in call.tools
+            ]
+            _mark(body["messages"])
+        if system:
+            system[-1]["cache_control"] = _EPHEMERAL
+            body["system"] = system
+        elif call.tools:
+            body["tools"][-1]["cache_control"] = _EPHEMERAL
+        if stream:
+            body["stream"] = True
+        refused = _SAMPLING if version >= (4, 7) else frozenset[str]()
+        body.update((k, v) for k, v in call.options.items() if k not in refused)
+        if output:
+            body["output_config"] = {**body.get("output_config", {}), **output}
+        return body
+
+    def reply(self, body: dict[str, Any]) -> Reply:
+        return _reply(body["content"], body.get("stop_reason"), body.get("usage"), body.get("model") or "")
+
+    def listen(self) -> AnthropicListener:
+        return AnthropicListener()
+
+
+class AnthropicListener:
+    """Collects the events of one streamed message."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, dict[str, Any]] = {}
+        # What was added to each block's fields, in pieces that are joined once, at the end.
+        self._pieces: dict[tuple[int, str], list[str]] = {}
+        self._stop: str | None = None
+        self._usage: dict[str, Any] = {}
+        self._model = ""
+        self._ended = False
+
+    def hear(self, event: dict[str, Any]) -> str:
+        match event.get("type"):
+            case "message_start":
+                self._model = event["message"].get("model") or ""
+                self._usage.update(event["message"].get("usage") or {})
+            case "content_block_start":
+                self._blocks[event["index"]] = dict(event["content_block"])
+                return event["content_block"].get("text") or ""
+            case "content_block_delta":
+                return self._hear_delta(event["index"], event["delta"])
+            case "message_delta":
+                self._stop = event["delta"].get("stop_reason") or self._stop
+                usage: dict[str, Any] = event.get("usage") or {}
+                self._usage.update({k: v for k, v in usage.items() if v is not None})
+            case "message_stop":
+                self._ended = True
+            case _:  # pings, block ends, and what later versions add
+                pass
+        return ""
+
+    def reply(self) -> Reply | None:
+        if not self._ended:
+            return None
+        for (index, name), pieces in self._pieces.items():
+            written = "".join(pieces)
+            block = self._blocks[index]
+            block[name] = _input(written) if name == "input" else block.get(name, "") + written
+        return _reply([block for _, block in sorted(self._blocks.items())], self._stop, self._usage, self._model)
+
+    def _hear_delta(self, index: int, delta: dict[str, Any]) -> str:
+        match delta.get("type"):
+            case "text_delta":
+                self._add(index, "text", delta["text"])
+                return delta["text"]
+            case "input_json_delta":
+                self._add(index, "input", delta["partial_json"])
+            case "thinking_delta":
+                self._add(index, "thinking", delta["thinking"])
+            case "signature_delta":
+                self._add(index, "signature", delta["signature"])
+            case _:
+                pass
+        return ""
+
+    def _add(self, index: int, name: str, piece: str) -> None:
+        self._pieces.setdefault((index, name), []).append(piece)
+
+
+@lru_cache(maxsize=128)
+def _version(name: str) -> tuple[int, int]:
+    """A Claude model's version, (0, 0) for a name that shows none."""
+    found = _VERSION.match(name)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+
+
+def _turns(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        match message.role:
+            case "system":
+                continue
+            case "assistant":
+                if content := _assistant(message):
+                    turns.append({"role": "assistant", "content": content})
+            case "user":
+                _say(turns, {"type": "text", "text": message.text})
+            case "tool":
+                block: dict[str, Any] = {
+                    "type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.text,
+                }  # fmt: skip
+                if message.tool_failed:
+                    block["is_error"] = True
+                _say(turns, block)
+    return turns
+
+
+def _say(turns: list[dict[str, Any]], block: dict[str, Any]) -> None:
+    """Add a block to the user's turn: all results of one round of tool calls must stand in one turn."""
+    if turns and turns[-1]["role"] == "user":
+        turns[-1]["content"].append(block)
+    else:
+        turns.append({"role": "user", "content": [block]})
+
+
+def _assistant(message: Message) -> list[dict[str, Any]]:
+    opaque = list(message.opaque)
+    if any(block.get("type") in ("text", "tool_use") for block in opaque):
+        return opaque
+    if message.text:
+        opaque.append({"type": "text", "text": message.text})
+    # A call the model wrote wrongly goes back without arguments: the wire takes only objects.
+    opaque.extend(
+        {"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments or {}} for c in message.tool_calls
+    )
+    return opaque
+
+
+def _mark(turns: list[dict[str, Any]]) -> None:
+    if turns and turns[-1]["role"] == "user":
+        turns[-1]["content"][-1]["cache_control"] = _EPHEMERAL
+
+
+def _reply(content: list[dict[str, Any]], stop: str | None, usage: dict[str, Any] | None, model: str) -> Reply:
+    return Reply(
+        text="".join(b["text"] for b in content if b["type"] == "text"),
+        tool_calls=tuple(_call(b) for b in content if b["type"] == "tool_use"),
+        stop=_STOPS.get(stop or "", "end"),
+        usage=_count(usage) if usage else None,
+        model=model,
+        opaque=_opaque(content),
+    )
+
+
+def _opaque(content: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """The blocks that must go back unchanged: all, unless the turn is thinking, one text, calls, in that order."""
+    kinds = [b["type"] for b in content]
+    own = [k for k in kinds if k not in ("text", "tool_use")]
+    if not own:
+        return ()
+    plain = [*own, *(["text"] * (kinds.count("text") and 1)), *(["tool_use"] * kinds.count("tool_use"))]
+    return tuple(content[: len(own)] if kinds == plain else content)
+
+
+def _call(block: dict[str, Any]) -> ToolRequest:
+    arguments = block.get("input")
+    if isinstance(arguments, dict):
+        return ToolRequest(id=block["id"], name=block["name"], arguments=cast("dict[str, Any]", arguments))
+    return ToolRequest(id=block["id"], name=block["name"], arguments=None, raw=_written(arguments))
+
+
+def _written(arguments: object) -> str:
+    return arguments if isinstance(arguments, str) else to_json(arguments).decode()
+
+
+def _input(written: str) -> Any:
+    """A streamed call's input: the object, or the text as it is when it is none."""
+    if not written.strip():
+        return {}
+    try:
+        return from_json(written)
+    except ValueError:
+        return written
+
+
+def _count(usage: dict[str, Any]) -> TokenCount:
+    cached = int(usage.get("cache_read_input_tokens") or 0)
+    written = int(usage.get("cache_creation_input_tokens") or 0)
+    return TokenCount(
+        input_tokens=int(usage.get("input_tokens") or 0) + cached + written,
+        output_tokens=int(usage.get("output_tokens") or 0),
+        cached_tokens=cached,
+    )

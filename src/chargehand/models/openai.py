@@ -1,0 +1,226 @@
+"""The chat completions wire format: a neutral call to its request, its response or stream to a neutral reply."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit
+
+from pydantic_core import from_json, to_json
+
+from chargehand.effect import ModelCall
+from chargehand.messages import Message, Reply, TokenCount, ToolRequest, ToolSpec
+from chargehand.models import schema
+
+_REASONING = re.compile(r"(gpt-[5-9]|o\d)(?!.*-chat)")
+# These take function tools on this wire only when told not to reason.
+_TOOLS_WITHOUT_REASONING = ("gpt-5.6", "gpt-6")
+_SAMPLING = frozenset({"temperature", "top_p"})
+
+Stop = Literal["end", "tools", "length", "refused"]
+_STOPS: dict[str, Stop] = {
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "length": "length",
+    "content_filter": "refused",
+}
+
+
+class OpenAI:
+    """Chat completions, as OpenAI and as the many servers that speak it have it.
+
+    OpenAI itself (by host, or by a model name only it has) gets its newer fields; any other server gets what all of
+    them take.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        host = urlsplit(base_url).hostname or ""
+        self._official = host == "api.openai.com" or host.endswith(".api.openai.com")
+
+    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> dict[str, Any]:
+        name = call.model.partition(":")[2]
+        own = self._official or _reasons(name)
+        body: dict[str, Any] = {"model": name, "messages": [_message(m) for m in call.messages]}
+        body["max_completion_tokens" if own else "max_tokens"] = max_output
+        if call.tools:
+            body["tools"] = [_tool(t) for t in call.tools]
+            if own and name.startswith(_TOOLS_WITHOUT_REASONING):
+                body["reasoning_effort"] = "none"
+        if call.output_schema is not None:
+            _ask_for_schema(body, call.output_schema, native=own or not call.tools)
+        if stream:
+            body["stream"] = True
+            body["stream_options"] = {"include_usage": True}
+        refused = _SAMPLING if _reasons(name) else frozenset[str]()
+        body.update((k, v) for k, v in call.options.items() if k not in refused)
+        return body
+
+    def reply(self, body: dict[str, Any]) -> Reply:
+        choice = body["choices"][0]
+        message = choice["message"]
+        calls = [
+            (c.get("id"), c["function"]["name"], c["function"].get("arguments"))
+            for c in message.get("tool_calls") or ()
+        ]
+        return _reply(
+            text=_text(message.get("content")),
+            refusal=message.get("refusal"),
+            calls=calls,
+            finish=choice.get("finish_reason"),
+            usage=body.get("usage"),
+            model=body.get("model") or "",
+        )
+
+    def listen(self) -> OpenAIListener:
+        return OpenAIListener()
+
+
+class OpenAIListener:
+    """Collects the chunks of one streamed completion."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        # By the index the server gives: [id, name, argument pieces].
+        self._calls: dict[int, tuple[list[str], list[str], list[str]]] = {}
+        self._finish: str | None = None
+        self._usage: dict[str, Any] | None = None
+        self._model = ""
+
+    def hear(self, event: dict[str, Any]) -> str:
+        self._model = event.get("model") or self._model
+        self._usage = event.get("usage") or self._usage
+        choices = event.get("choices")
+        if not choices:
+            return ""
+        choice = choices[0]
+        self._finish = choice.get("finish_reason") or self._finish
+        delta: dict[str, Any] = choice.get("delta") or {}
+        for position, piece in enumerate(delta.get("tool_calls") or ()):
+            self._hear_call(position, piece)
+        if refusal := delta.get("refusal"):
+            self._refusal.append(refusal)
+        text = delta.get("content") or ""
+        if text:
+            self._text.append(text)
+        return text
+
+    def reply(self) -> Reply | None:
+        if self._finish is None:
+            return None
+        return _reply(
+            text="".join(self._text),
+            refusal="".join(self._refusal),
+            calls=[("".join(i), "".join(n), "".join(a)) for _, (i, n, a) in sorted(self._calls.items())],
+            finish=self._finish,
+            usage=self._usage,
+            model=self._model,
+        )
+
+    def _hear_call(self, position: int, piece: Mapping[str, Any]) -> None:
+        index = piece.get("index")
+        ids, names, arguments = self._calls.setdefault(position if index is None else index, ([], [], []))
+        function: dict[str, Any] = piece.get("function") or {}
+        # Id and name come once; some servers repeat them in every piece.
+        if piece.get("id") and not ids:
+            ids.append(piece["id"])
+        if function.get("name") and not names:
+            names.append(function["name"])
+        if function.get("arguments"):
+            arguments.append(function["arguments"])
+
+
+@lru_cache(maxsize=128)
+def _reasons(name: str) -> bool:
+    return _REASONING.match(name) is not None
+
+
+def _message(message: Message) -> dict[str, Any]:
+    match message.role:
+        case "tool":
+            # This wire has no mark for a failed tool; the text says it.
+            return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
+        case "assistant" if message.tool_calls:
+            calls = [
+                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": _arguments(c)}}
+                for c in message.tool_calls
+            ]
+            return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
+        case _:
+            return {"role": message.role, "content": message.text}
+
+
+def _arguments(call: ToolRequest) -> str:
+    return call.raw or to_json(call.arguments or {}).decode()
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def _ask_for_schema(body: dict[str, Any], wanted: dict[str, Any], *, native: bool) -> None:
+    # Local servers turn the schema into a grammar for the whole answer, which forbids tool calls: with tools
+    # they are told in words.
+    if not native:
+        body["messages"].insert(_lead(body["messages"]), {"role": "system", "content": schema.instruction(wanted)})
+        return
+    json_schema = {"name": "answer", "schema": wanted, "strict": schema.qualifies(wanted)}
+    body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+
+
+def _lead(messages: list[dict[str, Any]]) -> int:
+    """How many system messages the conversation opens with."""
+    return next((i for i, m in enumerate(messages) if m["role"] != "system"), len(messages))
+
+
+def _text(content: str | list[dict[str, Any]] | None) -> str:
+    """A message's text; some servers give it as parts."""
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content)
+    return content or ""
+
+
+def _reply(
+    *,
+    text: str,
+    refusal: str | None,
+    calls: list[tuple[Any, Any, Any]],
+    finish: str | None,
+    usage: dict[str, Any] | None,
+    model: str,
+) -> Reply:
+    stop = "refused" if refusal else _STOPS.get(finish or "", "end")
+    if calls and stop == "end":
+        stop = "tools"
+    return Reply(
+        text=text or refusal or "",
+        tool_calls=tuple(_call(position, *call) for position, call in enumerate(calls)),
+        stop=stop,
+        usage=_count(usage) if usage else None,
+        model=model,
+    )
+
+
+def _call(position: int, id: str | None, name: str, arguments: str | dict[str, Any] | None) -> ToolRequest:
+    if isinstance(arguments, dict):
+        return ToolRequest(id=id or f"call_{position}", name=name, arguments=arguments)
+    raw = arguments or ""
+    try:
+        found: Any = from_json(raw) if raw.strip() else {}
+    except ValueError:
+        found = None
+    if isinstance(found, dict):
+        return ToolRequest(id=id or f"call_{position}", name=name, arguments=cast("dict[str, Any]", found))
+    return ToolRequest(id=id or f"call_{position}", name=name, arguments=None, raw=raw)
+
+
+def _count(usage: dict[str, Any]) -> TokenCount:
+    details: dict[str, Any] = usage.get("prompt_tokens_details") or {}
+    return TokenCount(
+        input_tokens=int(usage.get("prompt_tokens") or 0),
+        output_tokens=int(usage.get("completion_tokens") or 0),
+        cached_tokens=int(details.get("cached_tokens") or 0),
+    )

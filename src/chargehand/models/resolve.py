@@ -1,0 +1,195 @@
+"""Turns a model string (`provider:name`) into the client that answers for it, its price and its window."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, assert_never
+from urllib.parse import urlsplit
+
+from chargehand import __version__
+from chargehand.errors import MissingKey, UsageError
+from chargehand.models import ModelClient, prices
+from chargehand.models.anthropic import Anthropic
+from chargehand.models.client import HttpModel
+from chargehand.models.faults import Endpoint
+from chargehand.models.openai import OpenAI
+from chargehand.models.prices import Price, Tier
+from chargehand.models.scripted import ScriptedModel
+from chargehand.models.transport import Transport
+from chargehand.value import Value
+
+Wire = Literal["openai", "anthropic"]
+
+
+class Provider(Value):
+    """Where models are served. The key in `key_env` goes to `base_url` and nowhere else."""
+
+    name: str
+    base_url: str
+    wire: Wire
+    key_env: str | None = None
+    key_required: bool = False
+
+
+def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
+    """The providers that need no setting up, with the base URLs the environment gives."""
+    known = (
+        Provider(
+            name="anthropic",
+            base_url=env.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com",
+            wire="anthropic",
+            key_env="ANTHROPIC_API_KEY",
+            key_required=True,
+        ),
+        Provider(
+            name="openai",
+            base_url=env.get("OPENAI_BASE_URL") or "https://api.openai.com/v1",
+            wire="openai",
+            key_env="OPENAI_API_KEY",
+            key_required=True,
+        ),
+        Provider(name="ollama", base_url="http://localhost:11434/v1", wire="openai"),
+        Provider(
+            name="openrouter",
+            base_url="https://openrouter.ai/api/v1",
+            wire="openai",
+            key_env="OPENROUTER_API_KEY",
+            key_required=True,
+        ),
+    )
+    return {provider.name: provider for provider in known}
+
+
+def default_model(env: Mapping[str, str], tier: Tier = "medium") -> str | None:
+    """The model to use when nobody chose one: by the first key the environment has."""
+    for provider in built_in(env).values():
+        if provider.key_env and env.get(provider.key_env) and (model := prices.default_model(provider.name, tier)):
+            return model
+    return None
+
+
+class Models:
+    """All models a process may call: the built-in providers and the given ones, on one pool of connections."""
+
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        env: Mapping[str, str],
+        scripts: Mapping[str, ModelClient] | None = None,
+    ) -> None:
+        self._providers = {**built_in(env), **providers}
+        self._env = env
+        # By what stands after `scripted:`.
+        self._scripts: dict[str, ModelClient] = dict(scripts or {})
+        self._clients: dict[str, ModelClient] = {}
+        self._transport = Transport(env)
+
+    @property
+    def providers(self) -> Mapping[str, Provider]:
+        return self._providers
+
+    def check(self, model: str) -> None:
+        """Raise UsageError unless the model can be called: its provider is known and its key is set."""
+        self.client(model)
+
+    def client(self, model: str) -> ModelClient:
+        """The client that answers for the model; one for each provider or script."""
+        prefix, name = self._split(model)
+        if prefix == "scripted":
+            if name not in self._scripts:
+                self._scripts[name] = ScriptedModel.load(Path(name))
+            return self._scripts[name]
+        if prefix not in self._clients:
+            self._clients[prefix] = self._connect(self._providers[prefix], model)
+        return self._clients[prefix]
+
+    def price(self, model: str) -> Price | None:
+        """USD per million tokens; None when unknown."""
+        prefix, _, name = model.partition(":")
+        return prices.price(prefix, name)
+
+    def window(self, model: str) -> int:
+        """How many tokens the model can hold."""
+        prefix, _, name = model.partition(":")
+        return prices.window(prefix, name)
+
+    async def close(self) -> None:
+        await self._transport.close()
+        for script in self._scripts.values():
+            await script.close()
+
+    def _split(self, model: str) -> tuple[str, str]:
+        prefix, colon, name = model.partition(":")
+        if colon and name and (prefix == "scripted" or prefix in self._providers):
+            return prefix, name
+        known = [*self._providers, "scripted"]
+        if not colon:
+            raise UsageError(f"{model!r} names no provider; {_advice(model, known)}")
+        if not name:
+            raise UsageError(f"{model!r} names no model; write {prefix}:NAME")
+        close = difflib.get_close_matches(prefix, known, n=1)
+        hint = f"did you mean {close[0]}:{name}?" if close else f"known are {', '.join(known)}"
+        raise UsageError(f"unknown provider {prefix!r} in model {model!r}; {hint}")
+
+    def _connect(self, provider: Provider, model: str) -> ModelClient:
+        key = self._key(provider, model)
+        base = _base(provider)
+        headers = {"Content-Type": "application/json", "User-Agent": f"chargehand/{__version__}"}
+        match provider.wire:
+            case "openai":
+                url, wire = f"{base}/chat/completions", OpenAI(base)
+                if key:
+                    headers["Authorization"] = f"Bearer {key}"
+            case "anthropic":
+                url, wire = f"{base.removesuffix('/v1')}/v1/messages", Anthropic()
+                headers["anthropic-version"] = "2023-06-01"
+                if key:
+                    headers["x-api-key"] = key
+            case _:
+                assert_never(provider.wire)
+        self._transport.prepare(url)
+        endpoint = Endpoint(provider.name, url, headers, key, provider.key_env)
+        return HttpModel(endpoint, wire, self._transport)
+
+    def _key(self, provider: Provider, model: str) -> str | None:
+        variable = provider.key_env
+        key = self._env.get(variable, "").strip() if variable else ""
+        if key and not (key.isascii() and key.isprintable()):
+            raise UsageError(f"{variable} holds characters no key has; set it again")
+        if not key and provider.key_required:
+            raise MissingKey(f"{model} needs a key: set {variable}, as in export {variable}=...")
+        return key or None
+
+
+def _base(provider: Provider) -> str:
+    if not _usable(provider.base_url):
+        raise UsageError(
+            f"provider {provider.name} has the base URL {provider.base_url.rpartition('@')[2]!r}; "
+            "it must be http://HOST or https://HOST, without a user name"
+        )
+    return provider.base_url.rstrip("/")
+
+
+def _usable(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and (parts.port is None or parts.port > 0)
+            and "@" not in parts.netloc
+            and url.isprintable()
+            and " " not in url
+        )
+    except ValueError:
+        return False
+
+
+def _advice(model: str, known: list[str]) -> str:
+    if model.startswith("claude"):
+        return f"did you mean anthropic:{model}?"
+    if model.startswith(("gpt-", "o1", "o3", "o4")):
+        return f"did you mean openai:{model}?"
+    return f"write PROVIDER:NAME with one of {', '.join(known)}"

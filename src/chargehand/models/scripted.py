@@ -1,0 +1,186 @@
+"""A model that answers from rules: `scripted:FILE`, or rules in memory. The same rules give the same replies."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import from_json, to_json
+
+from chargehand.effect import ModelCall
+from chargehand.errors import ModelError, UsageError
+from chargehand.messages import Reply, TokenCount, ToolRequest
+from chargehand.models import Attribution, faults
+from chargehand.value import JSON, Value
+
+_SHAPE = '{"replies": [{"when": {...}, "reply": {"text": "..."}}]}'
+
+
+class When(Value):
+    """What a call must be for a rule to answer it; what is left out matches anything."""
+
+    role: str | None = None
+    task: str | None = None
+    worker: str | None = None
+    attempt: int | None = None
+    contains: str | None = None
+
+    def matches(self, call: ModelCall, attribution: Attribution) -> bool:
+        return (
+            self.role in (None, call.role)
+            and self.task in (None, attribution.task)
+            and self.worker in (None, call.worker)
+            and self.attempt in (None, attribution.attempt)
+            and (self.contains is None or self.contains in _texts(call))
+        )
+
+
+class ScriptedCall(Value):
+    name: str
+    arguments: dict[str, JSON] = Field(default_factory=dict)
+
+
+class ScriptedError(Value):
+    status: int
+    retry_after: float | None = None
+    message: str = "scripted error"
+
+
+class ScriptedReply(Value):
+    """What a rule answers. `stop` is worked out unless it is given."""
+
+    text: str | None = None
+    json_: JSON = Field(default=None, alias="json")
+    tool_calls: tuple[ScriptedCall, ...] = ()
+    error: ScriptedError | None = None
+    stop: str | None = Field(default=None, pattern="^(end|tools|length|refused)$")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> ScriptedReply:
+        if not self.model_fields_set & {"text", "json_", "tool_calls", "error"}:
+            raise ValueError("a reply needs one of text, json, tool_calls, error")
+        return self
+
+
+class Rule(Value):
+    when: When = Field(default_factory=When)
+    reply: ScriptedReply
+    delay_ms: float = Field(default=0, ge=0)
+    times: int | None = Field(default=None, ge=1)
+    usage: TokenCount | None = None
+
+
+class Script(Value):
+    replies: tuple[Rule, ...]
+
+
+class ScriptedModel:
+    """Answers each call by the first rule that matches and has `times` left; `calls` holds what was asked."""
+
+    def __init__(self, replies: Sequence[Mapping[str, Any]], source: str = "the script") -> None:
+        self._rules = _script({"replies": list(replies)}, source).replies
+        self._left = [rule.times for rule in self._rules]
+        self._source = source
+        self.calls: list[tuple[ModelCall, Attribution]] = []
+
+    @classmethod
+    def load(cls, path: Path) -> ScriptedModel:
+        """The model of a script file; UsageError says what is wrong with the file."""
+        try:
+            data: Any = from_json(path.read_bytes())
+        except OSError as error:
+            raise UsageError(f"cannot read the script {path}: {error.strerror}; name an existing file") from None
+        except ValueError as error:
+            raise UsageError(f"the script {path} is not JSON: {error}; it should be {_SHAPE}") from None
+        _script(data, str(path))
+        return cls(data["replies"], str(path))
+
+    async def complete(
+        self,
+        call: ModelCall,
+        max_output: int,
+        attribution: Attribution,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Reply:
+        self.calls.append((call, attribution))
+        rule = self._take(call, attribution)
+        if rule.delay_ms:
+            await asyncio.sleep(rule.delay_ms / 1000)
+        if (error := rule.reply.error) is not None:
+            kind = faults.kind_of(error.status)
+            raise ModelError(kind, error.message, retry_after=error.retry_after, status=error.status)
+        reply = _reply(rule, call)
+        if on_text is not None:
+            for piece in re.findall(r"\s*\S+|\s+", reply.text):
+                on_text(piece)
+        return reply
+
+    async def close(self) -> None:
+        pass
+
+    def _take(self, call: ModelCall, attribution: Attribution) -> Rule:
+        for index, rule in enumerate(self._rules):
+            left = self._left[index]
+            if left != 0 and rule.when.matches(call, attribution):
+                if left is not None:
+                    self._left[index] = left - 1
+                return rule
+        raise ModelError(
+            "bad_request",
+            f"{self._source} has no reply left for role={call.role} task={attribution.task} worker={call.worker} "
+            f"attempt={attribution.attempt}; add a rule that matches. The request was:\n{_texts(call)}",
+        )
+
+
+def _reply(rule: Rule, call: ModelCall) -> Reply:
+    said = rule.reply
+    text = said.text or ""
+    if "json_" in said.model_fields_set:
+        text = to_json(said.json_).decode()
+    # Ids come from the call's content, so that a repeat gives the same reply.
+    calls = tuple(
+        ToolRequest(id=f"call_{call.fingerprint[:12]}_{i}", name=c.name, arguments=c.arguments)
+        for i, c in enumerate(said.tool_calls)
+    )
+    stop: Any = said.stop or ("tools" if calls else "end")
+    usage = rule.usage or TokenCount(
+        input_tokens=_tokens(len(m.packed) for m in call.messages) + _tokens(len(t.packed) for t in call.tools),
+        output_tokens=_tokens([len(text), *(len(to_json(c.arguments)) for c in said.tool_calls)]),
+    )
+    return Reply(text=text, tool_calls=calls, stop=stop, usage=usage, model=call.model)
+
+
+def _tokens(lengths: Iterable[int]) -> int:
+    return -(-sum(lengths) // 4)
+
+
+def _texts(call: ModelCall) -> str:
+    return "\n".join(m.text for m in call.messages)
+
+
+def _script(data: Any, source: str) -> Script:
+    try:
+        return Script.model_validate(data)
+    except ValidationError as error:
+        problems = [_problem(dict(found)) for found in error.errors(include_url=False)[:5]]
+        raise UsageError(f"{source} is not a script: {'; '.join(problems)}; it should be {_SHAPE}") from None
+
+
+_KEYS = sorted(
+    {(info.alias or name) for model in (Script, Rule, When, ScriptedReply, ScriptedCall, ScriptedError)
+     for name, info in model.model_fields.items()}
+)  # fmt: skip
+
+
+def _problem(found: dict[str, Any]) -> str:
+    path = cast("tuple[str | int, ...]", found["loc"])
+    where = ".".join(map(str, path)) or "the file"
+    if found["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(str(path[-1]), _KEYS, n=1)
+        return f"unknown key {where}" + (f", did you mean {close[0]}?" if close else "")
+    return f"{where}: {found['msg']}"

@@ -1,0 +1,256 @@
+"""Turns a request's bytes into a reply's bytes over HTTP: one pool of connections, proxies and custom CAs honoured."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import ssl
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from chargehand.errors import ModelError, UsageError
+from chargehand.models import Attribution, faults
+from chargehand.models.faults import Endpoint
+from chargehand.models.sse import Events
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+    from yarl import URL
+
+REPLY_LIMIT = 32 * 2**20
+_ERROR_LIMIT = 64 * 2**10
+_CONNECT_S = 15.0
+# A reply that is not streamed sends its first byte when the last token is written, so this must outlast a long answer.
+_IDLE_S = 300.0
+# aiohttp warns of larger bodies given as bytes: it would copy them in one go.
+_DIRECT_BODY = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """How to post to a URL: the arguments of aiohttp's `post`, and headers for a proxy on the way."""
+
+    post: Mapping[str, Any]
+    headers: Mapping[str, str]
+
+
+class Transport:
+    """One pool of connections for all clients that share it; made at the first call, again after `close`.
+
+    Proxy, CA and URL are worked out once for a URL. aiohttp's own `trust_env` would do it for each call, in a
+    thread, and would add credentials from ~/.netrc.
+    """
+
+    def __init__(self, env: Mapping[str, str], *, idle_s: float = _IDLE_S) -> None:
+        self._env = env
+        self._idle_s = idle_s
+        # The session and the loop it belongs to; a session never serves another loop.
+        self._open: tuple[asyncio.AbstractEventLoop, ClientSession] | None = None
+        self._tls: ssl.SSLContext | None = None
+        self._routes: dict[str, _Route] = {}
+
+    def prepare(self, url: str) -> None:
+        """Work out the way to a URL; UsageError when the environment's proxy or CA file cannot be used."""
+        self._routes[url] = self._route(url)
+
+    async def send(self, endpoint: Endpoint, body: bytes, attribution: Attribution) -> bytes:
+        """The whole reply."""
+        async with self._answer(endpoint, body, attribution) as response:
+            return await _read(endpoint, response)
+
+    async def stream(
+        self, endpoint: Endpoint, body: bytes, attribution: Attribution, on_event: Callable[[bytes], None]
+    ) -> bytes | None:
+        """Hand each server-sent event to `on_event`; a server that did not stream gives its whole reply instead."""
+        async with self._answer(endpoint, body, attribution) as response:
+            if "json" in response.content_type:
+                return await _read(endpoint, response)
+            events = Events()
+            size = 0
+            async for chunk in response.content.iter_any():
+                size += len(chunk)
+                if size > REPLY_LIMIT:
+                    raise faults.too_large(endpoint, REPLY_LIMIT)
+                for event in events.feed(chunk):
+                    on_event(event)
+            return None
+
+    async def close(self) -> None:
+        if self._open is not None:
+            _, session = self._open
+            self._open = None
+            await session.close()
+
+    @asynccontextmanager
+    async def _answer(
+        self, endpoint: Endpoint, body: bytes, attribution: Attribution
+    ) -> AsyncGenerator[ClientResponse]:
+        import aiohttp
+
+        session = self._session()
+        if endpoint.url not in self._routes:
+            self.prepare(endpoint.url)
+        route = self._routes[endpoint.url]
+        data = body if len(body) < _DIRECT_BODY else io.BytesIO(body)
+        headers = {**endpoint.headers, **route.headers, **_attribution_headers(attribution)}
+        try:
+            async with session.post(data=data, headers=headers, allow_redirects=False, **route.post) as response:
+                if not 200 <= response.status < 300:
+                    said = await response.content.read(_ERROR_LIMIT)
+                    raise faults.from_status(endpoint, response.status, response.headers, said)
+                yield response
+        except aiohttp.ConnectionTimeoutError:
+            message = f"no connection to {endpoint.provider} at {endpoint.url} within {_CONNECT_S:g} s"
+            raise ModelError("connection", f"{message}; check the network, proxy and base URL") from None
+        except TimeoutError:
+            message = f"{endpoint.provider} at {endpoint.url} sent nothing for {self._idle_s:g} s"
+            raise ModelError("timeout", f"{message}; ask for less at once or use a faster model") from None
+        except aiohttp.ClientError as error:
+            raise _unreachable(endpoint, error) from None
+
+    def _session(self) -> ClientSession:
+        loop = asyncio.get_running_loop()
+        if self._open is not None and self._open[0] is loop:
+            return self._open[1]
+        import aiohttp
+
+        session = aiohttp.ClientSession(
+            # How many calls run at once is decided above; the pool must not be a second, hidden limit.
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=300),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=self._idle_s),
+        )
+        self._open = (loop, session)
+        return session
+
+    def _route(self, url: str) -> _Route:
+        from yarl import URL
+
+        post: dict[str, Any] = {"url": URL(url)}
+        secure = url.startswith("https:")
+        if secure:
+            post["ssl"] = self._tls = self._tls or _tls_context(self._env)
+        login: dict[str, str] = {}
+        if proxy := self._proxy(url):
+            parts = _proxy_url(proxy)
+            post["proxy"] = parts.with_user(None)
+            if parts.user:
+                pair = base64.b64encode(f"{parts.user}:{parts.password or ''}".encode()).decode()
+                login = {"Proxy-Authorization": f"Basic {pair}"}
+        if secure and login:
+            # Only the CONNECT may carry it: what goes through the tunnel is the provider's.
+            post["proxy_headers"], login = login, {}
+        return _Route(post, login)
+
+    def _proxy(self, url: str) -> str | None:
+        scheme = urlsplit(url).scheme
+        if _bypassed(url, self._variable("no_proxy") or ""):
+            return None
+        return self._variable(f"{scheme}_proxy") or self._variable("all_proxy")
+
+    def _variable(self, name: str) -> str | None:
+        return self._env.get(name) or self._env.get(name.upper())
+
+
+def _proxy_url(proxy: str) -> URL:
+    from yarl import URL
+
+    try:
+        parts = URL(proxy if "://" in proxy else f"http://{proxy}")
+    except ValueError:
+        parts = URL()
+    if parts.scheme not in ("http", "https") or not parts.host:
+        shown = proxy.rpartition("@")[2]
+        raise UsageError(f"the proxy {shown!r} in the environment cannot be used; set HTTPS_PROXY to http://HOST:PORT")
+    return parts
+
+
+def _bypassed(url: str, no_proxy: str) -> bool:
+    """Whether NO_PROXY lists the URL's host, its domain or its host with port."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    for entry in no_proxy.lower().split(","):
+        name = entry.strip().lstrip(".")
+        if name and (name == "*" or name in (host, parts.netloc.lower()) or host.endswith(f".{name}")):
+            return True
+    return False
+
+
+def _tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
+    """The system's CAs, and those the environment names."""
+    context = ssl.create_default_context()
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
+        if path := env.get(name):
+            try:
+                context.load_verify_locations(cafile=path)
+            except OSError as error:
+                raise UsageError(f"{name} names {path}, which is not a readable CA file: {error.strerror}") from None
+    return context
+
+
+def _attribution_headers(attribution: Attribution) -> dict[str, str]:
+    headers = {
+        "Idempotency-Key": _header(attribution.idempotency_key),
+        "X-Chargehand-Run": _header(attribution.run),
+        "X-Chargehand-Role": _header(attribution.role),
+    }
+    if attribution.task is not None:
+        headers["X-Chargehand-Task"] = _header(attribution.task)
+    if attribution.attempt is not None:
+        headers["X-Chargehand-Attempt"] = str(attribution.attempt)
+    return headers
+
+
+def _header(value: str) -> str:
+    """The value as it may stand in a header: printable ASCII of bounded length."""
+    if len(value) <= 255 and value.isascii() and value.isprintable():
+        return value
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in value[:255])
+
+
+async def _read(endpoint: Endpoint, response: ClientResponse) -> bytes:
+    length = response.content_length
+    if length is not None and length > REPLY_LIMIT:
+        raise faults.too_large(endpoint, REPLY_LIMIT)
+    if length is not None and "Content-Encoding" not in response.headers:
+        return await response.read()
+    # Without a length, or compressed, only counting shows how much there is.
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > REPLY_LIMIT:
+            raise faults.too_large(endpoint, REPLY_LIMIT)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _unreachable(endpoint: Endpoint, error: Exception) -> ModelError:
+    import aiohttp
+
+    where = f"{endpoint.provider} at {endpoint.url}"
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            why = endpoint.safe(str(error.certificate_error))
+            remedy = "name the right CA file in SSL_CERT_FILE"
+            return ModelError(
+                "connection", f"the certificate of {where} is not trusted ({why}); {remedy}", transient=False
+            )
+        case aiohttp.ClientConnectorSSLError():
+            message = f"no secure connection to {where}"
+            return ModelError("connection", f"{message}; check that the base URL's port speaks https", transient=False)
+        case aiohttp.ClientHttpProxyError():
+            message = f"the proxy refused to connect to {where} ({error.status})"
+            return ModelError("connection", f"{message}; check HTTPS_PROXY and NO_PROXY")
+        case aiohttp.ClientProxyConnectionError():
+            return ModelError("connection", f"the proxy for {where} does not answer; check HTTPS_PROXY and NO_PROXY")
+        case aiohttp.ClientConnectorError():
+            message = f"cannot reach {where}: {endpoint.safe(error.strerror or str(error.os_error))}"
+            return ModelError("connection", f"{message}; check that it runs, the base URL and the network")
+        case _:
+            # The text of aiohttp's response errors can hold request headers, so only the type's name is shown.
+            return ModelError("connection", f"the connection to {where} broke ({type(error).__name__})")

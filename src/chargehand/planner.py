@@ -1,0 +1,195 @@
+"""Request -> Plan: one model call that decomposes, its problems sent back at most twice, then a typed failure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, cast
+
+from chargehand.answer import read_object
+from chargehand.brains import Brain
+from chargehand.effect import ModelCall
+from chargehand.engine import Engine
+from chargehand.errors import InvalidPlan
+from chargehand.messages import Message, system, user
+from chargehand.outcome import Fault, Usage
+from chargehand.plan import Plan, Problem, Synthesis, Task, errors_in, parse, with_valid_ids
+from chargehand.request import Request
+from chargehand.team import Team
+from chargehand.workers.agent import usage_of
+from chargehand.workers.prompt import quoted
+
+REPAIRS = 2
+ADVISED_TASKS = 20
+
+PLAN_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "goal": {"type": "string"},
+        "tasks": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string"},
+                    "worker": {"type": "string"},
+                    "instruction": {"type": "string"},
+                    "context": {},
+                    "success_criterion": {"type": "string"},
+                    "depends_on": {"type": "array", "items": {"type": "string"}},
+                    "on_dependency_failure": {"enum": ["skip", "proceed"]},
+                    "tier": {"enum": ["small", "medium", "large"]},
+                },
+                "required": ["id", "worker", "instruction", "success_criterion", "depends_on"],
+            },
+        },
+        "synthesis": {
+            "type": "object",
+            "properties": {"mode": {"enum": ["merge", "select", "reduce"]}, "instruction": {"type": "string"}},
+        },
+    },
+    "required": ["goal", "tasks"],
+}
+
+_RULES = """You are the planner of a team. You turn a request into a plan; you never do the work yourself.
+
+Answer with one JSON object:
+{{"goal": "...", "tasks": [{{"id": "t1", "worker": "<one of the workers below>", "instruction": "...", "context": "...",
+  "success_criterion": "...", "depends_on": [], "on_dependency_failure": "skip"}}],
+ "synthesis": {{"mode": "merge", "instruction": "<how the results become one answer>"}}}}
+
+- A task is for one worker and stands on its own: its worker sees the instruction, the context, the criterion and the
+  results of the tasks in depends_on. It does not see the request, so put what it needs into the task.
+- The success criterion says how anyone can tell that the task is done.
+- Tasks that need nothing from each other depend on nothing and run at the same time. Add an edge only where a result
+  is needed.
+- As few tasks as the job needs, at most {advised}. If one worker can do the whole, plan one task.
+- on_dependency_failure "proceed" is for tasks that are still worth doing with a gap, such as a final write-up.
+- synthesis mode: merge complementary results; select the best of several; reduce when there is a great deal of text.
+
+Workers
+{workers}
+{examples}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    plan: Plan
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """No valid plan came of it: why, and what trying used."""
+
+    fault: Fault
+    problems: tuple[Problem, ...]
+    usage: Usage
+
+
+async def make_plan(
+    request: Request, team: Team, engine: Engine, brain: Brain, used: list[Usage] | None = None
+) -> Planned | Unplanned:
+    """A valid plan for the request, or why there is none. `used` grows with each call, for who cuts it short."""
+    messages = [system(_system(team)), user(_ask(request))]
+    usages: list[Usage] = [] if used is None else used
+    problems: list[Problem] = []
+    for number in range(1, REPAIRS + 2):
+        call = ModelCall(
+            role="planner",
+            model=brain.model,
+            messages=tuple(messages),
+            output_schema=PLAN_SCHEMA,
+            options=brain.options,
+            output_cap=brain.output_cap,
+        )
+        result = await engine.perform(f"@plan/{number}", call)
+        usages.append(usage_of(result, call.model))
+        if result.reply is None:
+            assert result.error is not None
+            fault = Fault(kind=result.error.kind, message=f"The planner's model failed: {result.error.message}")
+            return Unplanned(fault, (), Usage.total(usages))
+        draft, problems = _read(result.reply.text, request, team, engine, number)
+        if draft is not None and not errors_in(problems):
+            return Planned(draft, Usage.total(usages))
+        engine.emit("plan_rejected", problems=[p.to_json() for p in problems], round=number)
+        messages += [result.reply.as_message(), _corrections(problems)]
+    listing = "; ".join(problem.message for problem in problems[:5])
+    fault = Fault(kind="contract", message=f"The planner gave no valid plan in {REPAIRS + 1} rounds: {listing}")
+    return Unplanned(fault, tuple(problems), Usage.total(usages))
+
+
+def _read(text: str, request: Request, team: Team, engine: Engine, number: int) -> tuple[Plan | None, list[Problem]]:
+    """The drafted plan and everything wrong with it; drafts are on the record, good or bad."""
+    data, complaints = read_object(text)
+    if data is None:
+        problems = [Problem(code="empty_plan", message=f"The answer is not a plan: {c}.") for c in complaints]
+        engine.emit("plan_drafted", plan=None, round=number, problems=[p.to_json() for p in problems], source="planner")
+        return None, problems
+    try:
+        plan, renamed = with_valid_ids(parse(_known_fields(data)))
+    except InvalidPlan as error:
+        problems = [Problem(code="empty_plan", message=str(problem)) for problem in error.problems]
+        engine.emit("plan_drafted", plan=data, round=number, problems=[p.to_json() for p in problems], source="planner")
+        return None, problems
+    plan = plan.model_copy(update={"team": team.name})
+    problems = plan.problems(team.names, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens)
+    engine.emit(
+        "plan_drafted",
+        plan=plan.to_json(),
+        round=number,
+        problems=[p.to_json() for p in problems],
+        renamed=renamed,
+        source="planner",
+    )
+    return plan, problems
+
+
+def _known_fields(data: dict[str, Any]) -> dict[str, Any]:
+    """The draft without fields a plan does not have: what a model adds besides is not an error."""
+    known = {name: value for name, value in data.items() if name in Plan.model_fields}
+    tasks = known.get("tasks")
+    if isinstance(tasks, list):
+        known["tasks"] = [_only(Task, task) for task in cast("list[Any]", tasks)]
+    known["synthesis"] = _only(Synthesis, known.get("synthesis") or {})
+    return known
+
+
+def _only(shape: type[Task] | type[Synthesis], data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    items = cast("dict[str, Any]", data)
+    return {name: value for name, value in items.items() if name in shape.model_fields and value is not None}
+
+
+def _corrections(problems: list[Problem]) -> Message:
+    listing = "\n".join(f"- {problem.message}" for problem in problems[:50])
+    return user(f"The plan cannot be run:\n{listing}\nAnswer with the whole corrected plan.")
+
+
+def _system(team: Team) -> str:
+    workers = "\n".join(
+        f"- {worker.name}: {worker.description}"
+        + (f" Tools: {', '.join(worker.tool_names)}." if worker.tool_names else "")
+        for worker in team.workers
+    )
+    examples = "".join(
+        f"\nExample\n{json.dumps({'request': example.request, 'plan': example.plan.to_json()}, ensure_ascii=False)}"
+        for example in team.examples
+    )
+    return _RULES.format(advised=ADVISED_TASKS, workers=workers, examples=examples)
+
+
+def _ask(request: Request) -> str:
+    parts = [f"Request\n{request.text}"]
+    if request.material:
+        names = "\n".join(f"- {material.name}" for material in request.material)
+        parts.append(f"Material the workers' file tools can read\n{names}")
+    if request.earlier is not None:
+        earlier = request.earlier
+        data = {"request": earlier.request, "answer": earlier.answer, "outcomes": list(earlier.outcomes)}
+        parts.append(
+            "This follows up on an earlier run. Plan only what is new, and copy what a task needs from here into its "
+            f"context.\n{quoted(data)}"
+        )
+    return "\n\n".join(parts)

@@ -1,0 +1,336 @@
+"""Text and JSON on their way out lose their secrets: known values, and whatever looks like a credential.
+
+Every pattern has literal triggers and is tried only on text that holds one, so ordinary text costs a few substring
+searches. Every expression is linear: what it repeats without bound cannot fail afterwards, or starts once per run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote
+
+MARK = "[redacted"
+SHORTEST = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """One kind of secret: group `secret` (or all of the match) is replaced where `sure` agrees."""
+
+    kind: str
+    triggers: tuple[str, ...]
+    expression: re.Pattern[str]
+    sure: Callable[[re.Match[str]], bool] = lambda _: True
+
+    def apply(self, text: str) -> str:
+        return self.expression.sub(self._replaced, text)
+
+    def _replaced(self, match: re.Match[str]) -> str:
+        group = "secret" if "secret" in self.expression.groupindex else 0
+        if match[group].startswith(MARK) or not self.sure(match):
+            return match[0]
+        start, end = match.span(group)
+        return f"{match.string[match.start() : start]}{MARK}:{self.kind}]{match.string[end : match.end()]}"
+
+
+class Redactor:
+    """Replaces secrets by `[redacted]` or, where a pattern found them, `[redacted:kind]`."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        known = {form for secret in secrets if len(secret) >= 4 for form in _forms(secret)}
+        # Longest first: one secret may contain another.
+        self._known = sorted(known, key=len, reverse=True)
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Redactor:
+        """A redactor that knows the values of variables whose name says they are secret."""
+        return cls(value for name, value in env.items() if SECRET_VARIABLE.search(name) and _worth_hiding(value))
+
+    def text(self, text: str) -> str:
+        """The text without secrets."""
+        for secret in self._known:
+            if secret in text:
+                text = text.replace(secret, f"{MARK}]")
+        if len(text) < SHORTEST:
+            return text
+        lowered = text.lower()
+        for pattern in dict.fromkeys([pattern for trigger, pattern in TRIGGERS if trigger in lowered]):
+            text = pattern.apply(text)
+        return text
+
+    def json(self, value: Any) -> Any:
+        """The value with every string in it redacted, keys too; a string under a telling key goes as a whole."""
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                pairs = cast(dict[Any, Any], value).items()
+                return {self.json(key): self._under(key, each) for key, each in pairs}
+            case list() | tuple():
+                return [self.json(each) for each in cast(list[Any], value)]
+            case _:
+                return value
+
+    def _under(self, key: object, value: Any) -> Any:
+        telling = isinstance(key, str) and isinstance(value, str) and SECRET_KEY.fullmatch(key)
+        if telling and value and not value.startswith(MARK) and not PLACEHOLDER.match(value):
+            return f"{MARK}:{KEY_KIND}]"
+        return self.json(value)
+
+
+def _forms(secret: str) -> set[str]:
+    """A secret as it is, as part of a URL, and as part of a JSON string."""
+    return {secret, quote(secret, safe=""), json.dumps(secret)[1:-1]}
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+KEY_KIND = "value"
+SECRET_VARIABLE = re.compile(
+    r"(?:^|_)(?:\w*KEY|KEYS|\w*TOKEN|TOKENS|\w*SECRETS?|\w*PASSWORD|PASSWD|PASS|PWD|PASSPHRASE|CREDENTIALS?|PAT|AUTH)(?:_|$)",
+    re.IGNORECASE,
+)
+SECRET_KEY = re.compile(
+    r"(?i:(?:[\w.-]{0,40}[_.-])?(?:password|passwd|pwd|passphrase|secret|token|authorization|cookie|credentials?"
+    r"|(?:api|access|secret|private|account|auth|signing|encryption)[_-]?key)"
+    r"|[a-z]{0,40}(?:Password|Secret|Token|ApiKey|AccessKey|SecretKey|PrivateKey))"
+)
+PATH_LIKE = re.compile(r"(?:file:/*)?(?:~|\.{1,2})?(?:/[\w.@+ -]{1,40}){2,}/?(?::.*)?|/[\w.-]{0,20}", re.ASCII)
+COMMON = frozenset(
+    {"password", "changeme", "disabled", "enabled", "required", "optional", "undefined", "localhost", "development"}
+    | {"production", "default", "anonymous", "username", "postgres", "keychain", "keyring", "notasecret"}
+)
+PLACEHOLDER = re.compile(
+    r"[<$%{*]|\.\.\.|x{4}|\[redacted|(?:null|none|true|false|string|str|optional|required|undefined)$"
+    r"|(?:your|my|the|some|example|test|fake|dummy|placeholder|insert|enter)[-_ ]",
+    re.IGNORECASE,
+)
+
+
+def _worth_hiding(value: str) -> bool:
+    return len(value) >= SHORTEST and value.lower() not in COMMON and not PATH_LIKE.fullmatch(value)
+
+
+# --- what is written after a telling name --------------------------------------------------------------------------
+
+
+def _mixed(value: str) -> bool:
+    """Letters together with digits, or both cases within: not a word."""
+    digits = any(c.isdigit() for c in value)
+    letters = any(c.isalpha() for c in value)
+    return letters and (digits or (value[1:].lower() != value[1:] and value[1:].upper() != value[1:]))
+
+
+def _assigned(match: re.Match[str]) -> bool:
+    """Whether what follows `name =` is a value and not code, prose or a placeholder."""
+    value, name = match["secret"], match["name"]
+    if PLACEHOLDER.match(value) or value.lower() in COMMON | {name.lower()}:
+        return False
+    if match["quote"]:
+        return len(value) >= (4 if name.lower().startswith(("pass", "pwd")) else SHORTEST)
+    if len(value) < 6 or value[-1] in "([{" or any(c in value for c in "()[]{}") or value.isdigit():
+        return False
+    if QUERY.search(match.string, max(0, match.start() - 41), match.start()) or (
+        name.isupper() and match["sign"].strip() in ("=", ":")
+    ):
+        return True
+    # An unquoted word after a name is code (`password=user.password`) unless it could not be.
+    return len(value) >= SHORTEST and _mixed(value) and not IDENTIFIER.fullmatch(value)
+
+
+QUERY = re.compile(r"[?&][\w-]{0,40}\Z")
+IDENTIFIER = re.compile(r"(?:[A-Za-z_][a-z_]*|[A-Z][A-Za-z]*)(?:[.:][A-Za-z_]\w*)*;?")
+
+
+def _long_mix(match: re.Match[str]) -> bool:
+    value = match["secret"]
+    return bool(match["header"]) or (len(value) >= 16 and (_mixed(value) or value.endswith("=")))
+
+
+def _user_is_token(match: re.Match[str]) -> bool:
+    return len(match["secret"]) >= 20 and _mixed(match["secret"])
+
+
+def _not_words(match: re.Match[str]) -> bool:
+    """Not words joined by hyphens, as in `sk-learn-contrib-estimators`."""
+    return any(c.isdigit() or c.isupper() for c in match[0][3:])
+
+
+def _starting(prefix: str) -> str:
+    """An expression for a literal that does not continue a word; an escape (`\\n`, `%20`) before it is no word.
+
+    The literal comes first and what is before it is looked at afterwards: so the scan is a search for the literal.
+    """
+    text = re.escape(prefix)
+    return rf"{text}(?:(?<![A-Za-z0-9]{text})|(?<=\\[nrt]{text})|(?<=%[0-9A-Fa-f][0-9A-Fa-f]{text}))"
+
+
+def _prefixed(kind: str, prefix: str, body: str) -> Pattern:
+    """A token known by how it begins."""
+    return Pattern(kind, (prefix.lower(),), re.compile(_starting(prefix) + body))
+
+
+_NAMES = (
+    r"passwords?|passwd|passphrase|pwd|secret|token|credentials?"
+    r"|(?:api|access|secret|private|account|auth|signing|encryption|shared[_-]?access)[_-]?key(?:[_-]?id)?"
+)
+# Where a word can begin, also after an escape (`\\n`, `%20`); the second is for what may turn up within base64.
+_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
+_EDGE64 = r"(?:(?<![A-Za-z0-9+/])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
+_END = r"(?![A-Za-z0-9])"
+
+PATTERNS: tuple[Pattern, ...] = (
+    Pattern(
+        "private-key",
+        ("private key",),
+        # From the header to the footer, or to the end of what was cut; a mere mention has no body.
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=(?s:.{0,200}?)[A-Za-z0-9+/]{24})"
+            r"[^-]*+(?:-(?!----)[^-]*+)*+(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
+        ),
+    ),
+    Pattern("jwt", ("eyj",), re.compile(_starting("eyJ") + r"(?<![-_]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){1,3}")),
+    Pattern("anthropic-key", ("sk-ant-",), re.compile(r"sk-ant-[\w-]{16,}")),
+    Pattern("api-key", ("sk-",), re.compile(_starting("sk-") + r"[A-Za-z0-9_-]{20,}"), _not_words),
+    Pattern(
+        "aws-key",
+        ("akia", "asia", "abia", "acca"),
+        re.compile(rf"{_EDGE64}A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{{16}}{_END}"),
+    ),
+    Pattern("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"gh[pousr]_[A-Za-z0-9]{30,}")),
+    Pattern("github-token", ("github_pat_",), re.compile(r"github_pat_\w{40,}")),
+    Pattern(
+        "gitlab-token",
+        ("glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "glsoat-"),
+        re.compile(r"gl(?:pa|d|r|pt|cb|soa)t-[\w.-]{20,}"),
+    ),
+    Pattern("slack-token", ("xox", "xapp-", "xoxe."), re.compile(_EDGE + r"(?:xox[abeoprs]|xapp)-[\w.-]{10,}")),
+    Pattern(
+        "slack-webhook",
+        ("hooks.slack.com",),
+        re.compile(r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{20,})"),
+    ),
+    Pattern("discord-webhook", ("/api/webhooks/",), re.compile(r"/api/webhooks/\d{10,25}/(?P<secret>[\w-]{30,})")),
+    Pattern(
+        "teams-webhook", ("webhook.office.com",), re.compile(r"webhook\.office\.com/webhookb2/(?P<secret>[\w@/-]{30,})")
+    ),
+    Pattern("google-key", ("aiza",), re.compile(rf"{_EDGE64}AIza[\w-]{{35}}{_END}")),
+    Pattern("stripe-key", ("_live_", "_test_"), re.compile(_EDGE + r"[spr]k_(?:live|test)_[A-Za-z0-9]{10,}")),
+    Pattern("sendgrid-key", ("sg.",), re.compile(_starting("SG.") + r"[\w-]{16,}+\.[\w-]{16,}")),
+    Pattern("twilio-key", ("sk",), re.compile(rf"{_EDGE64}SK[0-9a-f]{{32}}{_END}")),
+    Pattern("telegram-token", (":aa",), re.compile(_EDGE + r"\d{8,10}:AA[\w-]{32,34}(?![\w-])")),
+    Pattern("mailchimp-key", ("-us",), re.compile(rf"{_EDGE}[0-9a-f]{{32}}-us\d{{1,2}}{_END}")),
+    Pattern("firebase-key", (":apa91b",), re.compile(_EDGE + r"[\w-]{8,40}:APA91b[\w-]{100,}")),
+    Pattern("terraform-token", (".atlasv1.",), re.compile(_EDGE + r"\w{14}\.atlasv1\.[\w-]{40,}")),
+    Pattern(
+        "shopify-token", ("shpat_", "shpss_", "shpca_", "shppa_"), re.compile(r"shp(?:at|ss|ca|pa)_[0-9a-fA-F]{32}")
+    ),
+    Pattern("digitalocean-token", ("_v1_",), re.compile(r"do[opr]_v1_[0-9a-f]{40,}")),
+    Pattern("square-token", ("sq0",), re.compile(r"sq0(?:atp|csp|idp)-[\w-]{22,}")),
+    _prefixed("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/=]{16,}"),
+    _prefixed("npm-token", "npm_", r"[A-Za-z0-9]{30,}"),
+    _prefixed("pypi-token", "pypi-", r"[\w-]{50,}"),
+    _prefixed("rubygems-key", "rubygems_", r"[0-9a-f]{40,}"),
+    _prefixed("huggingface-token", "hf_", r"[A-Za-z0-9]{30,}"),
+    _prefixed("google-oauth", "ya29.", r"[\w-]{20,}"),
+    _prefixed("google-oauth-secret", "GOCSPX-", r"[\w-]{20,}"),
+    _prefixed("google-refresh-token", "1//0", r"[\w-]{30,}"),
+    _prefixed("mailgun-key", "key-", rf"[0-9a-f]{{32}}{_END}"),
+    _prefixed("databricks-token", "dapi", rf"[0-9a-f]{{32}}(?:-\d)?{_END}"),
+    _prefixed("linear-key", "lin_api_", r"[A-Za-z0-9]{30,}"),
+    _prefixed("notion-token", "ntn_", r"[A-Za-z0-9]{30,}"),
+    _prefixed("notion-token", "secret_", r"[A-Za-z0-9]{43}"),
+    _prefixed("figma-token", "figd_", r"[\w-]{30,}"),
+    _prefixed("postman-key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
+    _prefixed("grafana-token", "glsa_", r"\w{30,}"),
+    _prefixed("grafana-token", "glc_", r"[A-Za-z0-9+/=]{32,}"),
+    _prefixed("sentry-token", "sntrys_", r"[A-Za-z0-9+/=_-]{40,}"),
+    _prefixed("vault-token", "hvs.", r"[\w-]{24,}"),
+    _prefixed("doppler-token", "dp.pt.", r"[A-Za-z0-9]{40,}"),
+    _prefixed("heroku-key", "HRKU-", r"[\w-]{30,}"),
+    _prefixed("age-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}"),
+    _prefixed("docker-token", "dckr_pat_", r"[\w-]{20,}"),
+    _prefixed("planetscale-token", "pscale_tkn_", r"[\w.-]{30,}"),
+    _prefixed("supabase-token", "sbp_", r"[0-9a-f]{40}"),
+    _prefixed("groq-key", "gsk_", r"[A-Za-z0-9]{40,}"),
+    _prefixed("xai-key", "xai-", r"[A-Za-z0-9]{60,}"),
+    _prefixed("perplexity-key", "pplx-", r"[A-Za-z0-9]{40,}"),
+    _prefixed("replicate-token", "r8_", r"[A-Za-z0-9]{36,}"),
+    _prefixed("atlassian-token", "ATATT3x", r"[\w=-]{50,}"),
+    _prefixed("newrelic-key", "NRAK-", r"[A-Z0-9]{27}"),
+    _prefixed("dynatrace-token", "dt0c01.", r"[A-Z0-9]{24}\.[A-Z0-9]{60,}"),
+    _prefixed("tailscale-key", "tskey-", r"[\w-]{20,}"),
+    _prefixed("onepassword-token", "ops_ey", r"[\w-]{60,}"),
+    _prefixed("airtable-token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    _prefixed("fly-token", "fm2_", r"[A-Za-z0-9+/=_]{60,}"),
+    Pattern(
+        "azure-key",
+        ("accountkey=", "accesskey="),
+        re.compile(r"(?i)(?:Account|SharedAccess|Access)Key=(?P<secret>[A-Za-z0-9+/=]{20,})"),
+    ),
+    Pattern(
+        "signature",
+        ("sig=", "signature=", "x-amz-security-token="),
+        re.compile(
+            r"(?i)[?&;](?:sig|signature|x-(?:amz|goog)-signature|x-amz-security-token)=(?P<secret>[A-Za-z0-9%+/=_-]{20,})"
+        ),
+    ),
+    Pattern(
+        "authorization",
+        ("authorization", "bearer", "basic"),
+        re.compile(
+            r"(?i)" + _EDGE + r"(?:(?P<header>(?:proxy-)?authorization\\{0,7}[\"']?\s{0,3}[:=]\s{0,3}\\{0,7}[\"']?)"
+            r"(?:[a-z]{3,12}\s{1,3})?|(?:bearer|basic)\s{1,3})(?P<secret>[A-Za-z0-9._~+/=-]{8,})"
+        ),
+        _long_mix,
+    ),
+    Pattern(
+        "cookie",
+        ("cookie",),
+        re.compile(
+            r"(?i)" + _EDGE + r"set-cookie\\{0,7}[\"']?\s{0,3}[:=]\s{0,3}\\{0,7}[\"']?"
+            r"[^=;\s\"']{1,100}=(?P<secret>[^;\s\"'\\]{4,})"
+        ),
+    ),
+    Pattern(
+        "cookie",
+        ("cookie",),
+        re.compile(
+            r"(?i)(?<!-)" + _EDGE + r"cookie\\{0,7}[\"']?\s{0,3}[:=]\s{0,3}\\{0,7}[\"']?"
+            r"(?P<secret>[^=;\s\"']{1,100}=[^\r\n\"'\\]{4,})"
+        ),
+    ),
+    Pattern(
+        "url-password",
+        ("://",),
+        re.compile(r"://[^\s/@:\[\"'<>?#\\]{0,100}:(?P<secret>[^\s/\"'<>?#\\]{1,200})@"),
+        lambda match: not PLACEHOLDER.match(match["secret"]),
+    ),
+    Pattern("url-token", ("://",), re.compile(r"://(?P<secret>[^\s/@:\"'<>?#\\]{20,200})@"), _user_is_token),
+    Pattern(
+        "password",
+        ("--pass", "--token", "--secret", "--api", "--access"),
+        re.compile(
+            r"(?i)--(?:password|passphrase|token|secret|api-?key|access-key|api-token|access-token)(?:=|\s{1,3})"
+            r"(?P<secret>[^\s\"'$<{(\[|;-][^\s\"'|;]{5,})"
+        ),
+        lambda match: any(c.isdigit() for c in match["secret"]) or "=" in match[0].partition(match["secret"])[0],
+    ),
+    Pattern(
+        "assigned",
+        ("passw", "passphrase", "pwd", "secret", "token", "credential", "key"),
+        re.compile(
+            rf"(?i)(?P<name>{_NAMES})"
+            r"[\w-]{0,20}\\{0,7}[\"'`]?\s{0,4}"
+            r"(?P<sign>=>|:=|[:=]{1,2})\s{0,4}(?P<quote>\\{0,7}[\"'`])?(?P<secret>[^\s\"'`,;&<>\\]{4,})"
+        ),
+        _assigned,
+    ),
+)
+
+# In the order of the patterns: what has a form of its own goes before what only stands at a telling place.
+TRIGGERS = tuple((trigger, pattern) for pattern in PATTERNS for trigger in pattern.triggers)

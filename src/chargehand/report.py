@@ -1,0 +1,93 @@
+"""The answer and what it rests on: findings, contradictions, gaps, confidence, provenance, cost and timing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from chargehand.outcome import Confidence, Fault, Finding, Outcome, Usage
+from chargehand.plan import Plan, Strategy
+from chargehand.value import JSON, Value
+
+RunStatus = Literal["running", "waiting", "interrupted", "cancelled", "complete", "partial", "failed"]
+
+EXIT_CODES: dict[RunStatus, int] = {
+    "complete": 0,
+    "failed": 1,
+    "cancelled": 1,
+    "partial": 3,
+    "waiting": 4,
+    "interrupted": 130,
+    "running": 1,
+}
+
+
+class Contradiction(Value):
+    subject: str
+    claims: tuple[str, ...] = ()
+    cause: str | None = None
+    verdict: str | None = None
+    reason: str | None = None
+    resolved: bool = False
+
+
+class Gap(Value):
+    """Something the answer lacks; `task` is None when no task was to supply it."""
+
+    task: str | None = None
+    reason: str
+    impact: str = ""
+
+
+class Provenance(Value):
+    """Which tasks each paragraph of the answer cites, what is wrong with that, and which done tasks it never uses."""
+
+    citations: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+
+class Timing(Value):
+    wall_s: float = 0.0
+    sequential_s: float = 0.0
+    critical_path_s: float = 0.0
+    speedup: float = 1.0
+    waiting_s: float = 0.0
+
+
+class Report(Value):
+    run: str
+    request: str
+    status: RunStatus
+    answer: str
+    findings: tuple[Finding, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    confidence: Confidence | None = None
+    provenance: Provenance = Field(default_factory=Provenance)
+    outcomes: tuple[Outcome, ...] = ()
+    usage: Usage = Field(default_factory=Usage)
+    timing: Timing = Field(default_factory=Timing)
+    strategy: Strategy = "single"
+    plan: Plan | None = None
+    # Sentences worth reading beside the answer: a pure chain, an oversized team, an estimated usage.
+    notes: tuple[str, ...] = ()
+    # Why the run as a whole failed.
+    error: Fault | None = None
+    # The answer as data, when the request gave a schema for it.
+    data: JSON = None
+
+    @property
+    def exit_code(self) -> int:
+        """A wrong key is the caller's to mend, as a missing one is."""
+        return 2 if self.error is not None and self.error.kind == "auth" else EXIT_CODES[self.status]
+
+    def to_json(self) -> dict[str, JSON]:
+        data = self.model_dump(mode="json", exclude={"outcomes", "plan"})
+        data["outcomes"] = [outcome.to_json() for outcome in self.outcomes]
+        data["plan"] = self.plan.to_json() if self.plan else None
+        for name in ("data", "error"):
+            if data[name] is None:
+                del data[name]
+        return data

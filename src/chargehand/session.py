@@ -1,0 +1,275 @@
+"""One process's turn at a run: owns the record, drives the supervisor on the local engine, and ends in a Report.
+
+A session ends by finishing, by parking for a person, by Ctrl-C (`interrupt`), by `chargehand cancel`, or by dying;
+after all but the first the next session goes on from the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from chargehand import __version__, supervise
+from chargehand.brains import Brain, Brains
+from chargehand.budget import Budget
+from chargehand.effect import Role
+from chargehand.engines.local import Listener, LocalEngine, Parked, Prior
+from chargehand.errors import ChargehandError, UsageError
+from chargehand.event import VERSION
+from chargehand.handlers import Handlers
+from chargehand.home import Home
+from chargehand.journal import Journal
+from chargehand.journal.replay import Replay, replay
+from chargehand.models.resolve import Models
+from chargehand.outcome import Outcome, Usage
+from chargehand.plan import Plan, parse
+from chargehand.report import Gap, Report, RunStatus, Timing
+from chargehand.request import Request
+from chargehand.settings import Settings
+from chargehand.team import Team
+from chargehand.team.agents import options_of, roster
+from chargehand.tools import ToolContext
+
+CANCEL_POLL_S = 0.5
+SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "synthesizer")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a session is to do. `plan` is a plan given by the user; the planner is not asked then."""
+
+    run: str
+    request: Request
+    team: Team
+    settings: Settings
+    plan: Plan | None = None
+    team_ref: str | None = None
+    prior: Prior | None = None
+    # Tasks to run again, and with them the supervisor's own failed calls; None goes on with everything as it ended.
+    reopen: tuple[str, ...] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Session:
+    """Made for one call of `work`."""
+
+    def __init__(
+        self,
+        job: Job,
+        journal: Journal,
+        models: Models,
+        *,
+        home: Home | None = None,
+        earlier: Replay | None = None,
+        listeners: Iterable[Listener] = (),
+        wall_clock: Callable[[], float] = time.time,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._job = job
+        self._journal = journal
+        self._models = models
+        self._home = home
+        self._earlier = earlier
+        self._listeners = tuple(listeners)
+        self._wall_clock = wall_clock
+        self._chance = chance
+        self._stopped: Literal["interrupted", "cancelled"] | None = None
+        self._engine: LocalEngine | None = None
+        # Asked to stop before there was anything to stop.
+        self._asked_early: Literal["interrupted", "cancelled"] | None = None
+        self._main: asyncio.Task[Report] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+
+    def interrupt(self) -> None:
+        """Begin nothing new, let calls in flight commit, stop; a second call stops at once. Resumable."""
+        self._stop("interrupted")
+
+    async def work(self) -> Report:
+        """Run to the end, or as far as it goes. Raises only what the caller has to act on."""
+        job = self._job
+        workers = roster(job.team, job.settings)
+        brains = self._brains()
+        check_models(self._models, job.settings, job.team, job.request.budget)
+        if self._earlier is not None and job.reopen is not None:
+            self._earlier.reopen(job.reopen)
+        folder = self._home.folder(job.run) if self._home is not None and job.request.material else None
+        handlers = Handlers(self._models, job.team.tools(), ToolContext(material=job.request.material, folder=folder))
+        async with LocalEngine(
+            job.run,
+            self._journal,
+            handlers,
+            replay=self._earlier,
+            prior=job.prior,
+            budget=job.request.budget,
+            max_concurrent=job.request.max_concurrent,
+            listeners=self._listeners,
+            wall_clock=self._wall_clock,
+            chance=self._chance,
+        ) as engine:
+            self._engine = engine
+            # Not committed yet: it goes to disk with the first call, and with a given plan, or not at all.
+            self._open(engine)
+            report = await self._drive(engine, supervise.run(job.request, job.team, workers, engine, brains, job.plan))
+            engine.emit("run_ended", status=report.status, report=report.to_json())
+        if self._home is not None:
+            self._home.note(job.run, status=report.status, ended=time.time())
+        return report
+
+    def _open(self, engine: LocalEngine) -> None:
+        job = self._job
+        engine.emit(
+            "run_started",
+            version=VERSION,
+            chargehand=__version__,
+            epoch=(self._earlier.sessions if self._earlier else 0) + 1,
+            resumed=self._earlier is not None,
+            request=job.request.to_json(),
+            team=job.team.to_json() | {"ref": job.team_ref},
+            settings=job.settings.to_json(),
+            rerun_of=job.prior.run if job.prior else None,
+        )
+        if job.reopen is not None:
+            engine.emit(
+                "decision",
+                key=f"@reopen/{engine.replay.sessions + 1}",
+                decision="reopen",
+                value={"tasks": list(job.reopen)},
+                reason="resumed with more budget, time or --retry-failed",
+            )
+        for message in (*job.warnings, *(problem.message for problem in job.team.problems())):
+            engine.emit("warning", message=message)
+
+    async def _drive(self, engine: LocalEngine, flow: Any) -> Report:
+        """The flow under watch: for `chargehand cancel`, for an interruption, for nothing left but people."""
+        main: asyncio.Task[Report] = asyncio.create_task(engine.until_parked(flow), name="supervisor")
+        self._main = main
+        if self._asked_early is not None:
+            self._stop(self._asked_early)
+        watch = asyncio.create_task(self._watch_for_cancel(), name="cancel watch") if self._home else None
+        try:
+            return await main
+        except Parked:
+            return await self._unfinished(engine, "waiting")
+        except asyncio.CancelledError:
+            if self._stopped is None:  # the caller's own cancellation: put it on the record, then let it through
+                main.cancel()
+                await asyncio.gather(main, return_exceptions=True)
+                report = await self._unfinished(engine, "interrupted")
+                engine.emit("run_ended", status="interrupted", report=report.to_json())
+                raise
+            return await self._unfinished(engine, self._stopped)
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+        finally:
+            self._main = None  # too late to stop
+            others = [task for task in (watch, self._stopping) if task is not None]
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+    async def _unfinished(self, engine: LocalEngine, status: RunStatus) -> Report:
+        await engine.commit()
+        return unfinished(replay(self._journal.events()), status)
+
+    def _stop(self, why: Literal["interrupted", "cancelled"]) -> None:
+        if self._main is None or self._engine is None:
+            self._asked_early = why
+            return
+        if self._stopped is not None:
+            self._main.cancel()
+            return
+        self._stopped = why
+        self._stopping = asyncio.create_task(self._wind_down(self._engine, self._main), name="wind down")
+
+    @staticmethod
+    async def _wind_down(engine: LocalEngine, main: asyncio.Task[Report]) -> None:
+        try:
+            await engine.drain()
+        finally:
+            main.cancel()
+
+    async def _watch_for_cancel(self) -> None:
+        assert self._home is not None
+        while not self._home.cancel_requested(self._job.run):  # noqa: ASYNC110 -- another process asks, through a file
+            await asyncio.sleep(CANCEL_POLL_S)
+        self._home.clear_cancel(self._job.run)
+        self._stopped = "cancelled"
+        if self._main is not None:
+            self._main.cancel()
+
+    def _brains(self) -> Brains:
+        """The supervisor's own models."""
+        brains: dict[Role, Brain] = {}
+        for role in SUPERVISOR_ROLES:
+            choice = self._job.settings.model_for(role)
+            brains[role] = Brain(
+                model=choice.model, options=options_of(choice), window=self._models.window(choice.model)
+            )
+        return brains
+
+
+def check_models(models: Models, settings: Settings, team: Team, budget: Budget) -> None:
+    """Raise UsageError unless every model that may be called can be, before anything is spent."""
+    names = [settings.model_for(role).model for role in SUPERVISOR_ROLES]
+    names += [settings.model_for("worker", worker.tier, worker.model).model for worker in team.workers]
+    for name in dict.fromkeys(names):
+        models.check(name)
+        if budget.usd is not None and models.price(name) is None:
+            raise UsageError(
+                f"--usd cannot be kept: the price of {name} is unknown. Use --tokens, or a model that has one."
+            )
+
+
+def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
+    """What the record of a run that has not ended says so far."""
+    plan = parse(state.plan) if state.plan else None
+    outcomes: tuple[Outcome, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    if plan is not None:
+        outcomes = tuple(state.ended[task.id] for task in plan.tasks if task.id in state.ended)
+        gaps = tuple(
+            Gap(task=task.id, reason="not ended when the run stopped", impact=f"Not met: {task.success_criterion}")
+            for task in plan.tasks
+            if task.id not in state.ended
+        )
+    now: RunStatus = status or "interrupted"
+    total = len(plan.tasks) if plan else 0
+    return Report(
+        run=state.run,
+        request=state.start.get("request", {}).get("text", ""),
+        status=now,
+        answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended. Go on with: chargehand resume {state.run}",
+        gaps=gaps,
+        outcomes=outcomes,
+        usage=Usage.total(outcome.usage for outcome in outcomes),
+        timing=Timing(wall_s=state.owned_s),
+        strategy=plan.strategy if plan else "single",
+        plan=plan,
+    )
+
+
+_WORDS: dict[RunStatus, str] = {
+    "running": "Running",
+    "waiting": "Waiting for a person",
+    "interrupted": "Interrupted",
+    "cancelled": "Cancelled",
+    "complete": "Complete",
+    "partial": "Partial",
+    "failed": "Failed",
+}
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to tell: one of ours if there is one, in a group however deep."""
+    leaves: list[BaseException] = []
+    groups: list[BaseException] = [group]
+    for error in groups:  # grows while it is walked
+        if isinstance(error, BaseExceptionGroup):
+            groups.extend(error.exceptions)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        else:
+            leaves.append(error)
+    return next((leaf for leaf in leaves if isinstance(leaf, ChargehandError)), leaves[0])

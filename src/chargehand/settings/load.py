@@ -1,0 +1,132 @@
+"""Flags, environment and files become one Settings: flags win over environment, environment over files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from chargehand.budget import DEFAULT_TOKENS, Budget
+from chargehand.effect import Role
+from chargehand.errors import UsageError
+from chargehand.home import default_path
+from chargehand.models.prices import default_model
+from chargehand.models.resolve import Provider, built_in
+from chargehand.plan import Tier
+from chargehand.settings.file import NOT_SERVED, TIERS, Layer, checked_url, read_layer
+from chargehand.settings.toml_file import read, suggestion
+from chargehand.settings.value import Pinned, RoleModel, Settings
+from chargehand.trust import TrustRegistry
+
+_BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+_PINS: tuple[Pinned, ...] = ("tokens", "usd", "deadline", "max_concurrent", "max_tasks")
+
+
+def load_settings(env: Mapping[str, str], cwd: str | Path, flags: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    """The settings and one line for each thing an untrusted file may not set.
+
+    Flags: model, team, tokens, usd, deadline, max_concurrent, max_tasks; one that is None was not given.
+    """
+    home = default_path(env).absolute()
+    known = _built_in(env)
+    layers: list[Layer] = []
+    if (own := home / "config.toml").is_file():
+        file = read(own)
+        layers.append(read_layer(file, file.data, (), known, trusted=True))
+        known.update(_not_in_env(layers[0].providers, env))
+    if (tree := _tree_layer(Path(cwd), known, TrustRegistry(str(home)))) is not None:
+        layers.append(tree)
+        known.update(_not_in_env(tree.providers, env))
+    settings = _settings(str(home), known, layers, env, {k: v for k, v in flags.items() if v is not None})
+    return settings, [line for layer in layers for line in layer.warnings]
+
+
+def _settings(
+    home: str, providers: dict[str, Provider], layers: list[Layer], env: Mapping[str, str], flags: dict[str, Any]
+) -> Settings:
+    tiers: dict[Tier, str] = {tier: name for layer in layers for tier, name in layer.tiers.items()}
+    roles: dict[Role, RoleModel] = {role: entry for layer in layers for role, entry in layer.roles.items()}
+    plain = {key: value for layer in layers for key, value in layer.plain.items() if value is not None}
+    money = {k: v for layer in layers for k, v in layer.budget.model_dump().items() if v is not None}
+    money = {"tokens": DEFAULT_TOKENS, **money, **{k: flags[k] for k in ("tokens", "usd") if k in flags}}
+    plain.update({k: flags[k] for k in ("team", "max_concurrent", "max_tasks") if k in flags})
+    if "deadline" in flags:
+        plain["deadline_s"] = flags["deadline"]
+    for tier, name in _defaults_by_key(env).items():
+        tiers.setdefault(tier, name)
+    for name, value in (*money.items(), *plain.items()):
+        if name != "team" and not value > 0:
+            raise UsageError(f"--{name.removesuffix('_s').replace('_', '-')} is {value}: it must be over 0.")
+    return Settings(
+        home=home,
+        model=_forced_model(flags, env, providers),
+        tiers=tiers,
+        roles=roles,
+        providers=providers,
+        budget=Budget(**money),
+        pinned=tuple(pin for pin in _PINS if pin in flags),
+        **plain,
+    )
+
+
+def _forced_model(flags: Mapping[str, Any], env: Mapping[str, str], providers: Mapping[str, Provider]) -> str | None:
+    source, name = (
+        ("--model", flags["model"]) if "model" in flags else ("CHARGEHAND_MODEL", env.get("CHARGEHAND_MODEL"))
+    )
+    if not name:
+        return None
+    provider, _, rest = str(name).partition(":")
+    if not provider or not rest:
+        raise UsageError(
+            f"{source} is {name!r}: write 'provider:name', like 'ollama:llama3' or 'scripted:replies.json'."
+        )
+    if provider not in (known := {*providers, *NOT_SERVED}):
+        raise UsageError(f"{source} is {name!r}, but there is no provider {provider!r}.{suggestion(provider, known)}")
+    return str(name)
+
+
+def _defaults_by_key(env: Mapping[str, str]) -> dict[Tier, str]:
+    """The default models of the first provider whose key is there."""
+    for name in ("anthropic", "openai"):
+        key = built_in(env)[name].key_env
+        if key and env.get(key, "").strip():
+            return {tier: model for tier in TIERS if (model := default_model(name, tier))}
+    return {}
+
+
+def _built_in(env: Mapping[str, str]) -> dict[str, Provider]:
+    for variable in _BASE_URLS.values():
+        if env.get(variable) and (wrong := checked_url(env[variable])):
+            raise UsageError(f"{variable}: {wrong}")
+    return built_in(env)
+
+
+def _not_in_env(providers: Mapping[str, Provider], env: Mapping[str, str]) -> dict[str, Provider]:
+    """Without those whose endpoint the environment names: it wins whole, so that no file's key goes to its endpoint."""
+    return {name: provider for name, provider in providers.items() if not env.get(_BASE_URLS.get(name, ""))}
+
+
+def _tree_layer(cwd: Path, known: Mapping[str, Provider], trust: TrustRegistry) -> Layer | None:
+    """The nearest chargehand.toml or [tool.chargehand] at or above the working directory."""
+    for folder in _folders(cwd.absolute()):
+        if (path := folder / "chargehand.toml").is_file():
+            file = read(path)
+            return read_layer(file, file.data, (), known, _trusted(trust, path))
+        if (path := folder / "pyproject.toml").is_file() and "chargehand" in path.read_text("utf-8", "replace"):
+            file = read(path)
+            tools = file.data.get("tool")
+            if isinstance(tools, dict) and isinstance(part := tools.get("chargehand"), dict):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+                return read_layer(file, part, ("tool", "chargehand"), known, _trusted(trust, path))  # pyright: ignore[reportUnknownArgumentType]
+    return None
+
+
+def _trusted(trust: TrustRegistry, path: Path) -> bool:
+    # A link out of a trusted directory must not bring trust to what it points at, nor the other way round.
+    return trust.is_trusted(path.parent) and trust.is_trusted(path)
+
+
+def _folders(cwd: Path) -> Iterator[Path]:
+    """The directory and its parents up to the one with .git; without such a one, only the directory itself."""
+    chain = (cwd, *cwd.parents)
+    root = next((n for n, folder in enumerate(chain) if (folder / ".git").exists()), 0)
+    yield from chain[: root + 1]

@@ -1,0 +1,83 @@
+"""Reads a TOML file into data that knows on which line each key stands, so that errors can say so."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chargehand.errors import UsageError
+
+_TABLE = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_ENTRY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
+_PART = re.compile(r""""([^"]*)"|'([^']*)'|([\w-]+)""")
+
+
+@dataclass(frozen=True, slots=True)
+class TomlFile:
+    """`label` is how messages name the file."""
+
+    label: str
+    path: Path
+    data: dict[str, Any]
+    text: str
+
+    def line(self, key: Sequence[str]) -> int:
+        """The line on which the key, or else the nearest table around it, is written."""
+        best, table = (0, 1), ()
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if header := _TABLE.match(line):
+                here = table = _parts(header[1])
+            elif entry := _ENTRY.match(line):
+                here = (*table, *_parts(entry[1]))
+            else:
+                continue
+            shared = _shared(here, key)
+            if shared > best[0] and shared >= min(len(here), len(key)):
+                best = (shared, number)
+        return best[1]
+
+    def place(self, key: Sequence[str]) -> str:
+        return f"{self.label}:{self.line(key)}"
+
+
+def read(path: Path, label: str | None = None) -> TomlFile:
+    """The file as data; unreadable or not TOML is a UsageError with the file and the line."""
+    label = label or str(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{label} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{label} is not UTF-8 text: save it as UTF-8.") from None
+    try:
+        return TomlFile(label, path, tomllib.loads(text), text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"^(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", str(error), re.DOTALL)
+        line = int(found[2]) if found and found[2] else max(len(text.splitlines()), 1)
+        raise UsageError(f"{label}:{line}: not valid TOML: {found[1] if found else error}.") from None
+
+
+def suggestion(wrong: str, known: Iterable[str]) -> str:
+    """`Did you mean 'x'?` with a space before it, or the keys there are."""
+    names = sorted(known)
+    by_lower = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(wrong.lower(), by_lower, n=1, cutoff=0.6)
+    return f" Did you mean {by_lower[close[0]]!r}?" if close else f" There is: {', '.join(names)}." if names else ""
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(a or b or c for a, b, c in _PART.findall(dotted))
+
+
+def _shared(here: Sequence[str], key: Sequence[str]) -> int:
+    count = 0
+    for mine, wanted in zip(here, key, strict=False):
+        if mine != wanted:
+            break
+        count += 1
+    return count

@@ -1,0 +1,10 @@
+"""A team as data: workers with their tools, limits and examples, made in Python or read from a folder."""
+
+from __future__ import annotations
+
+from chargehand.team.code import stored_tools
+from chargehand.team.folder import load, shipped
+from chargehand.team.roster import Example, Team
+from chargehand.team.worker import Worker
+
+__all__ = ["Example", "Team", "Worker", "load", "shipped", "stored_tools"]

@@ -1,0 +1,208 @@
+"""One agent file (front matter and prompt) becomes a worker, with the line of each of its fields."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from chargehand.frontmatter import Field, FrontMatter, FrontMatterError, parse
+from chargehand.plan import Problem, Tier
+from chargehand.settings.toml_file import suggestion
+from chargehand.team.worker import Worker
+from chargehand.tools import Tool
+
+_KEYS = frozenset(
+    {
+        "name",
+        "description",
+        "tools",
+        "model",
+        "maxTurns",
+        "kind",
+        "team",
+        "tier",
+        "fallback",
+        "output_schema",
+        "temperature",
+    }
+)
+# Claude Code's own: taken note of where they matter, and those without meaning here.
+_QUIET = frozenset({"color", "disallowedTools"})
+_UNUSED = frozenset(
+    {"background", "effort", "hooks", "initialPrompt", "isolation", "mcpServers", "memory", "permissionMode", "skills"}
+)
+_TIERS: dict[str, Tier] = {"haiku": "small", "sonnet": "medium", "opus": "large"}
+_CLAUDE_TOOLS = {"Read": "read_file", "Grep": "search_files", "Glob": "list_files"}
+_LATER_KINDS = ("analyzer", "human", "delegate")
+READ_ONLY = ("read_file", "list_files", "search_files")
+
+
+@dataclass(slots=True)
+class AgentFile:
+    """What was read: `worker` is None when the file is no agent file or too broken to be one."""
+
+    label: str
+    worker: Worker | None = None
+    lines: dict[str, int] = field(default_factory=dict[str, int])
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+    def place(self, key: str) -> str:
+        return f"{self.label}:{self.lines.get(key, 1)}: "
+
+    def wrong(self, code: str, key: str, message: str) -> None:
+        self.problems.append(Problem(code=code, message=self.place(key) + message))
+
+    def warn(self, code: str, key: str, message: str) -> None:
+        self.problems.append(Problem(code=code, severity="warning", message=self.place(key) + message))
+
+
+def read_agent(path: Path, root: Path, tools: Mapping[str, Tool], *, bare: bool, steps: int) -> AgentFile:
+    """The worker in the file. `bare`: from a folder of Claude Code agent files, with its meanings of tools."""
+    agent = AgentFile(path.relative_to(root).as_posix())
+    try:
+        matter = parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        agent.wrong("unreadable", "", "this is not UTF-8 text: save it as UTF-8.")
+        return agent
+    except OSError as error:
+        agent.wrong("unreadable", "", f"this cannot be read: {error.strerror}.")
+        return agent
+    except FrontMatterError as error:
+        agent.lines[""] = error.line
+        agent.wrong("invalid_front_matter", "", f"{error}.")
+        return agent
+    if matter is None or (bare and not matter.fields.keys() & {"name", "description"}):
+        if not bare:
+            agent.wrong(
+                "invalid_front_matter", "", "this has no front matter: open it with '---', name and description."
+            )
+        return agent
+    agent.lines = {key: entry.line for key, entry in matter.fields.items()}
+    _check_keys(agent, matter, bare)
+    agent.worker = _worker(agent, matter, tools, path, root, bare=bare, steps=steps)
+    return agent
+
+
+def _check_keys(agent: AgentFile, matter: FrontMatter, bare: bool) -> None:
+    for key in sorted(matter.fields.keys() - _KEYS - _QUIET):
+        if key in _UNUSED:
+            agent.warn("unused_key", key, f"{key!r} has no effect here.")
+        elif bare:
+            agent.warn("unknown_key", key, f"{key!r} is not a field of an agent file.{suggestion(key, _KEYS)}")
+        else:
+            agent.wrong("unknown_key", key, f"{key!r} is not a field of a worker.{suggestion(key, _KEYS)}")
+    kind = _text(matter, "kind") or "agent"
+    if kind in _LATER_KINDS or (kind == "agent" and "team" in matter.fields):
+        key = "kind" if kind != "agent" else "team"
+        agent.wrong("not_available", key, f"'{key}: {_text(matter, key)}' is not available yet in this version.")
+    elif kind != "agent":
+        agent.wrong("invalid_value", "kind", f"{kind!r} is not a kind of worker.{suggestion(kind, ['agent'])}")
+
+
+def _worker(
+    agent: AgentFile, matter: FrontMatter, tools: Mapping[str, Tool], path: Path, root: Path, *, bare: bool, steps: int
+) -> Worker:
+    model, tier = _model_and_tier(agent, matter)
+    turns = _number(agent, matter, "maxTurns", whole=True)
+    names = _bare_tools(agent, matter, tools) if bare else matter.fields.get("tools", Field(None, 1)).items
+    return Worker(
+        _text(matter, "name"),
+        _text(matter, "description"),
+        prompt=matter.body,
+        tools=[tools.get(name, name) for name in names],
+        model=model,
+        tier=tier,
+        max_steps=steps if turns is None else int(turns),
+        output_schema=_schema(agent, matter, path.parent, root),
+        fallback=_text(matter, "fallback") or None,
+        temperature=_number(agent, matter, "temperature", whole=False),
+    )
+
+
+def _model_and_tier(agent: AgentFile, matter: FrontMatter) -> tuple[str | None, Tier | None]:
+    tier: Tier | None = None
+    if written := _text(matter, "tier"):
+        if written in get_args(Tier):
+            tier = cast("Tier", written)
+        else:
+            agent.wrong("invalid_value", "tier", f"{written!r} is not a tier.{suggestion(written, get_args(Tier))}")
+    model = _text(matter, "model")
+    if not model or model == "inherit":
+        return None, tier
+    if ":" in model:
+        return model, tier
+    # `sonnet`, and also `claude-sonnet-4-5`: a class of model, whoever provides it.
+    for family, meant in _TIERS.items():
+        if re.search(rf"\b{family}\b", model.lower()):
+            return None, tier or meant
+    agent.wrong(
+        "invalid_value", "model", f"{model!r} is not a model: write haiku, sonnet, opus, inherit or 'provider:name'."
+    )
+    return None, tier
+
+
+def _bare_tools(agent: AgentFile, matter: FrontMatter, tools: Mapping[str, Tool]) -> list[str]:
+    """Claude Code's names as ours; without any, the tools that read, and never one that is disallowed."""
+    written = matter.fields.get("tools")
+    if written is None or written.text.strip() in ("*", "", "All tools"):
+        meant = {name: name for name in READ_ONLY}
+    else:
+        meant = {name: _CLAUDE_TOOLS.get(name, name) for name in _plain_names(written)}
+    if absent := [name for name, ours in meant.items() if ours not in tools]:
+        agent.warn("tool_not_offered", "tools", f"not offered here: {', '.join(absent)}.")
+    forbidden = {_CLAUDE_TOOLS.get(name, name) for name in _plain_names(matter.fields.get("disallowedTools"))}
+    return list(dict.fromkeys(ours for ours in meant.values() if ours in tools and ours not in forbidden))
+
+
+def _plain_names(written: Field | None) -> list[str]:
+    # `Read(./src/**)` is Read with a restriction that the request's material already makes.
+    return [re.sub(r"\(.*\)$", "", name).strip() for name in written.items] if written else []
+
+
+def _schema(agent: AgentFile, matter: FrontMatter, folder: Path, root: Path) -> dict[str, Any] | None:
+    """A JSON schema written in place, or the name of a JSON file beside the agent file."""
+    written = _text(matter, "output_schema").strip()
+    if not written:
+        return None
+    text = written
+    if not written.startswith("{"):
+        path = (folder / written).resolve()
+        if not path.is_relative_to(root.resolve()):
+            agent.wrong("invalid_value", "output_schema", f"{written!r} is outside of the team's folder.")
+            return None
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            agent.wrong(
+                "invalid_value", "output_schema", f"{written!r} is not a JSON schema nor a file that holds one."
+            )
+            return None
+    try:
+        schema = json.loads(text)
+    except ValueError as error:
+        agent.wrong("invalid_value", "output_schema", f"the schema is not JSON: {error}.")
+        return None
+    if not isinstance(schema, dict):
+        agent.wrong("invalid_value", "output_schema", "the schema is not a JSON object.")
+        return None
+    return cast("dict[str, Any]", schema)
+
+
+def _text(matter: FrontMatter, key: str) -> str:
+    entry = matter.fields.get(key)
+    return entry.text if entry else ""
+
+
+def _number(agent: AgentFile, matter: FrontMatter, key: str, *, whole: bool) -> float | None:
+    entry = matter.fields.get(key)
+    if entry is None or entry.value is None:
+        return None
+    value = entry.value
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        agent.wrong("invalid_value", key, f"{key!r} is a {'whole ' if whole else ''}number, not {entry.text!r}.")
+        return None
+    return value

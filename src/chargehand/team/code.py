@@ -1,0 +1,107 @@
+"""A team folder's own tools.py becomes tools: imported only when the folder is trusted, with the hash it had."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+
+from chargehand.errors import UsageError
+from chargehand.tools import Tool
+from chargehand.trust import TrustRegistry
+from chargehand.value import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class TeamCode:
+    """The tools of a folder; `warning` says why there are none although there is a file."""
+
+    tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
+    path: str | None = None
+    hash: str | None = None
+    warning: str | None = None
+
+
+def shipped_home() -> Path:
+    """Where the teams that come with chargehand are; their code is trusted as the package is."""
+    return Path(str(files("chargehand"))).resolve() / "teams"
+
+
+def read_code(folder: Path, trust: TrustRegistry | None, label: str = "tools.py") -> TeamCode:
+    """The folder's tools; nothing is imported from a folder without trust."""
+    path = folder / "tools.py"
+    if not path.is_file():
+        return TeamCode()
+    if not _may_run(path, trust):
+        warning = (
+            f"{label}: not loaded, {folder} is not trusted; to allow its tools: chargehand trust {folder.resolve()}"
+        )
+        return TeamCode(warning=warning)
+    real = path.resolve()
+    try:
+        source = real.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{label} cannot be read: {error.strerror}.") from None
+    digest = hashlib.sha256(source).hexdigest()
+    return TeamCode(_tools(_module(real, source, digest, label)), str(real), digest)
+
+
+def stored_tools(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict[str, Tool], list[str]]:
+    """The own tools of a stored team as its file has them now, and a line when the file has changed or gone."""
+    path: str | None = team.get("tools_path")
+    if path is None:
+        return {}, []
+    code = read_code(Path(path).parent, trust, label=path)
+    if code.warning:
+        return {}, [code.warning]
+    if code.hash is None:
+        return {}, [f"{path} is gone: the team {team.get('name')!r} had its tools there when the run started."]
+    if code.hash != team.get("tools_hash"):
+        return code.tools, [f"{path} has changed since the run started: its tools may behave otherwise."]
+    return code.tools, []
+
+
+def _may_run(path: Path, trust: TrustRegistry | None) -> bool:
+    if path.resolve().is_relative_to(shipped_home()):
+        return True
+    # Both: a link must not carry the trust of the one to the other.
+    return trust is not None and trust.is_trusted(path.parent) and trust.is_trusted(path)
+
+
+def _module(path: Path, source: bytes, digest: str, label: str) -> ModuleType:
+    # Named by content: the same code is one module in a process, changed code is another.
+    name = f"chargehand_team_tools_{digest[:16]}"
+    if (known := sys.modules.get(name)) is not None and known.__file__ == str(path):
+        return known
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    # Registered before it runs: annotations are looked up through sys.modules.
+    sys.modules[name] = module
+    try:
+        # What was hashed is what runs: the bytes, not a second read of the file.
+        exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(
+            f"{label}:{_line(error, path)}: cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    return module
+
+
+def _tools(module: ModuleType) -> dict[str, Tool]:
+    return {value.name: value for value in vars(module).values() if isinstance(value, Tool)}
+
+
+def _line(error: Exception, path: Path) -> int:
+    if isinstance(error, SyntaxError):
+        return error.lineno or 1
+    line, at = 1, error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code.co_filename == str(path):
+            line = at.tb_lineno
+        at = at.tb_next
+    return line

@@ -1,0 +1,31 @@
+"""What a tool may touch: the request's material, a folder, and a note of everything it read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chargehand.request import Material
+
+
+@dataclass
+class Reads:
+    """What one call has read so far, by name; written only through `ToolContext.record_read`."""
+
+    hashes: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """Given to tool functions with a parameter annotated `ToolContext`; models never see that parameter."""
+
+    material: Sequence[Material] = ()
+    folder: Path | None = None
+    # One per call: `call` gives each a fresh one.
+    reads: Reads = field(default_factory=Reads, repr=False, compare=False)
+
+    def record_read(self, name: str, data: bytes) -> None:
+        """Note that the result depends on `data`, so that a rerun can tell whether it still holds."""
+        self.reads.hashes[name] = hashlib.sha256(data).hexdigest()

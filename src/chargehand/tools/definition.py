@@ -1,0 +1,105 @@
+"""`@tool` turns a typed function into a Tool: name, description and JSON schema for the model, and how to run it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_args, overload
+
+from chargehand.effect import ToolEffect
+from chargehand.errors import UsageError
+from chargehand.messages import ToolSpec
+from chargehand.tools import docstring
+from chargehand.tools.parameters import Parameters
+
+# What both providers accept as a tool's name.
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function a model can call; calling the Tool calls the function."""
+
+    name: str
+    description: str
+    fn: Callable[..., Any]
+    effect: ToolEffect = "once"
+    isolated: bool = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fn(*args, **kwargs)
+
+    @cached_property
+    def arguments(self) -> Parameters:
+        """Checks and schema of the arguments. Made at first use, when every name in the annotations exists."""
+        return Parameters.of(self.fn)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON schema of the arguments."""
+        return self.arguments.schema
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        """What a model is told."""
+        return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
+
+
+@overload
+def tool(fn: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    *, effect: ToolEffect = "once", isolated: bool = False, name: str | None = None
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    effect: ToolEffect = "once",
+    isolated: bool = False,
+    name: str | None = None,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """A typed function as a tool.
+
+    `effect` says what a repeat would do: `read` changes nothing, `idempotent` may be repeated, `once` must not be.
+    `isolated` runs it in a process of its own that is killed when the call is cancelled.
+    """
+
+    def define(function: Callable[..., Any]) -> Tool:
+        _check(function, effect, isolated=isolated)
+        title = name or function.__name__
+        if not NAME.fullmatch(title):
+            raise UsageError(
+                f"Tool {title!r} of {function.__qualname__}: a name is 1 to 64 letters, digits, _ and -; set name=."
+            )
+        return Tool(title, docstring.summary(function.__doc__ or ""), function, effect, isolated)
+
+    return define if fn is None else define(fn)
+
+
+def _check(function: Callable[..., Any], effect: str, *, isolated: bool) -> None:
+    """Raise UsageError for what can be seen before the annotations are resolved."""
+    if not inspect.isfunction(function):
+        raise UsageError(f"@tool is for functions, not for {function!r}.")
+    where = f"Tool function {function.__qualname__}"
+    if effect not in get_args(ToolEffect):
+        raise UsageError(f"{where}: effect={effect!r} is not one of {', '.join(get_args(ToolEffect))}.")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(f"{where} yields values; a tool returns one.")
+    if isolated and (function.__module__ == "__main__" or "<locals>" in function.__qualname__):
+        raise UsageError(
+            f"{where} is isolated, so another process must be able to import it: "
+            "move it to the top level of a module that is not the script itself."
+        )
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise UsageError(f"{where}: parameter {parameter} must be a plain one that can be given by name.")
+        if parameter.annotation is parameter.empty:
+            raise UsageError(
+                f"{where}: parameter {parameter.name!r} has no annotation; write `{parameter.name}: str` or its type."
+            )

@@ -1,0 +1,149 @@
+"""The shipped file tools: read, list and search the request's material, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from typing import Annotated
+
+from pydantic import Field
+
+from chargehand.errors import ToolError
+from chargehand.tools import isolation, matching, material, reading
+from chargehand.tools.context import ToolContext
+from chargehand.tools.definition import tool
+
+# Below the cap of a result's text, so that a long file is cut between lines and says where to go on.
+MAX_SHOWN = 45_000
+MAX_MATCHES = 200
+REGEX_SECONDS = 10.0
+Line = Annotated[int, Field(ge=1)]
+
+
+@tool(effect="read")
+def read_file(context: ToolContext, path: str, start_line: Line = 1, end_line: Line | None = None) -> str:
+    """Read a text file, or some of its lines. The first line of the answer says which lines follow.
+
+    Args:
+        path: the file, as NAME/folder/file; list_files shows them
+        start_line: first line to read
+        end_line: last line to read; the end of the file without it
+    """
+    place = material.locate(path, context)
+    data = material.read(place)
+    context.record_read(place.name, data)
+    text, note = decoded(data)
+    if text is None:
+        raise ToolError(f"{material.shown(place.name)} is a binary file of {len(data)} bytes; only text can be read.")
+    lines = text.removesuffix("\n").split("\n") if text else []
+    if end_line is not None and end_line < start_line:
+        raise ToolError(f"end_line {end_line} is before start_line {start_line}.")
+    if start_line > max(1, len(lines)):
+        raise ToolError(
+            f"{material.shown(place.name)} has {len(lines)} lines; start_line {start_line} is after its end."
+        )
+    return _page(material.shown(place.name), lines, start_line, min(end_line or len(lines), len(lines)), note)
+
+
+@tool(effect="read")
+def list_files(context: ToolContext, pattern: str = "**/*", path: str | None = None) -> str:
+    """List the files of the material, one path a line.
+
+    Args:
+        pattern: which ones, like *.py (in any folder) or src/**/test_*.py
+        path: only in this folder, as NAME/folder
+    """
+    found = reading.listing(pattern, path, context)
+    names = [material.shown(name) for name in found.names[: reading.MAX_LISTED]]
+    if len(found.names) > reading.MAX_LISTED:
+        names.append(f"[only the first {reading.MAX_LISTED} are listed; narrow it with pattern or path]")
+    elif not found.complete:
+        names.append("[there are too many files to look at; narrow it with path]")
+    return "\n".join(names) or f"No file fits the pattern {pattern}. Material: {_known(context)}."
+
+
+@tool(effect="read")
+async def search_files(
+    context: ToolContext, query: str, pattern: str | None = None, regex: bool = False, ignore_case: bool = False
+) -> str:
+    """Find lines in the material's files; each is shown as path:line: text.
+
+    Args:
+        query: the text to find in a line
+        pattern: only in files that fit, like *.py (in any folder) or NAME/src/**/*.md
+        regex: take query as a regular expression (Python syntax, matched line by line)
+        ignore_case: do not distinguish upper and lower case
+    """
+    if not query or len(query) > 1000:
+        raise ToolError("query must be 1 to 1000 characters.")
+    found = await asyncio.to_thread(reading.contents, pattern or "**/*", context)
+    texts = [(material.shown(name), text) for name, data in found.files if (text := decoded(data)[0]) is not None]
+    if regex:
+        hits = await _by_expression(query, ignore_case, texts)
+    else:
+        hits = await asyncio.to_thread(
+            matching.matches, re.escape(query), ignore_case=ignore_case, texts=texts, limit=MAX_MATCHES + 1
+        )
+    lines = [f"{name}:{number}: {text}" for name, number, text in hits[:MAX_MATCHES]]
+    if len(hits) > MAX_MATCHES:
+        lines.append(f"[only the first {MAX_MATCHES} matches are shown; narrow query or pattern]")
+    lines += [f"[{note}]" for note in found.notes[:5]]
+    return "\n".join(lines if hits else [f"No match in {len(texts)} text files.", *lines])
+
+
+async def _by_expression(query: str, ignore_case: bool, texts: list[tuple[str, str]]) -> list[list[str]]:
+    """In a child process: an expression can take longer than the age of the universe, and holds the interpreter."""
+    try:
+        re.compile(query)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ToolError(f"query is not a regular expression: {error}. Leave regex out to find it literally.") from None
+    order = {"expression": query, "ignore_case": ignore_case, "texts": texts, "limit": MAX_MATCHES + 1}
+    command = [sys.executable, "-I", "-S", "-B", matching.__file__]
+    try:
+        async with asyncio.timeout(REGEX_SECONDS):
+            ended = await isolation.output_of(command, json.dumps(order).encode())
+    except TimeoutError:
+        raise ToolError(
+            f"The search took more than {REGEX_SECONDS:.0f} s and was stopped; use a simpler expression or plain text."
+        ) from None
+    if ended.code != 0:
+        raise ToolError("The search failed; use a simpler expression or plain text.")
+    return json.loads(ended.stdout)
+
+
+def decoded(data: bytes) -> tuple[str | None, str]:
+    """The text with a note on how it was decoded; no text when the data is binary."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace"), "UTF-16"
+    if b"\0" in data[:8192]:
+        return None, ""
+    try:
+        return data.decode("utf-8-sig"), ""
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace"), "not UTF-8: unknown bytes are shown as \ufffd"
+
+
+def _page(name: str, lines: list[str], first: int, last: int, note: str) -> str:
+    chosen: list[str] = []
+    room = MAX_SHOWN
+    for line in lines[first - 1 : last]:
+        room -= len(line) + 1
+        if room < 0 and chosen:
+            break
+        chosen.append(line)
+    more = ""
+    if chosen and len(chosen[0]) > MAX_SHOWN:
+        more = f"\n[line {first} is cut: {len(chosen[0]) - MAX_SHOWN} characters left out]"
+        chosen = [chosen[0][:MAX_SHOWN]]
+    shown = first + len(chosen) - 1
+    if shown < last:
+        more += f"\n[{last - shown} lines left out; go on with start_line={shown + 1}]"
+    notes = f"; {note}" if note else ""
+    extent = f"lines {first}-{shown} of {len(lines)}" if chosen else "empty"
+    return f"{name} ({extent}{notes})\n" + "\n".join(chosen) + more
+
+
+def _known(context: ToolContext) -> str:
+    return ", ".join(material.shown(each.name) for each in context.material)

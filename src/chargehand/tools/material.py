@@ -1,0 +1,215 @@
+"""The request's material as names: finding, opening, listing and hashing files that a worker may see, and no others.
+
+A worker knows a file as `NAME` or `NAME/relative/path`. A name is resolved once, compared with the real root of its
+material, and then opened one folder at a time without following links, so that nothing swapped in meanwhile is used.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NoReturn
+
+from chargehand.errors import ToolError
+from chargehand.request import Material
+from chargehand.tools import pattern
+from chargehand.tools.context import ToolContext
+
+REMEDY = "Paths look like NAME/folder/file; call list_files to see them."
+MAX_FILE = 10_000_000
+# Entries looked at in one listing: a folder of millions must not take forever.
+MAX_ENTRIES = 100_000
+SKIPPED = ".git"
+PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class Place:
+    """A name that was resolved: `parts` lead from the real `root` to it, without a link on the way."""
+
+    name: str
+    root: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Names of files in order; `complete` is False when there were too many entries to look at."""
+
+    names: tuple[str, ...]
+    complete: bool
+
+
+def locate(name: str, context: ToolContext) -> Place:
+    """The place a worker's path means; ToolError when it is not inside the material."""
+    if not context.material:
+        raise ToolError("No material was given with this request, so there are no files to read.")
+    if "\0" in name or len(name) > 4096:
+        raise ToolError(f"Not a path. {REMEDY}")
+    if name.startswith("/"):
+        _refuse(name, "is absolute")
+    wanted = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in wanted:
+        _refuse(name, "contains `..`")
+    for material in context.material:
+        own = [part for part in material.name.split("/") if part]
+        if own and wanted[: len(own)] == own:
+            return _resolve("/".join(wanted), material.path, wanted[len(own) :])
+    _refuse(name, f"is in none of the materials ({', '.join(each.name for each in context.material)})")
+
+
+def read(place: Place) -> bytes:
+    """The bytes of a regular file of at most MAX_FILE; ToolError for anything else."""
+    try:
+        with _opened(place, os.O_NONBLOCK) as file:
+            found = os.fstat(file)
+            if stat.S_ISDIR(found.st_mode):
+                raise ToolError(f"{shown(place.name)} is a folder; call list_files with it as path.")
+            if not stat.S_ISREG(found.st_mode):
+                _refuse(place.name, "is not a regular file")
+            if found.st_size > MAX_FILE:
+                size = found.st_size / 1e6
+                raise ToolError(
+                    f"{shown(place.name)} is {size:.0f} MB; files over {MAX_FILE // 10**6} MB are not read."
+                )
+            with os.fdopen(os.dup(file), "rb") as stream:
+                data = stream.read(MAX_FILE + 1)
+    except OSError as error:
+        # The system's own message would show the real path.
+        _refuse(place.name, f"cannot be read: {error.strerror or type(error).__name__}")
+    if len(data) > MAX_FILE:
+        raise ToolError(f"{shown(place.name)} is over {MAX_FILE // 10**6} MB; such files are not read.")
+    return data
+
+
+def files(glob: str, path: str | None, context: ToolContext, limit: int | None = None) -> Listing:
+    """The files under `path` (all material without it) whose name fits `glob`, at most `limit` of them, in order."""
+    places = [locate(path, context)] if path else [locate(each.name, context) for each in _named(context)]
+    fits = pattern.compiled(glob)
+    budget = [MAX_ENTRIES]
+    names: list[str] = []
+    for place in places:
+        base = len(place.name) + 1
+        for name in _walk(place, budget):
+            if fits(name[base:] or name.rpartition("/")[2], name):
+                names.append(name)
+                if limit is not None and len(names) >= limit:
+                    return Listing(tuple(names), complete=budget[0] > 0)
+    return Listing(tuple(names), complete=budget[0] > 0)
+
+
+def shown(name: str) -> str:
+    """The name for people and models: one line, whatever is in it."""
+    if name.isprintable():
+        return name
+    return '"' + "".join(c if c.isprintable() else repr(c)[1:-1] for c in name) + '"'
+
+
+def _named(context: ToolContext) -> list[Material]:
+    if not context.material:
+        raise ToolError("No material was given with this request, so there are no files to list.")
+    return list({each.name: each for each in reversed(context.material)}.values())[::-1]
+
+
+def _resolve(name: str, root: str, rest: list[str]) -> Place:
+    try:
+        real_root = os.path.realpath(root, strict=True)
+        real = os.path.realpath(os.path.join(real_root, *rest), strict=True)
+    except FileNotFoundError:
+        _refuse(name, "does not exist")
+    except UnicodeEncodeError:
+        _refuse(name, "is not a file name")
+    except OSError as error:
+        _refuse(name, f"cannot be read: {error.strerror or type(error).__name__}")
+    if real == real_root:
+        return Place(name, real_root, ())
+    inside = real_root.rstrip("/") + "/"
+    if not real.startswith(inside):
+        _refuse(name, "leads outside of its material")
+    return Place(name, real_root, tuple(real[len(inside) :].split("/")))
+
+
+@contextmanager
+def _opened(place: Place, flags: int) -> Generator[int, None, None]:
+    """A descriptor of the place, reached from its root without following any link."""
+    if not place.parts and not _harmless(os.lstat(place.root).st_mode):
+        _refuse(place.name, "is not a regular file")
+    here = os.open(place.root, PLAIN | (os.O_DIRECTORY if place.parts else flags))
+    try:
+        for at, part in enumerate(place.parts, 1):
+            last = at == len(place.parts)
+            if last and not _harmless(os.lstat(part, dir_fd=here).st_mode):
+                _refuse(place.name, "is not a regular file")
+            there = os.open(part, PLAIN | (flags if last else os.O_DIRECTORY), dir_fd=here)
+            os.close(here)
+            here = there
+        yield here
+    finally:
+        os.close(here)
+
+
+def _harmless(mode: int) -> bool:
+    # Merely opening a device or a pipe can have effects or wait.
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def _walk(place: Place, budget: list[int]) -> Iterator[str]:
+    """Names of the regular files under a place, each folder in order; linked folders are not entered."""
+    # Folders still to enter, and files (without parts) still to name; the next one is last.
+    todo: list[tuple[str, tuple[str, ...] | None]] = [(place.name, place.parts)]
+    while todo:
+        name, parts = todo.pop()
+        if parts is None:
+            yield name
+            continue
+        try:
+            entries = _entries(Place(name, place.root, parts), budget)
+        except NotADirectoryError:
+            yield name
+        except (OSError, ToolError):
+            # Unreadable, special or gone meanwhile: what cannot be opened is not there for a worker.
+            continue
+        else:
+            for entry, folder in sorted(entries, reverse=True):
+                todo.append((f"{name}/{entry}", (*parts, entry) if folder else None))
+
+
+def _entries(place: Place, budget: list[int]) -> list[tuple[str, bool]]:
+    """The files (False) and folders (True) in a folder, as far as the budget of entries goes."""
+    found: list[tuple[str, bool]] = []
+    with _opened(place, os.O_DIRECTORY) as folder, os.scandir(folder) as entries:
+        for entry in entries:
+            if budget[0] <= 0:
+                break
+            budget[0] -= 1
+            # A name that is not UTF-8 could not come back in a call.
+            if entry.name == SKIPPED or not _utf8(entry.name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                found.append((entry.name, True))
+            elif entry.is_file(follow_symlinks=False) or (entry.is_symlink() and _leads_to_file(place, entry.name)):
+                found.append((entry.name, False))
+    return found
+
+
+def _leads_to_file(place: Place, link: str) -> bool:
+    try:
+        with _opened(_resolve(link, place.root, [*place.parts, link]), os.O_NONBLOCK) as file:
+            return stat.S_ISREG(os.fstat(file).st_mode)
+    except (OSError, ToolError):
+        return False
+
+
+def _utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refuse(name: str, why: str) -> NoReturn:
+    raise ToolError(f"{shown(name[:200]) or 'The empty path'} {why}. {REMEDY}")

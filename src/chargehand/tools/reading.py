@@ -1,0 +1,106 @@
+"""What a call read becomes a hash under a name, and a record of such hashes is checked against the files of now.
+
+Besides plain files there are two kinds of names; `//` is in no file's name:
+`PATH//list:GLOB` is the list of files under PATH, `//text:GLOB` the contents of all files that fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chargehand.errors import ToolError
+from chargehand.request import Material
+from chargehand.tools import material
+from chargehand.tools.context import ToolContext
+
+MAX_LISTED = 500
+MAX_SEARCHED_FILES = 20_000
+MAX_SEARCHED_BYTES = 32_000_000
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Files with their bytes; `notes` say what was left out and why."""
+
+    files: tuple[tuple[str, bytes], ...]
+    notes: tuple[str, ...]
+
+
+def listing(glob: str, path: str | None, context: ToolContext) -> material.Listing:
+    """The files under `path` that fit, on the record; one more than MAX_LISTED when there are more."""
+    found = material.files(glob, path, context, MAX_LISTED + 1)
+    context.record_read(f"{path or ''}//list:{glob}", _names(found.names))
+    return found
+
+
+def contents(glob: str, context: ToolContext) -> Contents:
+    """All files that fit with what is in them, on the record."""
+    found = _contents(glob, context)
+    context.record_read(f"//text:{glob}", _digest(found))
+    return found
+
+
+def still_valid(result_reads: Mapping[str, str], context: ToolContext) -> bool:
+    """True when everything a call read is as it was: its result can be used again."""
+    return all(_hash_now(name, context) == known for name, known in result_reads.items())
+
+
+def _hash_now(name: str, context: ToolContext) -> str | None:
+    """The hash `record_read` would note now; None when it cannot be read any more."""
+    path, _, kind = name.partition("//")
+    try:
+        if kind.startswith("list:"):
+            found = material.files(kind.removeprefix("list:"), path or None, context, MAX_LISTED + 1)
+            data = _names(found.names)
+        elif kind.startswith("text:"):
+            data = _digest(_contents(kind.removeprefix("text:"), context))
+        else:
+            data = material.read(_anywhere(name, context))
+    except ToolError:
+        return None
+    return hashlib.sha256(data).hexdigest()
+
+
+def _anywhere(name: str, context: ToolContext) -> material.Place:
+    """A name in the material, else relative to the folder."""
+    try:
+        return material.locate(name, context)
+    except ToolError:
+        if context.folder is None:
+            raise
+        within = ToolContext(material=(Material(name="folder", path=str(context.folder)),))
+        return material.locate(f"folder/{name}", within)
+
+
+def _contents(glob: str, context: ToolContext) -> Contents:
+    found = material.files(glob, None, context, MAX_SEARCHED_FILES + 1)
+    notes: list[str] = []
+    if not found.complete or len(found.names) > MAX_SEARCHED_FILES:
+        notes.append("there are more files than can be searched at once; narrow the pattern")
+    files: list[tuple[str, bytes]] = []
+    total = 0
+    for name in found.names[:MAX_SEARCHED_FILES]:
+        try:
+            data = material.read(material.locate(name, context))
+        except ToolError as error:
+            notes.append(str(error))
+            continue
+        total += len(data)
+        if total > MAX_SEARCHED_BYTES:
+            notes.append(f"stopped after {MAX_SEARCHED_BYTES // 10**6} MB at {name}; narrow the pattern")
+            break
+        files.append((name, data))
+    return Contents(tuple(files), tuple(notes))
+
+
+def _names(names: Sequence[str]) -> bytes:
+    return "\0".join(names).encode()
+
+
+def _digest(found: Contents) -> bytes:
+    whole = hashlib.sha256()
+    for name, data in found.files:
+        whole.update(hashlib.sha256(name.encode()).digest() + hashlib.sha256(data).digest())
+    return whole.digest()

@@ -1,0 +1,63 @@
+"""Words and JSON -> pieces of HTML, each escaped where it is put in."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any, cast
+
+from chargehand.trace.parts import Data
+
+
+def inert_json(value: Any) -> str:
+    """JSON that can stand inside a script element: nothing in it ends the element or a line of script."""
+    text = json.dumps(value, ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def section(title: str, body: str, kind: str = "") -> str:
+    return f'<section class="{kind}"><h2>{escape(title)}</h2>{body}</section>'
+
+
+def folded(title: str, body: str) -> str:
+    return f"<section><details><summary><h2>{escape(title)}</h2></summary>{body}</details></section>"
+
+
+def table(title: str, names: tuple[str, ...], rows: str) -> str:
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    caption = f"<caption>{title}</caption>" if title else ""
+    return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def more(number: int, most: int, noun: str) -> str:
+    return f'<p class="quiet">The page shows {most:,} of {number:,} {escape(noun)}.</p>' if number > most else ""
+
+
+def quiet(text: str) -> str:
+    return f'<br><span class="quiet">{escape(text)}</span>' if text else ""
+
+
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if value is not None else ""
+
+
+def pretty(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def slug(text: str) -> str:
+    return "".join(character for character in text if character.isascii() and character.isalnum())[:20]
+
+
+def as_object(value: Any) -> Data:
+    return cast(Data, value) if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    return cast(list[Any], value) if isinstance(value, list) else []
+
+
+def as_objects(value: Any) -> list[Data]:
+    return [as_object(part) for part in as_list(value) if isinstance(part, dict)]

@@ -1,0 +1,87 @@
+"""Events -> JSON lines, one event each, or one JSON document with the messages they name; secrets are redacted here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
+
+from chargehand.event import VERSION, Event
+from chargehand.redaction import Redactor
+from chargehand.trace.view import RunView
+
+Blobs = Callable[[Iterable[str]], dict[str, bytes]]
+
+
+def to_jsonl(events: Iterable[Event], redactor: Redactor) -> Iterator[str]:
+    """One line per event, ended by a newline, made as it is asked for."""
+    for event in events:
+        yield json.dumps(redactor.json(event.to_json()), ensure_ascii=False) + "\n"
+
+
+def to_json(events: Iterable[Event], blobs: Blobs, redactor: Redactor) -> dict[str, Any]:
+    """The whole record as one document; `blobs` is the journal's method of that name."""
+    view = RunView()
+    listed: list[Any] = []
+    hashes: dict[str, None] = {}
+    for event in events:
+        view.apply(event)
+        listed.append(redactor.json(event.to_json()))
+        hashes.update(dict.fromkeys(_message_hashes(event)))
+    found = blobs(hashes)
+    return {
+        "version": VERSION,
+        "run": view.run,
+        "summary": redactor.json(summary(view)),
+        "events": listed,
+        "messages": {digest: redactor.json(_message(found[digest])) for digest in hashes if digest in found},
+    }
+
+
+def summary(view: RunView) -> dict[str, Any]:
+    """The run in figures, task by task."""
+    return {
+        "status": view.status,
+        "request": view.request,
+        "team": view.team,
+        "strategy": view.strategy,
+        "started": view.started,
+        "ended": view.ended,
+        "elapsed_s": round(view.elapsed(), 6),
+        "sessions": len(view.sessions),
+        "calls": view.usage.calls,
+        "tokens": view.usage.tokens,
+        "usd": view.usage.usd,
+        "counts": view.counts(),
+        "tasks": [
+            {
+                "id": task.id,
+                "worker": task.worker,
+                "status": task.status,
+                "attempts": len(task.attempts),
+                "calls": len(task.calls),
+                "tokens": task.tokens,
+                "usd": task.usd,
+                "started": task.started,
+                "ended": task.ended,
+                "reused": task.reused,
+            }
+            for task in view.tasks.values()
+        ],
+        "questions": list(view.questions.values()),
+        "warnings": view.warnings,
+    }
+
+
+def _message_hashes(event: Event) -> list[str]:
+    hashes = event.data.get("messages")
+    if event.kind != "model_called" or not isinstance(hashes, list | tuple):
+        return []
+    return [digest for digest in cast(list[Any], hashes) if isinstance(digest, str)]
+
+
+def _message(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode("utf-8", "replace")

@@ -1,0 +1,38 @@
+"""Numbers -> the words people read: durations, money, counts, dates."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def duration(seconds: float) -> str:
+    """`350 ms`, `4.2 s`, `2 min 05 s`, `1 h 03 min`."""
+    if seconds < 0.9995:
+        return f"{max(seconds, 0.0) * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def money(usd: float | None) -> str:
+    """Dollars with as many digits as say something; unknown is said, never shown as nothing."""
+    if usd is None:
+        return "unknown"
+    return f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
+
+
+def several(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def short(text: str, most: int) -> str:
+    """The text on one line of at most so many characters."""
+    line = " ".join(text[: most * 4].split())
+    return line if len(line) <= most and len(text) <= most * 4 else line[: max(most - 1, 0)].rstrip() + "…"

@@ -1,0 +1,39 @@
+"""The worker port: a task and the outcomes it depends on -> one outcome. The kind of worker changes nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from chargehand.engine import Engine
+from chargehand.outcome import Outcome, Usage
+from chargehand.plan import Task, Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Everything a worker may see: its task, which attempt this is, and the outcomes the task depends on."""
+
+    task: Task
+    attempt: int
+    inputs: Mapping[str, Outcome]
+    # What the worker has used so far; it is counted even when the worker is stopped.
+    used: list[Usage] = field(default_factory=list[Usage], compare=False)
+
+    def key(self, *parts: object) -> str:
+        """`t3/2/model/4`: where this assignment is."""
+        return "/".join([self.task.id, str(self.attempt), *map(str, parts)])
+
+
+class WorkerPort(Protocol):
+    """Stateless between assignments; expected failures are outcomes, never exceptions."""
+
+    def model_for(self, tier: Tier | None) -> str | None:
+        """The model an attempt at this tier uses; None for workers without one."""
+        ...
+
+    async def work(self, assignment: Assignment, engine: Engine) -> Outcome: ...
+
+
+Roster = Mapping[str, WorkerPort]

@@ -1,0 +1,227 @@
+"""`resume`, `rerun`, `cancel`, `runs`, `show`, `trace`: the life of a run after its start."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from chargehand.home import Home
+from tests.cli.terminal import EXAMPLE, Shell, finished, plan, planned, process, slow, task
+from tests.cli.test_run import ANSWER, REPORT, failing
+
+
+def begun(shell: Shell, model: str, line: str = "t2 started") -> subprocess.Popen[str]:
+    """A run in a process of its own, at the point where it has said `line`."""
+    child = process("run", "Say it", "--model", model, home=shell.home)
+    assert child.stderr is not None
+    said = [child.stderr.readline()]
+    while line not in said[-1]:
+        assert said[-1], f"the run ended before: {''.join(said)}"
+        said.append(child.stderr.readline())
+    return child
+
+
+def fast(shell: Shell) -> None:
+    """The script answers at once from now on."""
+    shell.script(planned(task("t1"), task("t2")))
+
+
+def test_ctrl_c_once_finishes_what_is_in_flight_and_can_be_resumed(shell: Shell) -> None:
+    """Exit code 130, nothing on stdout; `resume` does only the rest."""
+    model = shell.script(planned(task("t1"), task("t2"), task("t3", "t1", "t2")), slow(1.0))
+    child = begun(shell, model)
+    child.send_signal(signal.SIGINT)
+    got = finished(child)
+    assert (got.code, got.out) == (130, "")
+    assert "Finishing the calls in flight" in got.err
+    assert "chargehand resume" in got.err
+    assert shell("show", "last", "--json").json["status"] == "interrupted"
+    shell.script(planned(task("t1"), task("t2"), task("t3", "t1", "t2")))
+    resumed = shell("resume", "last", "--json").json
+    assert resumed["status"] == "complete"
+    # What was in flight was kept: only t3 was done by the second session.
+    assert [outcome["summary"] for outcome in resumed["outcomes"]] == ["late", "late", "Done."]
+
+
+def test_ctrl_c_twice_stops_now(shell: Shell) -> None:
+    """Exit code 130 well before the 5 s that calls in flight are given."""
+    child = begun(shell, shell.script(planned(task("t1"), task("t2")), slow()))
+    child.send_signal(signal.SIGINT)
+    assert child.stderr is not None
+    while "Finishing" not in child.stderr.readline():
+        pass
+    at = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    got = finished(child)
+    assert got.code == 130
+    assert time.monotonic() - at < 3
+    fast(shell)
+    assert shell("resume", "last").code == 0
+
+
+def test_sigterm_is_exit_code_143_and_can_be_resumed(shell: Shell) -> None:
+    """Like Ctrl-C once, with its own exit code."""
+    child = begun(shell, shell.script(planned(task("t1"), task("t2")), slow(0.5)))
+    child.send_signal(signal.SIGTERM)
+    assert finished(child).code == 143
+    fast(shell)
+    assert shell("resume", "last").out == ANSWER
+
+
+def test_cancel_stops_a_run_of_another_process_within_a_second(shell: Shell) -> None:
+    """The run ends with exit code 1 and can be resumed."""
+    child = begun(shell, shell.script(planned(task("t1"), task("t2")), slow()))
+    at = time.monotonic()
+    assert shell("cancel", "last").code == 0
+    assert time.monotonic() - at < 1.5
+    got = finished(child)
+    assert (got.code, got.out) == (1, "")
+    assert shell("runs", "--json").json["runs"][0]["status"] == "cancelled"
+    fast(shell)
+    assert shell("resume", "last").out == ANSWER
+
+
+def test_cancel_of_a_run_whose_process_died_puts_it_on_the_record(shell: Shell) -> None:
+    """Nobody owns it: cancel itself records the end."""
+    child = begun(shell, shell.script(planned(task("t1"), task("t2")), slow()))
+    child.kill()
+    finished(child)
+    assert shell("show", "last", "--json").json["status"] == "interrupted"
+    assert "is cancelled" in shell("cancel", "last").err
+    assert shell("show", "last", "--json").json["status"] == "cancelled"
+    assert "has ended already: cancelled" in shell("cancel", "last").err
+
+
+def test_cancel_of_an_ended_run_says_so(shell: Shell) -> None:
+    """Nothing changes and the exit code is 0."""
+    shell("run", "Say it", "--model", shell.script())
+    got = shell("cancel", "last")
+    assert got.code == 0
+    assert "has ended already: complete" in got.err
+
+
+def test_a_second_resumer_is_told_who_has_the_run(shell: Shell) -> None:
+    """Exit code 2 while another process runs it."""
+    child = begun(shell, shell.script(planned(task("t1"), task("t2")), slow()))
+    got = shell("resume", "last")
+    assert got.code == 2
+    assert str(child.pid) in got.complaint
+    child.kill()
+    finished(child)
+
+
+def test_resuming_an_ended_run_prints_its_answer_with_its_exit_code(shell: Shell) -> None:
+    """No call is made: the script is gone."""
+    shell("run", "Say it", "--model", shell.script(failing("t2")))
+    (shell.folder / "script.json").unlink()
+    got = shell("resume", "last")
+    assert (got.code, got.out) == (3, ANSWER)
+
+
+def test_retry_failed_mends_a_partial_run(shell: Shell) -> None:
+    """What failed is tried again, the rest is kept."""
+    shell("run", "Say it", "--model", shell.script(failing("t2")))
+    shell.script()
+    got = shell("resume", "last", "--retry-failed", "--json")
+    assert (got.code, got.json["status"]) == (0, "complete")
+
+
+def test_rerun_makes_a_new_run_and_reuses_what_has_not_changed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a script that could answer nothing, the answer is the same."""
+    shell("run", "Say it", "--model", shell.script(), "-q")
+    shell.write("script.json", {"replies": [failing("t1")]})
+    monkeypatch.setenv("CHARGEHAND_MODEL", f"scripted:{shell.folder / 'script.json'}")
+    got = shell("rerun", "last")
+    assert (got.code, got.out) == (0, ANSWER)
+    assert len(shell("runs", "--json").json["runs"]) == 2
+
+
+def test_runs_are_listed_newest_first(shell: Shell) -> None:
+    """In a table and as JSON."""
+    model = shell.script()
+    shell("run", "First", "--model", model)
+    shell("run", "Second", "--model", model)
+    listed = shell("runs", "--json").json["runs"]
+    assert [info["request"] for info in listed] == ["Second", "First"]
+    lines = shell("runs").out.splitlines()
+    assert lines[0].split() == ["run", "status", "started", "team", "request"]
+    assert lines[1].startswith(listed[0]["run"])
+
+
+def test_prune_asks_before_it_removes(shell: Shell) -> None:
+    """--dry-run removes nothing, without --yes and a terminal nothing is removed, with it the old ones go."""
+    model = shell.script()
+    for request in ("one", "two", "three"):
+        shell("run", request, "--model", model)
+    dry = shell("runs", "prune", "--keep", 1, "--dry-run")
+    assert len(dry.out.split()) == 2
+    refused = shell("runs", "prune", "--keep", 1)
+    assert refused.code == 2
+    assert "--yes" in refused.complaint
+    assert len(Home(shell.home).runs()) == 3
+    assert shell("runs", "prune", "--keep", 1, "--yes").out == dry.out
+    assert [info.request for info in Home(shell.home).runs()] == ["three"]
+    assert shell("runs", "prune").code == 2
+
+
+def test_show_is_exit_code_0_whatever_became_of_the_run(shell: Shell) -> None:
+    """As text and as the report with its open questions."""
+    shell("run", "Say it", "--model", shell.script(failing("t2")))
+    text = shell("show", "last")
+    assert text.code == 0
+    assert "partial: 1 of 2 tasks done" in text.out
+    assert "t2" in text.out
+    data = shell("show", "last", "--json")
+    assert data.code == 0
+    assert data.json.keys() >= {*REPORT, "questions"}
+    assert data.json["questions"] == []
+
+
+@pytest.mark.parametrize("command", ["show", "resume", "rerun", "cancel", "trace"])
+def test_an_unknown_run_is_exit_code_2(shell: Shell, command: str) -> None:
+    """Whatever was to be done with it."""
+    got = shell(command, "nothing")
+    assert (got.code, got.out) == (2, "")
+    assert "There is no run 'nothing'" in got.complaint
+    assert "There are no runs" in shell(command, "last").complaint
+
+
+def test_trace_exports_the_record(shell: Shell) -> None:
+    """One document, one event a line, or a page whose path is printed."""
+    shell("run", "Say it", "--model", shell.script())
+    events = [json.loads(line) for line in shell("trace", "last", "--format", "jsonl").out.splitlines()]
+    assert [events[0]["kind"], events[-1]["kind"]] == ["run_started", "run_ended"]
+    document = shell("trace", "last").json
+    assert document["events"] == events
+    page = Path(shell("trace", "last", "--format", "html").out.strip())
+    assert page.parent == shell.folder
+    assert page.read_text().startswith("<!doctype html>")
+    assert shell("trace", "last", "--format", "html", "-o", "-").out == page.read_text()
+
+
+def test_a_reader_that_leaves_is_no_error(shell: Shell) -> None:
+    """`chargehand trace | head -1` says nothing on stderr."""
+    shell("run", "Say it", "--model", f"scripted:{EXAMPLE}")
+    child = process("trace", "last", "--format", "jsonl", home=shell.home)
+    assert child.stdout is not None
+    assert child.stderr is not None
+    child.stdout.readline()
+    child.stdout.close()
+    assert child.stderr.read() == ""
+    child.stderr.close()
+    child.wait(timeout=30)
+
+
+def test_a_given_plan_is_edited_and_run_again(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rerun --plan` takes the new plan for the same request."""
+    shell("run", "Say it", "--model", shell.script())
+    monkeypatch.setenv("CHARGEHAND_MODEL", shell.script())
+    edited = shell.write("edited.json", plan(task("only")))
+    got = shell("rerun", "last", "--plan", edited, "--json").json
+    assert [outcome["task"] for outcome in got["outcomes"]] == ["only"]
+    assert got["request"] == "Say it"

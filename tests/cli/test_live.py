@@ -1,0 +1,143 @@
+"""The live display: what a person at a terminal sees, and that a wide run stays cheap to draw."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+
+from chargehand.cli.live import LiveTable
+from chargehand.cli.screen import Screen
+from chargehand.event import Event
+from chargehand.redaction import Redactor
+from chargehand.trace import RunView
+from tests.cli.terminal import Shell, plan, planned, process, slow, task
+
+
+def seen_on(terminal: int) -> str:
+    """All that is written to the other end of a terminal until its last writer has gone."""
+    seen = b""
+    with suppress(OSError):  # how Linux says that nobody is left
+        while part := os.read(terminal, 65536):
+            seen += part
+    os.close(terminal)
+    return seen.decode()
+
+
+def on_terminal(*args: object, home: Path, env: dict[str, str] | None = None) -> tuple[int, str, str]:
+    """Exit code, stdout (a pipe) and what a terminal on stderr got."""
+    mine, theirs = pty.openpty()
+    given = {"TERM": "xterm", "COLUMNS": "100", "LINES": "30", **(env or {})}
+    child = process(*args, home=home, env=given, stderr=theirs)
+    os.close(theirs)
+    seen = seen_on(mine)
+    out, _ = child.communicate(timeout=30)
+    return child.returncode, out, seen
+
+
+def test_on_a_terminal_the_answer_is_rendered(shell: Shell) -> None:
+    """Markdown marks become a heading; escape sequences in it do not reach the terminal."""
+    says = {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "## Well\n\nAll \x1b]0;owned\x07 [t1, t2]."}}}
+    mine, theirs = pty.openpty()
+    env = {"TERM": "xterm", "COLUMNS": "80"}
+    child = process("run", "x", "-q", "--model", shell.script(says), home=shell.home, env=env, stdout=theirs)
+    os.close(theirs)
+    seen = seen_on(mine)
+    child.communicate(timeout=30)
+    assert "Well" in seen
+    assert "##" not in seen
+    assert "\x1b]0;owned" not in seen
+
+
+def test_on_a_terminal_a_table_of_tasks_is_drawn_and_stdout_stays_pure(shell: Shell) -> None:
+    """Tasks with their status, then the footer."""
+    model = shell.script(planned(task("t1"), task("t2")), slow(0.3))
+    code, out, seen = on_terminal("run", "Say it", "--model", model, home=shell.home)
+    assert (code, out) == (0, "# Both\n\nAll is *well* [t1, t2].\n")
+    assert "\x1b[" in seen
+    assert "running" in seen
+    assert "t2" in seen
+    assert "2/2 tasks" in seen
+
+
+def test_no_color_is_honoured(shell: Shell) -> None:
+    """The cursor may move, but nothing is coloured."""
+    model = shell.script(planned(task("t1"), task("t2")))
+    _, _, seen = on_terminal("run", "Say it", "--model", model, home=shell.home, env={"NO_COLOR": "1"})
+    # Bold and dim are no colours; 30-37, 38, 90-97 are.
+    assert not re.search(r"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])(?:;\d+)*m", seen)
+
+
+def test_what_a_model_says_cannot_steer_the_terminal(shell: Shell) -> None:
+    """Escape sequences in results are shown as marks."""
+    evil = {"when": {"role": "worker"}, "reply": {"json": {"summary": "\x1b]0;owned\x07 x", "output": "y"}}}
+    _, _, seen = on_terminal(
+        "run", "Say it", "--model", shell.script(planned(task("t1"), task("t2")), evil), home=shell.home
+    )
+    assert "\x1b]0;owned" not in seen
+    assert "owned" in seen
+
+
+def drawn(width: int, tasks: int) -> str:
+    """What is shown of a run with so many tasks, five of them at work."""
+    terminal = Console(width=width, height=24, file=io.StringIO())
+    live = LiveTable(Screen(Redactor()), RunView(), terminal)
+    made = plan(*(task(f"t{n}") for n in range(tasks)))
+    start = {"request": {"text": "Say it", "budget": {"tokens": 500}}, "team": {"name": "g"}}
+    live.on_event(Event("r", 1, 1.0, "run_started", data=start))
+    live.on_event(Event("r", 2, 1.0, "plan_approved", data={"plan": made, "strategy": "parallel", "notes": []}))
+    for n in range(5):
+        live.on_event(Event("r", 3 + n, 1.0, "attempt_started", f"t{n}", 1, {"worker": "writer"}))
+    with terminal.capture() as got:
+        terminal.print(live.render(3.0))
+    return got.get()
+
+
+def test_a_wide_run_shows_counts_and_what_is_at_work() -> None:
+    """500 tasks fit a small terminal."""
+    text = drawn(80, 500)
+    assert "495 waiting" in text
+    assert "5 running" in text
+    assert len(text.splitlines()) <= 24
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_narrow_run_shows_all_tasks() -> None:
+    """Waiting ones too."""
+    text = drawn(120, 8)
+    assert all(f"t{n} " in text for n in range(8))
+    assert "0/8 tasks" in text
+    assert "of 500 tokens" in text
+
+
+def test_a_dumb_terminal_gets_lines(shell: Shell) -> None:
+    """TERM=dumb is no place for a table."""
+    _, _, seen = on_terminal("run", "Say it", "--model", shell.script(), home=shell.home, env={"TERM": "dumb"})
+    assert "t1 started by writer" in seen
+
+
+def test_an_interrupted_table_ends_cleanly(shell: Shell) -> None:
+    """The cursor is shown again after Ctrl-C."""
+    mine, theirs = pty.openpty()
+    model = shell.script(planned(task("t1"), task("t2")), slow())
+    child: subprocess.Popen[str] = process(
+        "run", "x", "--model", model, home=shell.home, env={"TERM": "xterm"}, stderr=theirs
+    )
+    os.close(theirs)
+    seen = b""
+    while b"running" not in seen:
+        seen += os.read(mine, 65536)
+    child.send_signal(2)
+    while b"Finishing" not in seen:
+        seen += os.read(mine, 65536)
+    child.send_signal(2)
+    seen += seen_on(mine).encode()
+    child.communicate(timeout=10)
+    assert child.returncode == 130
+    assert seen.rfind(b"\x1b[?25h") > seen.rfind(b"\x1b[?25l")

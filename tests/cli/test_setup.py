@@ -1,0 +1,140 @@
+"""`models`, `teams`, `doctor`, `trust`, `schema`, `completion`: what is here, said without a secret or a call."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from chargehand.cli.schemas import NAMES, schema_of
+from chargehand.plan import Plan
+from tests.cli.terminal import EXAMPLE, Shell, plan, task
+
+KEY = "sk-ant-canary-0123456789abcdef"
+
+
+def test_models_say_which_key_is_set_and_never_the_key(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With prices and the date they are of."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    got = shell("models", "--json")
+    assert got.json["models"][0]["key"] == {"variable": "ANTHROPIC_API_KEY", "set": True}
+    assert got.json["models"][0]["price"]["input"] > 0
+    assert got.json["prices_as_of"]
+    text = shell("models")
+    assert "ANTHROPIC_API_KEY is set" in text.out
+    assert KEY not in got.out + text.out + text.err
+
+
+def test_models_without_any_say_how_to_get_one(shell: Shell) -> None:
+    """Exit code 0: asking is no mistake."""
+    got = shell("models")
+    assert got.code == 0
+    assert "No model is configured" in got.out
+
+
+def test_teams_lists_those_that_ship_and_those_in_the_folder(shell: Shell) -> None:
+    """A team with problems is listed with them."""
+    (shell.folder / "broken").mkdir()
+    shell.write("broken/team.toml", "nme = 1\n")
+    listed = {team["ref"]: team for team in shell("teams", "--json").json["teams"]}
+    assert {worker["name"] for worker in listed["general"]["workers"]} == {
+        "researcher",
+        "analyst",
+        "writer",
+        "reviewer",
+    }
+    assert listed["broken"]["problems"]
+    assert "general" in shell("teams").out
+
+
+def test_doctor_finds_nothing_wrong_with_a_key(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key is named and not shown."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    got = shell("doctor", "--json")
+    assert (got.code, got.json["ok"]) == (0, True)
+    assert {"name": "keys", "state": "ok", "detail": "OPENAI_API_KEY"} in got.json["checks"]
+    assert KEY not in got.out
+
+
+def test_doctor_names_what_is_missing(shell: Shell) -> None:
+    """Without a model: exit code 1 and the remedy."""
+    got = shell("doctor")
+    assert got.code == 1
+    assert "PROBLEM  models" in got.out
+    assert "ANTHROPIC_API_KEY" in got.out
+
+
+def test_doctor_finds_an_endpoint_that_does_not_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only with --online is anything contacted."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert shell("doctor").code == 0
+    got = shell("doctor", "--online")
+    assert got.code == 1
+    assert "openai does not answer at http://127.0.0.1:9/v1" in got.out
+
+
+def test_doctor_finds_settings_that_cannot_be_read(shell: Shell) -> None:
+    """The other checks are still made."""
+    shell.write("chargehand.toml", "modle = 1\n")
+    got = shell("doctor", "--json")
+    assert got.code == 1
+    assert [check["name"] for check in got.json["checks"] if check["state"] == "problem"] == ["settings"]
+
+
+def test_trust_is_given_listed_and_taken_back(shell: Shell) -> None:
+    """A folder that was not trusted cannot lose it."""
+    assert shell("trust", ".").code == 0
+    assert shell("trust", "--list").out.split() == [str(shell.folder.resolve())]
+    assert shell("trust", ".", "--remove").code == 0
+    assert shell("trust", "--list").out == ""
+    assert shell("trust", ".", "--remove").code == 2
+    assert shell("trust").code == 2
+    assert shell("trust", "nowhere").code == 2
+
+
+def test_an_untrusted_file_is_named_once_on_stderr(shell: Shell) -> None:
+    """Its endpoint is ignored, the run goes on."""
+    shell.write("chargehand.toml", '[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    got = shell("run", "Say it", "--model", shell.script())
+    assert got.code == 0
+    assert got.err.count("chargehand trust") == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schemas_are_schemas(shell: Shell, name: str) -> None:
+    """Every one is printed and is valid itself."""
+    jsonschema.Draft202012Validator.check_schema(shell("schema", name).json)
+
+
+def test_schemas_describe_what_is_printed(shell: Shell) -> None:
+    """The report of a partial run, its outcomes and its events fit; a plan with a wrong field does not."""
+    shell("run", "Compare", "--model", f"scripted:{EXAMPLE}")
+    report = shell("show", "last", "--json").json
+    del report["questions"]
+    jsonschema.validate(report, schema_of("report"))
+    for outcome in report["outcomes"]:
+        jsonschema.validate(outcome, schema_of("outcome"))
+    for line in shell("trace", "last", "--format", "jsonl").out.splitlines():
+        jsonschema.validate(json.loads(line), schema_of("event"))
+    jsonschema.validate(json.loads(EXAMPLE.read_text()), schema_of("script"))
+    jsonschema.validate(Plan.model_validate(plan(task("a"))).to_json(), schema_of("plan"))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(plan({"id": "a", "wrker": "writer"}), schema_of("plan"))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**report, "status": "fine"}, schema_of("report"))
+
+
+def test_the_names_of_schemas_are_listed(shell: Shell) -> None:
+    """Without a name."""
+    assert shell("schema").out.split() == list(NAMES)
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_and_how_to_install_it(shell: Shell, name: str) -> None:
+    """For each shell."""
+    got = shell("completion", name)
+    assert got.code == 0
+    assert got.out.startswith("# To install: ")
+    assert "_CHARGEHAND_COMPLETE" in got.out

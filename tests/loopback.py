@@ -1,0 +1,441 @@
+"""A model provider on loopback: both wire formats over real HTTP, answering as a function says, recording all.
+
+In a test: `async with serve(handler) as server`, or `with serving(handler) as server` for code with a loop of its own.
+As a process: `python -m tests.loopback --port 0 --delay-ms 200 --log FILE`; it prints its port on a line of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import os
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import IO, Any, Literal
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request as it arrived. `connection` counts from 1; header names are in lower case."""
+
+    number: int
+    connection: int
+    method: str
+    path: str
+    headers: dict[str, str]
+    raw: bytes
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        return json.loads(self.raw)
+
+    @property
+    def key(self) -> str:
+        return self.headers.get("idempotency-key", "")
+
+    @property
+    def role(self) -> str:
+        return self.headers.get("x-chargehand-role", "")
+
+    @property
+    def task(self) -> str:
+        return self.headers.get("x-chargehand-task", "")
+
+    @property
+    def wire(self) -> Literal["openai", "anthropic"]:
+        return "anthropic" if self.path.endswith("/messages") else "openai"
+
+    @property
+    def text(self) -> str:
+        """All texts of the request, whichever wire format it is in."""
+        system = self.body.get("system", "")
+        contents = [system, *(m.get("content") for m in self.body["messages"])]
+        return "\n".join(c if isinstance(c, str) else json.dumps(c) for c in contents if c)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to send back: words in the request's own wire format, or `raw` bytes with `status` as they are.
+
+    `cut` closes the connection after that many bytes of the body; `silent` never answers; `drip` is the pause in
+    seconds between the pieces of a stream.
+    """
+
+    text: str = ""
+    tools: tuple[tuple[str, dict[str, Any]], ...] = ()
+    stop: str | None = None
+    usage: tuple[int, int, int] | None = (12, 7, 5)  # input in all, output, cached
+    thinking: str | None = None
+    status: int = 200
+    raw: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    drip: float = 0.0
+    cut: int | None = None
+    silent: bool = False
+
+
+Handler = Callable[[Seen], Answer]
+
+
+def answer_json(value: object, **more: Any) -> Answer:
+    """An answer whose text is the value as JSON."""
+    return Answer(text=json.dumps(value), **more)
+
+
+def error(status: int, message: str = "no", *, code: str | None = None, **headers: str) -> Answer:
+    """An error as both providers write it; header names are given with underscores."""
+    body = {"type": "error", "error": {"type": code or "some_error", "code": code, "message": message}}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status=status, raw=json.dumps(body).encode(), headers=named)
+
+
+class Server:
+    """The running server: where it is and what it saw."""
+
+    def __init__(self, handler: Handler, log: IO[str] | None = None) -> None:
+        self.handler = handler
+        self.requests: list[Seen] = []
+        self.count = 0
+        self.connections = 0
+        self.port = 0
+        self.scheme = "http"
+        self.log = log
+        self.open: set[asyncio.Transport] = set()
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+    def saw(self, request: Seen) -> Answer:
+        self.count += 1
+        self.requests.append(request)
+        if self.log is not None:
+            marks = {n.removeprefix("x-chargehand-"): v for n, v in request.headers.items() if n.startswith("x-charge")}
+            line = {
+                "number": request.number,
+                "path": request.path,
+                "key": request.key,
+                **marks,
+                "bytes": len(request.raw),
+            }
+            self.log.write(json.dumps(line) + "\n")
+            self.log.flush()
+        return self.handler(request)
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.buffer = bytearray()
+        self.head: tuple[str, str, dict[str, str]] | None = None
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.server.open.add(transport)
+        self.server.connections += 1
+        self.number = self.server.connections
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.server.open.discard(self.transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        if self.buffer[:1] == b"\x16":  # a TLS hello on a plain port
+            self.transport.write(_head(400, {"Content-Length": "0"}))
+            self.transport.close()
+            return
+        if self.head is None:
+            end = self.buffer.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            first, *lines = self.buffer[:end].decode("latin-1").split("\r\n")
+            method, path, _ = first.split(" ", 2)
+            pairs = (line.partition(":") for line in lines)
+            self.head = (method, path, {name.lower(): value.strip() for name, _, value in pairs})
+            del self.buffer[: end + 4]
+        size = int(self.head[2].get("content-length", 0))
+        if len(self.buffer) < size:
+            return
+        method, path, headers = self.head
+        raw = bytes(self.buffer[:size])
+        del self.buffer[:size]
+        self.head = None
+        seen = Seen(self.server.count + 1, self.number, method, path, headers, raw)
+        answer = self.server.saw(seen)
+        if answer.silent:
+            return
+        if answer.delay:
+            asyncio.get_running_loop().call_later(answer.delay, self.send, seen, answer)
+        else:
+            self.send(seen, answer)
+
+    def send(self, seen: Seen, answer: Answer) -> None:
+        if self.transport.is_closing():
+            return
+        if answer.raw is None and seen.body.get("stream"):
+            self.stream(seen, answer)
+            return
+        body = answer.raw if answer.raw is not None else json.dumps(whole(seen, answer)).encode()
+        kind = "application/json" if body[:1] == b"{" else "text/html"
+        headers = {"Content-Type": kind, "Content-Length": str(len(body)), **answer.headers}
+        self.transport.write(_head(answer.status, headers) + body[: answer.cut])
+        if answer.cut is not None:
+            self.transport.close()
+
+    def stream(self, seen: Seen, answer: Answer) -> None:
+        headers = {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked", **answer.headers}
+        self.transport.write(_head(answer.status, headers))
+        pieces = [f"{event}\n\n".encode() for event in events(seen, answer)]
+        if answer.cut is not None:
+            self.transport.write(_chunk(b"".join(pieces)[: answer.cut]))
+            self.transport.close()
+            return
+        self.drip([*map(_chunk, pieces), b"0\r\n\r\n"], answer.drip)
+
+    def drip(self, pieces: list[bytes], pause: float) -> None:
+        if not pause:
+            self.transport.write(b"".join(pieces))
+            return
+        if pieces and not self.transport.is_closing():
+            self.transport.write(pieces[0])
+            asyncio.get_running_loop().call_later(pause, self.drip, pieces[1:], pause)
+
+
+def _head(status: int, headers: dict[str, str]) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status} X\r\n{lines}\r\n".encode("latin-1")
+
+
+def _chunk(data: bytes) -> bytes:
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+# --- what a provider says, in its own words -------------------------------------------------------------------------
+
+
+def whole(seen: Seen, answer: Answer) -> dict[str, Any]:
+    """The answer as one JSON document of the request's wire format."""
+    return _whole_anthropic(seen, answer) if seen.wire == "anthropic" else _whole_openai(seen, answer)
+
+
+def events(seen: Seen, answer: Answer) -> list[str]:
+    """The answer as the lines of server-sent events."""
+    return _events_anthropic(seen, answer) if seen.wire == "anthropic" else _events_openai(seen, answer)
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[i : i + 5] for i in range(0, len(text), 5)]
+
+
+def _whole_openai(seen: Seen, answer: Answer) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": answer.text or None, "refusal": None}
+    if answer.tools:
+        message["tool_calls"] = [
+            {"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            for i, (name, arguments) in enumerate(answer.tools)
+        ]
+    finish = answer.stop or ("tool_calls" if answer.tools else "stop")
+    document: dict[str, Any] = {
+        "id": f"chatcmpl-{seen.number}",
+        "object": "chat.completion",
+        "created": 1,
+        "model": seen.body["model"],
+        "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
+    }
+    if answer.usage:
+        document["usage"] = _usage_openai(*answer.usage)
+    return document
+
+
+def _usage_openai(input: int, output: int, cached: int) -> dict[str, Any]:
+    details = {"cached_tokens": cached}
+    total = input + output
+    return {
+        "prompt_tokens": input, "completion_tokens": output, "total_tokens": total, "prompt_tokens_details": details,
+    }  # fmt: skip
+
+
+def _events_openai(seen: Seen, answer: Answer) -> list[str]:
+    base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": seen.body["model"]}
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    chunks = [chunk({"role": "assistant", "content": ""})]
+    chunks += [chunk({"content": piece}) for piece in _pieces(answer.text)]
+    for i, (name, arguments) in enumerate(answer.tools):
+        call = {"index": i, "id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": ""}}
+        chunks.append(chunk({"tool_calls": [call]}))
+        chunks += [
+            chunk({"tool_calls": [{"index": i, "function": {"arguments": piece}}]})
+            for piece in _pieces(json.dumps(arguments))
+        ]
+    chunks.append(chunk({}, answer.stop or ("tool_calls" if answer.tools else "stop")))
+    if answer.usage and seen.body.get("stream_options", {}).get("include_usage"):
+        chunks.append({**base, "choices": [], "usage": _usage_openai(*answer.usage)})
+    return [*(f"data: {json.dumps(c)}" for c in chunks), "data: [DONE]"]
+
+
+def _blocks(answer: Answer) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = []
+    if answer.thinking is not None:
+        blocks.append({"type": "thinking", "thinking": answer.thinking, "signature": "sig=="})
+    if answer.text:
+        blocks.append({"type": "text", "text": answer.text})
+    blocks += [
+        {"type": "tool_use", "id": f"toolu_{i}", "name": name, "input": arguments}
+        for i, (name, arguments) in enumerate(answer.tools)
+    ]
+    return blocks
+
+
+def _whole_anthropic(seen: Seen, answer: Answer) -> dict[str, Any]:
+    return {
+        "id": f"msg_{seen.number}",
+        "type": "message",
+        "role": "assistant",
+        "model": seen.body["model"],
+        "content": _blocks(answer),
+        "stop_reason": answer.stop or ("tool_use" if answer.tools else "end_turn"),
+        "stop_sequence": None,
+        "usage": _usage_anthropic(*(answer.usage or (0, 0, 0))),
+    }
+
+
+def _usage_anthropic(input: int, output: int, cached: int) -> dict[str, Any]:
+    written = min(1, input - cached)
+    return {
+        "input_tokens": input - cached - written, "output_tokens": output,
+        "cache_read_input_tokens": cached, "cache_creation_input_tokens": written,
+    }  # fmt: skip
+
+
+def _events_anthropic(seen: Seen, answer: Answer) -> list[str]:
+    document = _whole_anthropic(seen, answer)
+    usage = document["usage"]
+    opening = {**document, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    sent: list[dict[str, Any]] = [{"type": "message_start", "message": opening}, {"type": "ping"}]
+    for index, block in enumerate(document["content"]):
+        sent += _block_events(index, block)
+    ending = {"stop_reason": document["stop_reason"], "stop_sequence": None}
+    sent.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": usage["output_tokens"]}})
+    sent.append({"type": "message_stop"})
+    return [f"event: {e['type']}\ndata: {json.dumps(e)}" for e in sent]
+
+
+def _block_events(index: int, block: dict[str, Any]) -> list[dict[str, Any]]:
+    match block["type"]:
+        case "text":
+            empty = {**block, "text": ""}
+            deltas = [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"])]
+        case "thinking":
+            empty = {**block, "thinking": "", "signature": ""}
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"])]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        case _:
+            empty = {**block, "input": {}}
+            pieces = _pieces(json.dumps(block["input"]))
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+    return [
+        {"type": "content_block_start", "index": index, "content_block": empty},
+        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+# --- running it -----------------------------------------------------------------------------------------------------
+
+
+def ok(_: Seen) -> Answer:
+    """The handler that always says ok."""
+    return Answer(text="ok")
+
+
+@asynccontextmanager
+async def serve(
+    handler: Handler = ok, *, port: int = 0, tls: ssl.SSLContext | None = None, log: IO[str] | None = None
+) -> AsyncIterator[Server]:
+    """Serve in this loop until the block ends."""
+    server = Server(handler, log)
+    loop = asyncio.get_running_loop()
+    listening = await loop.create_server(lambda: _Connection(server), "127.0.0.1", port, ssl=tls, backlog=4096)
+    server.port = listening.sockets[0].getsockname()[1]
+    server.scheme = "https" if tls else "http"
+    try:
+        yield server
+    finally:
+        listening.close()
+        for transport in list(server.open):
+            transport.abort()
+        await asyncio.sleep(0)
+
+
+@contextmanager
+def serving(handler: Handler = ok, *, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
+    """Serve in a thread with a loop of its own until the block ends."""
+    started: list[Server] = []
+    ready = threading.Event()
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+
+    async def main() -> None:
+        async with serve(handler, tls=tls) as server:
+            started.append(server)
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(main(),))
+    thread.start()
+    ready.wait(10)
+    try:
+        yield started[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        loop.close()
+
+
+def _named(name: str) -> Handler:
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
+async def _main(arguments: argparse.Namespace, log: IO[str] | None) -> None:
+    inner: Handler = _named(arguments.handler) if arguments.handler else lambda _: Answer(text=arguments.text)
+
+    def handler(seen: Seen) -> Answer:
+        answer = inner(seen)
+        return answer if answer.delay else replace(answer, delay=arguments.delay_ms / 1000)
+
+    async with serve(handler, port=arguments.port, log=log) as server:
+        print(server.port, flush=True)
+        # A server whose starter is gone would stay for ever.
+        parent = os.getppid()
+        while os.getppid() == parent:
+            await asyncio.sleep(1)
+            server.requests.clear()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A model provider on loopback; prints its port.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--delay-ms", type=float, default=0.0)
+    parser.add_argument("--text", default="ok", help="what every answer says")
+    parser.add_argument("--handler", help="MODULE:FUNCTION that makes the answers instead")
+    parser.add_argument("--log", help="file that gets one line of JSON for each request, before it is answered")
+    arguments = parser.parse_args()
+    with open(arguments.log or os.devnull, "a", encoding="utf-8") as log:
+        asyncio.run(_main(arguments, log if arguments.log else None))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""Both wire formats over real HTTP: what a neutral call becomes, and what comes back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chargehand.messages import Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
+from tests.loopback import Answer, whole
+from tests.models.asking import ANTHROPIC, BOTH, KEY, OPENAI, a_call, ask
+
+ADD = ToolSpec(name="add", description="Adds.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
+CLOSED = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+OPEN = {"type": "object", "properties": {"output": {}}}
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_a_plain_reply_has_text_usage_and_model(model: str) -> None:
+    """Text, stop, usage with cached tokens and the model's name come back in neutral form."""
+    reply, seen = ask(Answer(text="hi", usage=(12, 7, 5)), a_call(model))
+    name = model.partition(":")[2]
+    assert reply == Reply(text="hi", usage=TokenCount(input_tokens=12, output_tokens=7, cached_tokens=5), model=name)
+    assert seen.body["model"] == name
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_a_streamed_reply_equals_the_plain_one(model: str) -> None:
+    """The pieces joined are the text; tool calls, usage and stop are the same as without streaming."""
+    answer = Answer(text="The answer is: forty-two ✓", tools=(("add", {"a": 1, "b": ["ü", None]}), ("add", {})))
+    pieces: list[str] = []
+    streamed, seen = ask(answer, a_call(model, tools=(ADD,)), pieces.append)
+    plain, _ = ask(answer, a_call(model, tools=(ADD,)))
+    assert seen.body["stream"] is True
+    assert len(pieces) > 2
+    assert "".join(pieces) == plain.text
+    assert streamed == plain
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_the_request_carries_attribution_and_the_key_where_it_belongs(model: str) -> None:
+    """Idempotency key, run, task, attempt and role are headers; the key is in the provider's own auth header."""
+    _, seen = ask(Answer(text="hi"), a_call(model))
+    headers = seen.headers
+    assert headers["idempotency-key"] == "r1/t3/2/model/4"
+    marks = [headers[f"x-chargehand-{name}"] for name in ("run", "task", "attempt", "role")]
+    assert marks == ["r1", "t3", "2", "worker"]
+    auth = headers["x-api-key"] if model == ANTHROPIC else headers["authorization"].removeprefix("Bearer ")
+    assert auth == KEY
+    assert seen.path == ("/v1/messages" if model == ANTHROPIC else "/v1/chat/completions")
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_the_same_call_sends_the_same_bytes(model: str) -> None:
+    """A repeat is byte-identical."""
+    call = a_call(model, system("s"), tools=(ADD,), output_schema=OPEN, options={"seed": 1})
+    assert ask(Answer(text="hi"), call)[1].raw == ask(Answer(text="hi"), call)[1].raw
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_options_are_passed_as_given_and_nothing_else(model: str) -> None:
+    """Temperature and options appear only when the call has them."""
+    _, bare = ask(Answer(text="hi"), a_call(model))
+    _, given = ask(Answer(text="hi"), a_call(model, options={"temperature": 0.3, "top_p": 0.9}))
+    assert not {"temperature", "top_p", "stream"} & bare.body.keys()
+    assert (given.body["temperature"], given.body["top_p"]) == (0.3, 0.9)
+
+
+@pytest.mark.parametrize("model", ["openai:gpt-5-mini", "openai:o3", "anthropic:claude-opus-5-5"])
+def test_sampling_is_not_sent_to_models_that_refuse_it(model: str) -> None:
+    """Reasoning models answer 400 to temperature, so it stays here; other options go out."""
+    _, seen = ask(Answer(text="hi"), a_call(model, options={"temperature": 0.3, "metadata": {"user_id": "u"}}))
+    assert "temperature" not in seen.body
+    assert seen.body["metadata"] == {"user_id": "u"}
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_a_tool_call_comes_back_with_its_arguments(model: str) -> None:
+    """A wish to call a tool is a ToolRequest with an object of arguments, and the stop says so."""
+    reply, _ = ask(Answer(tools=(("add", {"a": 1}),)), a_call(model, tools=(ADD,)))
+    assert reply.stop == "tools"
+    assert [(c.name, c.arguments) for c in reply.tool_calls] == [("add", {"a": 1})]
+
+
+def _tool_round(model: str) -> dict[str, Any]:
+    good = ToolRequest(id="c1", name="add", arguments={"a": 1})
+    bad = ToolRequest(id="c2", name="add", arguments=None, raw="{")
+    said = Reply(text="Let me add.", tool_calls=(good, bad)).as_message()
+    results = (tool_result(good, "2"), tool_result(bad, "not an object", failed=True))
+    _, seen = ask(Answer(text="2"), a_call(model, system("Be brief."), user("1+1?"), said, *results, tools=(ADD,)))
+    return seen.body
+
+
+def test_a_tool_round_in_chat_completions() -> None:
+    """Calls go back as they were written, results as tool messages in order."""
+    body = _tool_round(OPENAI)
+    assert body["tools"][0]["function"]["name"] == "add"
+    _, _, said, first, second = body["messages"]
+    assert [c["function"] for c in said["tool_calls"]] == [
+        {"name": "add", "arguments": '{"a":1}'},
+        {"name": "add", "arguments": "{"},
+    ]
+    assert first == {"role": "tool", "tool_call_id": "c1", "content": "2"}
+    assert second["content"] == "not an object"
+    assert body["max_tokens"] == 500
+
+
+def test_a_tool_round_in_messages() -> None:
+    """All results stand in one user turn, failures marked; prefix and newest turn are marked for the cache."""
+    body = _tool_round(ANTHROPIC)
+    question, said, results = body["messages"]
+    assert question == {"role": "user", "content": [{"type": "text", "text": "1+1?"}]}
+    assert [b["type"] for b in said["content"]] == ["text", "tool_use", "tool_use"]
+    assert said["content"][2]["input"] == {}
+    assert [b["tool_use_id"] for b in results["content"]] == ["c1", "c2"]
+    assert [b.get("is_error") for b in results["content"]] == [None, True]
+    assert body["system"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert results["content"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert body["max_tokens"] == 500
+
+
+def test_tools_without_a_system_prompt_are_the_cached_prefix() -> None:
+    """With no system prompt the last tool carries the cache mark."""
+    _, seen = ask(Answer(text="hi"), a_call(ANTHROPIC, tools=(ADD,)))
+    assert seen.body["tools"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert "system" not in seen.body
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_thinking_goes_back_unchanged(streaming: bool) -> None:
+    """Thinking blocks are kept with their signature and stand first when the turn is sent again."""
+    answer = Answer(thinking="Hmm, let me see.", text="2", tools=(("add", {"a": 1}),))
+    reply, _ = ask(answer, a_call(ANTHROPIC), (lambda _: None) if streaming else None)
+    block = {"type": "thinking", "thinking": "Hmm, let me see.", "signature": "sig=="}
+    assert reply.opaque == (block,)
+    _, seen = ask(Answer(text="ok"), a_call(ANTHROPIC, user("1+1?"), reply.as_message(), user("Sure?")))
+    assert [b["type"] for b in seen.body["messages"][1]["content"]] == ["thinking", "text", "tool_use"]
+    assert seen.body["messages"][1]["content"][0] == block
+
+
+def test_a_turn_in_another_order_goes_back_in_that_order() -> None:
+    """When thinking stands between other blocks, the whole turn is kept as it was."""
+    content = [
+        {"type": "text", "text": "a"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}},
+    ]
+    raw = json.dumps({"content": content, "stop_reason": "tool_use", "usage": {}}).encode()
+    reply, _ = ask(Answer(raw=raw), a_call(ANTHROPIC))
+    _, seen = ask(Answer(text="ok"), a_call(ANTHROPIC, user("1+1?"), reply.as_message(), user("Sure?")))
+    assert seen.body["messages"][1]["content"] == content
+
+
+def test_a_schema_in_chat_completions_is_strict_when_it_qualifies() -> None:
+    """A closed schema is held to strictly, an open one is given as a hint."""
+    for schema, strict in ((CLOSED, True), (OPEN, False)):
+        _, seen = ask(Answer(text="{}"), a_call(OPENAI, output_schema=schema))
+        wanted = {"name": "answer", "schema": schema, "strict": strict}
+        assert seen.body["response_format"] == {"type": "json_schema", "json_schema": wanted}
+
+
+def test_other_servers_with_tools_are_told_the_schema_in_words() -> None:
+    """A grammar for the answer would forbid tool calls, so with tools the schema is a system message."""
+    _, seen = ask(Answer(text="{}"), a_call(OPENAI, system("s"), user("u"), output_schema=CLOSED, tools=(ADD,)))
+    assert "response_format" not in seen.body
+    assert [m["role"] for m in seen.body["messages"]] == ["system", "system", "user"]
+    assert '"additionalProperties":false' in seen.body["messages"][1]["content"]
+
+
+def test_openai_models_get_openai_fields() -> None:
+    """OpenAI's own models take max_completion_tokens, a schema beside tools, and tools only without reasoning."""
+    _, seen = ask(Answer(text="{}"), a_call("openai:gpt-6-sol", output_schema=CLOSED, tools=(ADD,)))
+    assert seen.body["max_completion_tokens"] == 500
+    assert "max_tokens" not in seen.body
+    assert seen.body["reasoning_effort"] == "none"
+    assert "response_format" in seen.body
+    _, chosen = ask(Answer(text="{}"), a_call("openai:gpt-6-sol", tools=(ADD,), options={"reasoning_effort": "low"}))
+    assert chosen.body["reasoning_effort"] == "low"
+
+
+@pytest.mark.parametrize(
+    ("model", "schema", "native"),
+    [
+        ("anthropic:claude-sonnet-5-5", CLOSED, True),
+        ("anthropic:claude-haiku-4-5-20251001", CLOSED, True),
+        ("anthropic:claude-sonnet-4-5", OPEN, False),
+        ("anthropic:claude-sonnet-4-20250514", CLOSED, False),
+        ("anthropic:claude-3-5-haiku-latest", CLOSED, False),
+        ("anthropic:other", CLOSED, False),
+    ],
+)
+def test_a_schema_in_messages_is_native_where_it_can_be(model: str, schema: dict[str, Any], native: bool) -> None:
+    """Models with structured outputs get a closed schema there; others get it in words after the system prompt."""
+    call = a_call(model, system("s"), user("u"), output_schema=schema, options={"output_config": {"effort": "low"}})
+    body = ask(Answer(text="{}"), call)[1].body
+    assert ("format" in body["output_config"]) is native
+    assert body["output_config"]["effort"] == "low"
+    assert len(body["system"]) == (1 if native else 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "stop"),
+    [
+        (OPENAI, "stop", "end"),
+        (OPENAI, "length", "length"),
+        (OPENAI, "content_filter", "refused"),
+        (ANTHROPIC, "end_turn", "end"),
+        (ANTHROPIC, "stop_sequence", "end"),
+        (ANTHROPIC, "max_tokens", "length"),
+        (ANTHROPIC, "model_context_window_exceeded", "length"),
+        (ANTHROPIC, "refusal", "refused"),
+    ],
+)
+def test_each_stop_reason_has_its_meaning(model: str, said: str, stop: str) -> None:
+    """A provider's stop reason becomes one of end, tools, length, refused."""
+    assert ask(Answer(text="x", stop=said), a_call(model))[0].stop == stop
+    assert ask(Answer(text="x", stop=said), a_call(model), lambda _: None)[0].stop == stop
+
+
+def test_a_refusal_is_a_refused_reply() -> None:
+    """Chat completions put a refusal in a field of its own; it becomes the text."""
+    raw = b'{"choices": [{"message": {"content": null, "refusal": "I will not."}, "finish_reason": "stop"}]}'
+    reply, _ = ask(Answer(raw=raw), a_call(OPENAI))
+    assert (reply.stop, reply.text, reply.usage) == ("refused", "I will not.", None)
+
+
+def test_loose_servers_are_understood() -> None:
+    """Arguments as an object, content as parts, no id and a plain stop: what local servers send."""
+    raw = (
+        b'{"choices": [{"message": {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],'
+        b' "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}, {"function": {"name": "g"}}]},'
+        b' "finish_reason": "stop"}], "usage": {"prompt_tokens": null, "completion_tokens": 3}}'
+    )
+    reply, _ = ask(Answer(raw=raw), a_call(OPENAI))
+    assert reply.text == "ab"
+    assert [(c.id, c.arguments) for c in reply.tool_calls] == [("call_0", {"x": 1}), ("call_1", {})]
+    assert reply.stop == "tools"
+    assert reply.usage == TokenCount(output_tokens=3)
+
+
+@pytest.mark.parametrize("written", ["{not json", "[1]", '"text"'])
+def test_arguments_that_are_no_object_are_kept_raw(written: str) -> None:
+    """What the model wrote instead of an object is kept, so that it can be told."""
+    calls = [{"id": "c", "function": {"name": "f", "arguments": written}}]
+    raw = json.dumps({"choices": [{"message": {"tool_calls": calls}}]}).encode()
+    reply, _ = ask(Answer(raw=raw), a_call(OPENAI))
+    assert (reply.tool_calls[0].arguments, reply.tool_calls[0].raw) == (None, written)
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_a_server_that_does_not_stream_is_read_whole(model: str) -> None:
+    """Asked to stream, a server may answer with one document; its text is one piece."""
+    plain, seen = ask(Answer(text="hi"), a_call(model))
+    pieces: list[str] = []
+    reply, _ = ask(Answer(raw=json.dumps(whole(seen, Answer(text="hi"))).encode()), a_call(model), pieces.append)
+    assert reply == plain
+    assert pieces == ["hi"]
+
+
+@pytest.mark.parametrize(
+    ("written", "arguments", "raw"), [("", {}, ""), ("{oops", None, "{oops"), ("[1]", None, "[1]")]
+)
+def test_streamed_input_that_is_no_object_is_kept_raw(written: str, arguments: object, raw: str) -> None:
+    """A streamed tool call without input has none; one that is not an object keeps what was written."""
+    block = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+    sent = [
+        {"type": "message_start", "message": {}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": written}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "of_a_later_version"}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in sent).encode()
+    answer = Answer(raw=body, headers={"Content-Type": "text/event-stream"})
+    reply, _ = ask(answer, a_call(ANTHROPIC), lambda _: None)
+    assert (reply.tool_calls[0].arguments, reply.tool_calls[0].raw) == (arguments, raw)
+    assert reply.usage is None

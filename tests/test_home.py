@@ -1,0 +1,324 @@
+"""The home of runs: finding, listing with repair, cancelling, pruning; and that looking never makes anything."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chargehand.errors import RunNotFound, RunOwned, StorageError, UsageError
+from chargehand.event import Event, EventKind
+from chargehand.home import Home, default_path, new_run_id
+from chargehand.journal.sqlite import SqliteJournal
+from chargehand.report import RunStatus
+
+# Owns a run of the home at argv[1], says its id, and waits to be killed.
+OWNER = """
+import sys
+from pathlib import Path
+from chargehand.home import Home
+
+journal = Home(Path(sys.argv[1])).create()
+print(journal.run, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def record(journal: SqliteJournal, *happened: tuple[EventKind, dict[str, Any]], at: float = 1000.0) -> None:
+    start = max((event.seq for event in journal.events()), default=0)
+    events = [Event(journal.run, start + n, at + n, kind, data=data) for n, (kind, data) in enumerate(happened, 1)]
+    asyncio.run(journal.append(events, {}))
+
+
+def finished(home: Home, run: str, status: RunStatus = "complete", at: float = 1000.0) -> str:
+    """A run that ended, known to its record and to the index."""
+    journal = home.create(run)
+    begun = {"request": {"text": f"request of {run}"}, "team": {"name": "general"}}
+    record(journal, ("run_started", begun), ("run_ended", {"status": status}), at=at)
+    journal.close()
+    home.note(run, status=status, ended=at + 2)
+    return run
+
+
+def listed(home: Home) -> dict[str, str]:
+    return {info.run: info.status for info in home.runs()}
+
+
+def test_the_home_is_where_the_environment_says() -> None:
+    """CHARGEHAND_HOME wins; unset or empty, it is .chargehand in the user's folder."""
+    assert default_path({"CHARGEHAND_HOME": "/elsewhere"}) == Path("/elsewhere")
+    assert default_path({}) == default_path({"CHARGEHAND_HOME": ""}) == Path.home() / ".chargehand"
+
+
+def test_run_ids_sort_by_time_and_can_be_typed() -> None:
+    """An id is the time in UTC and four characters."""
+    assert re.fullmatch(r"20231114-221320-[a-z0-9]{4}", new_run_id(1_700_000_000))
+    assert new_run_id(1_700_000_000) < new_run_id(1_700_000_001)
+
+
+def test_looking_makes_nothing(home: Home) -> None:
+    """Reading, listing and finding in a home that is not there leave it so."""
+    assert home.runs() == []
+    assert home.owner("x") is None
+    assert home.cancel_requested("x") is False
+    for look in (home.read, home.open, home.find, home.folder, home.request_cancel):
+        with pytest.raises(RunNotFound):
+            look("x")
+    with pytest.raises(RunNotFound, match=r"no runs in .* yet"):
+        home.find("last")
+    assert not home.path.exists()
+
+
+def test_a_home_is_for_its_owner_only(home: Home) -> None:
+    """Folders are made with mode 0700 and files with 0600 whatever the umask."""
+    before = os.umask(0)
+    try:
+        journal = home.create("r1")
+        (home.folder("r1") / "stdin.txt").touch(mode=0o600)
+        home.request_cancel("r1")
+    finally:
+        os.umask(before)
+    journal.close()
+    for file in (home.path, *home.path.rglob("*")):
+        assert file.stat().st_mode & 0o777 == (0o700 if file.is_dir() else 0o600), file
+
+
+def test_a_home_below_a_file_is_one_sentence(tmp_path: Path) -> None:
+    """A home that cannot be made is a StorageError with the remedy, and an empty list of runs."""
+    (tmp_path / "file").touch()
+    home = Home(tmp_path / "file" / "home")
+    with pytest.raises(StorageError, match=r"Cannot use .*not a directory.*CHARGEHAND_HOME"):
+        home.create()
+    assert home.runs() == []
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "a.sqlite", "", "last", ".x", "a b", "x" * 81])
+def test_a_run_is_not_named_like_a_path(home: Home, name: str) -> None:
+    """Names that could leave the home or mean something else are refused, when making and when looking."""
+    with pytest.raises(UsageError, match="cannot name a run"):
+        home.create(name)
+    with pytest.raises(RunNotFound):
+        home.read(name)
+
+
+def test_a_run_is_created_once(home: Home) -> None:
+    """A name that is taken is refused."""
+    finished(home, "r1")
+    with pytest.raises(UsageError, match="There is a run r1 already"):
+        home.create("r1")
+
+
+def test_runs_are_found_by_id_and_by_beginning(home: Home) -> None:
+    """An id, or a beginning that fits one run only."""
+    for run in ("20250101-000000-aaaa", "20250101-000000-aaab", "20250102-000000-cccc"):
+        finished(home, run)
+    assert home.find("20250101-000000-aaaa") == "20250101-000000-aaaa"
+    assert home.find("20250102") == "20250102-000000-cccc"
+    with pytest.raises(RunNotFound, match=r"begins 2 runs: 20250101-000000-aaaa, 20250101-000000-aaab\. Type more"):
+        home.find("20250101")
+    with pytest.raises(RunNotFound, match="Did you mean 20250102-000000-cccc"):
+        home.find("20250102-000000-cccd")
+    with pytest.raises(RunNotFound, match="`chargehand runs` lists"):
+        home.find("")
+
+
+def test_last_is_the_newest_run_without_a_parent(home: Home) -> None:
+    """`last` goes by when a run started, and passes over runs that belong to others."""
+    finished(home, "a")
+    finished(home, "b")
+    finished(home, "c")
+    assert home.find("last") == "c"
+    assert home.note("c", parent="b") is None
+    assert home.find("last") == "b"
+
+
+def test_the_index_says_what_was_noted(home: Home) -> None:
+    """Notes are kept field by field; the request is cut to its head; running again takes back the end."""
+    journal = home.create("r1")
+    assert home.note("r1", request="q" * 500, team="general") is None
+    assert home.note("r1", status="partial", ended=5.0) is None
+    (info,) = home.runs()
+    assert (info.status, info.ended, info.team, info.request) == ("partial", 5.0, "general", "q" * 200)
+    assert home.note("r1", status="running") is None
+    (info,) = home.runs()
+    assert (info.status, info.ended, info.team) == ("running", None, "general")
+    journal.close()
+
+
+@pytest.mark.parametrize("damage", ["missing", "garbage", "other format", "row gone"])
+def test_the_index_is_repaired_from_the_records(home: Home, damage: str) -> None:
+    """Whatever happens to the index, the list is made again from the records, and kept."""
+    finished(home, "a", "complete", at=1000.0)
+    finished(home, "b", "failed", at=2000.0)
+    index = home.path / "index.sqlite"
+    match damage:
+        case "missing":
+            index.unlink()
+        case "garbage":
+            index.write_bytes(b"garbage " * 1000)
+        case "other format":
+            import sqlite3
+
+            connection = sqlite3.connect(index)
+            connection.executescript("DROP TABLE runs; CREATE TABLE runs(x); PRAGMA user_version = 9")
+            connection.close()
+        case _:
+            home._index.put([], ["a", "b"])  # pyright: ignore
+    expected = [("b", "failed", 2001.0, 2002.0), ("a", "complete", 1001.0, 1002.0)]
+    for _ in range(2):
+        infos = home.runs()
+        assert [(info.run, info.status, info.started, info.ended) for info in infos] == expected
+        assert {(info.request, info.team) for info in infos} == {
+            ("request of a", "general"),
+            ("request of b", "general"),
+        }
+    assert set(home._index.load()) == {"a", "b"}  # pyright: ignore
+    assert index.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_failing_index_never_fails_a_run(home: Home) -> None:
+    """With the index unusable runs are made, noted with a warning, and listed."""
+    home.path.mkdir()
+    (home.path / "index.sqlite").mkdir()
+    finished(home, "a")
+    warning = home.note("a", status="complete")
+    assert warning is not None
+    assert "list of runs was not updated" in warning
+    assert listed(home) == {"a": "complete"}
+
+
+def test_a_run_whose_record_is_unreadable_is_still_listed(home: Home) -> None:
+    """A damaged record is listed as failed, saying why, until it can be read again."""
+    finished(home, "a")
+    record_file = home.path / "runs" / "a.sqlite"
+    whole = record_file.read_bytes()
+    (home.path / "index.sqlite").unlink()
+    record_file.write_bytes(b"garbage " * 1000)
+    (info,) = home.runs()
+    assert info.status == "failed"
+    assert "is damaged" in info.request or "a.sqlite" in info.request
+    record_file.write_bytes(whole)
+    assert listed(home) == {"a": "complete"}
+
+
+def test_a_run_whose_owner_died_is_interrupted(home: Home) -> None:
+    """While its process lives a run is running and owned; killed, interrupted and free at once; resumed, running."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(home.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        run = process.stdout.readline().strip()
+        assert listed(home) == {run: "running"}
+        assert f"process {process.pid} on" in (home.owner(run) or "")
+        with pytest.raises(RunOwned):
+            home.open(run)
+        assert home.prune(keep=0) == []
+        process.kill()
+    assert home.owner(run) is None
+    assert listed(home) == {run: "interrupted"}
+    resumed = home.open(run)
+    assert listed(home) == {run: "running"}
+    resumed.close()
+
+
+def test_an_end_the_index_missed_is_found_in_the_record(home: Home) -> None:
+    """A crash between the run's end and the note of it leaves no run shown as interrupted."""
+    finished(home, "a", "partial")
+    home.note("a", status="running")
+    assert listed(home) == {"a": "partial"}
+
+
+def test_an_open_question_makes_a_run_wait(home: Home) -> None:
+    """A record that stops at an unanswered question is waiting; answered, it is interrupted."""
+    journal = home.create("a")
+    record(journal, ("run_started", {"request": "plain text"}), ("question_asked", {"key": "t1/ask/1"}))
+    journal.close()
+    (home.path / "index.sqlite").unlink()
+    (info,) = home.runs()
+    assert (info.status, info.request, info.team) == ("waiting", "plain text", None)
+    journal = home.open("a")
+    record(journal, ("question_answered", {"key": "t1/ask/1"}))
+    journal.close()
+    (home.path / "index.sqlite").unlink()
+    assert listed(home) == {"a": "interrupted"}
+
+
+def test_the_list_is_newest_first_and_can_be_cut(home: Home) -> None:
+    """`runs(limit)` gives the newest ones."""
+    for run in ("c", "a", "b"):
+        finished(home, run)
+    assert [info.run for info in home.runs()] == ["b", "a", "c"]
+    assert [info.run for info in home.runs(2)] == ["b", "a"]
+
+
+def test_cancelling_is_a_marker_any_process_can_set(home: Home) -> None:
+    """The wish to cancel is seen through another handle, until cleared; clearing twice is fine."""
+    finished(home, "a")
+    other = Home(home.path)
+    assert not other.cancel_requested("a")
+    home.request_cancel("a")
+    home.request_cancel("a")
+    assert other.cancel_requested("a")
+    other.clear_cancel("a")
+    other.clear_cancel("a")
+    assert not home.cancel_requested("a")
+
+
+def test_pruning_removes_all_of_a_run(home: Home) -> None:
+    """Record, lock, marker, folder and line go; other runs stay whole."""
+    finished(home, "old")
+    finished(home, "new")
+    (home.folder("old") / "sub").mkdir()
+    (home.folder("old") / "sub" / "stdin.txt").write_text("x")
+    home.request_cancel("old")
+    home.runs()
+    assert home.prune(keep=1) == ["old"]
+    assert sorted(file.name for file in (home.path / "runs").iterdir()) == ["new.lock", "new.sqlite"]
+    assert listed(home) == {"new": "complete"}
+    with pytest.raises(RunNotFound):
+        home.read("old")
+
+
+def test_pruning_by_age_looks_at_the_end(home: Home) -> None:
+    """Runs that ended longer ago go; with `keep` besides, only those that are not among the newest."""
+    now = time.time()
+    for run, days in (("a", 40), ("b", 20), ("c", 1)):
+        finished(home, run)
+        home.note(run, status="complete", ended=now - days * 86_400)
+    assert home.prune(keep=2, older_than_days=10) == ["a"]
+    assert home.prune(older_than_days=10) == ["b"]
+    assert home.prune(older_than_days=10) == []
+    assert listed(home) == {"c": "complete"}
+
+
+def test_pruning_spares_runs_that_wait_unless_told(home: Home) -> None:
+    """A run waiting for a person goes only when `waiting` is named; nothing at all said is an error."""
+    finished(home, "w")
+    home.note("w", status="waiting")
+    finished(home, "f")
+    home.note("f", status="failed")
+    assert home.prune(keep=0, statuses=["complete"]) == []
+    assert home.prune(keep=0) == ["f"]
+    assert home.prune(statuses=["waiting"]) == ["w"]
+    with pytest.raises(UsageError, match="Say which runs"):
+        home.prune()
+
+
+def test_pruning_never_removes_an_owned_run(home: Home) -> None:
+    """Even told to remove running ones, a run somebody owns stays."""
+    journal = home.create("a")
+    assert home.prune(keep=0, statuses=["running", "interrupted"]) == []
+    journal.close()
+    assert home.prune(keep=0, statuses=["running", "interrupted"]) == ["a"]

@@ -1,0 +1,499 @@
+"""Teams made in Python and read from folders: all problems at once, with file and line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from chargehand.budget import Budget
+from chargehand.errors import InvalidTeam
+from chargehand.plan import Problem, errors_in
+from chargehand.settings import Limits, Models, RoleModel
+from chargehand.team import Example, Team, Worker, load, shipped, stored_tools
+from chargehand.tools import BUILTIN, Tool, tool
+from chargehand.trust import TrustRegistry
+
+
+@tool(effect="read")
+def population(city: str) -> int:
+    """Inhabitants of a city."""
+    return {"Oslo": 717_710}[city]
+
+
+def area(city: str) -> float:
+    """Area of a city in square kilometres."""
+    return {"Oslo": 454.0}[city]
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def agent(name: str = "a", more: str = "", body: str = "You are it.") -> str:
+    return f"---\nname: {name}\ndescription: Does {name}.\n{more}---\n{body}\n"
+
+
+TOML = 'name = "mine"\ndescription = "Mine."\n'
+
+
+def problems_of(folder: Path, trust: TrustRegistry | None = None) -> list[Problem]:
+    with pytest.raises(InvalidTeam) as caught:
+        load(folder, trust)
+    found = [problem for problem in caught.value.problems if isinstance(problem, Problem)]
+    assert all(problem.message in str(caught.value) for problem in found)
+    return found
+
+
+# --- in Python ------------------------------------------------------------------------------------------------------
+
+
+def test_a_team_is_made_as_the_readme_shows() -> None:
+    """A worker takes tools, plain functions and the names of built-ins."""
+    team = Team(workers=[Worker("r", "Looks up", tools=[population, area, "read_file"]), Worker("w", "Writes prose")])
+    assert list(team.tools()) == ["population", "area", "read_file"]
+    assert team.tools()["population"]("Oslo") == 717_710
+    assert team.tools()["read_file"] is BUILTIN["read_file"]
+    assert (team.worker("w").tools, team.worker("w").max_steps, team.names) == ((), 10, ("r", "w"))
+    assert team.problems() == []
+
+
+def test_every_problem_of_a_team_is_reported_at_once() -> None:
+    """One InvalidTeam holds them all."""
+    with pytest.raises(InvalidTeam) as caught:
+        Team(
+            [
+                Worker("a", "A", tools=["read_file", "calculat"], fallback="b"),
+                Worker("a", "", tools=["read_file"]),
+                Worker("b", "B", fallback="a", temperature=3),
+                Worker("not a name", "C", fallback="nobody", max_steps=0, model="gpt"),
+            ],
+            shared_tools=["nothing"],
+        )
+    codes = sorted(problem.code for problem in caught.value.problems if isinstance(problem, Problem))
+    assert codes == sorted(
+        [
+            *("unknown_tool", "unknown_tool", "missing_description", "duplicate_worker", "shared_tool", "invalid_name"),
+            *("fallback_cycle", "unknown_fallback", "invalid_value", "invalid_value", "invalid_value"),
+        ]
+    )
+    assert "Did you mean 'calculate'?" in str(caught.value)
+    with pytest.raises(InvalidTeam, match="no workers"):
+        Team([])
+
+
+def test_a_tool_in_two_workers_needs_to_be_shared_on_purpose() -> None:
+    """Reading tools are no exception."""
+    workers = [Worker("a", "A", tools=["read_file"]), Worker("b", "B", tools=["read_file"])]
+    with pytest.raises(InvalidTeam, match="'read_file' is held by 'a' and 'b'"):
+        Team(workers)
+    assert Team(workers, shared_tools=["read_file"]).tools() == {"read_file": BUILTIN["read_file"]}
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    """A call by name must not reach the wrong function, and `escalate` is every worker's own."""
+
+    @tool(name="population")
+    def other(city: str) -> int:
+        """Another."""
+        return len(city)
+
+    @tool
+    def escalate(reason: str) -> str:
+        """Mine."""
+        return reason
+
+    with pytest.raises(InvalidTeam, match="two different tools are named 'population'"):
+        Team([Worker("a", "A", tools=[population]), Worker("b", "B", tools=[other])], shared_tools=["population"])
+    with pytest.raises(InvalidTeam, match="'population' twice"):
+        Team([Worker("a", "A", tools=[population, population])])
+    with pytest.raises(InvalidTeam, match="built-in tool 'escalate'"):
+        Team([Worker("a", "A", tools=[escalate])])
+
+
+def test_a_function_shared_by_two_workers_is_one_tool() -> None:
+    """A plain function becomes an equal tool in each of them."""
+    team = Team([Worker("a", "A", tools=[area]), Worker("b", "B", tools=[area])], shared_tools=["area"])
+    assert list(team.tools()) == ["area"]
+
+
+def test_too_many_workers_or_tools_is_only_a_warning() -> None:
+    """More than 7 workers suggest a sub-team, more than 10 tools a split; both still work."""
+
+    def numbered(n: int) -> Tool:
+        @tool(name=f"t{n}")
+        def one(x: int) -> int:
+            """One."""
+            return x
+
+        return one
+
+    workers = [Worker(f"w{n}", "W") for n in range(7)]
+    assert Team(workers).problems() == []
+    team = Team([*workers, Worker("many", "M", tools=[numbered(n) for n in range(11)])])
+    assert [problem.code for problem in team.problems()] == ["too_many_tools", "too_many_workers"]
+    assert errors_in(team.problems()) == []
+    assert "sub-team" in team.problems()[1].message
+
+
+def test_a_fallback_circle_is_named_once_by_its_path() -> None:
+    """Workers that lead into a circle do not report it again."""
+    with pytest.raises(InvalidTeam) as caught:
+        Team([Worker("a", "A", fallback="b"), Worker("b", "B", fallback="c"), Worker("c", "C", fallback="b")])
+    assert [str(p) for p in caught.value.problems] == ["fallback_cycle: the fallbacks go in a circle: b -> c -> b."]
+
+
+def test_a_stored_team_comes_back_equal() -> None:
+    """Through JSON and back, with its own tools given again."""
+    team = Team(
+        [
+            Worker("a", "A", prompt="P", tools=[population, "calculate"], model="ollama:x", tier="small", max_steps=3),
+            Worker("b", "B", output_schema={"type": "object"}, fallback="a", temperature=0.5),
+        ],
+        name="n",
+        description="d",
+        budget=Budget(tokens=5),
+        limits=Limits(max_concurrent=2),
+        models=Models(tiers={"large": "ollama:y"}, roles={"judge": RoleModel(temperature=0)}),
+        examples=[Example.model_validate({"request": "r", "plan": {"goal": "g"}})],
+    )
+    data = json.loads(json.dumps(team.to_json()))
+    assert Team.from_json(data, {"population": population}) == team
+    with pytest.raises(InvalidTeam, match="'population', which does not exist"):
+        Team.from_json(data, {})
+
+
+# --- the shipped team -----------------------------------------------------------------------------------------------
+
+
+def test_the_general_team_ships_whole() -> None:
+    """Four workers with disjoint tools, two examples with valid plans, no warning."""
+    team = load("general")
+    assert {w.name: w.tool_names for w in team.workers} == {
+        "researcher": ("read_file", "list_files", "search_files"),
+        "analyst": ("calculate",),
+        "writer": (),
+        "reviewer": (),
+    }
+    assert all(len(w.prompt) > 500 and w.description for w in team.workers)
+    assert len(team.examples) == 2
+    assert all(example.plan.problems(team.names) == [] for example in team.examples)
+    assert team.problems() == []
+    assert ("general", team.description) in shipped()
+
+
+@pytest.mark.parametrize("name", [name for name, _ in shipped()])
+def test_every_shipped_team_loads(name: str) -> None:
+    """Its folder has no errors and its stored form comes back."""
+    team = load(name)
+    assert Team.from_json(team.to_json(), stored_tools(team.to_json(), None)[0]).names == team.names
+
+
+def test_an_unknown_team_is_named_with_a_suggestion(tmp_path: Path) -> None:
+    """Neither a shipped name nor a folder."""
+    with pytest.raises(InvalidTeam, match=r"no team 'genral'.*Did you mean 'general'"):
+        load("genral")
+    with pytest.raises(InvalidTeam, match="no team"):
+        load(tmp_path / "general")
+
+
+# --- folders --------------------------------------------------------------------------------------------------------
+
+
+def test_a_team_folder_says_everything_it_may_say(tmp_path: Path) -> None:
+    """Every key that this version knows arrives where it belongs."""
+    folder = write(
+        tmp_path,
+        {
+            "team.toml": TOML
+            + 'shared_tools = ["read_file"]\n[supervisor]\nmode = "plan"\n[limits]\nmax_concurrent = 3\nmax_steps = 7\n'
+            + "max_tasks = 50\ndeadline = 60\n[budget]\ntokens = 9000\nusd = 0.5\n"
+            + '[synthesis]\nmode = "reduce"\ninstruction = "Short."\n'
+            + '[models]\nsmall = "ollama:s"\n[models.planner]\nmodel = "ollama:p"\ntemperature = 0\n',
+            "workers/a.md": agent("a", "tools: read_file, calculate\nmodel: opus\nfallback: b\ntemperature: 0.3\n"),
+            "workers/b.md": agent(
+                "b", 'tools: [read_file]\nmaxTurns: 2\ntier: small\noutput_schema: {"type": "object"}\n'
+            ),
+            "workers/c.md": agent("c", "model: ollama:own\noutput_schema: ../c.json\n"),
+            "c.json": '{"type": "array"}',
+            "examples/one.json": json.dumps(
+                {
+                    "request": "r",
+                    "plan": {
+                        "goal": "g",
+                        "tasks": [{"id": "t", "worker": "a", "instruction": "Do x", "success_criterion": "x is done"}],
+                    },
+                }
+            ),
+        },
+    )
+    team = load(folder)
+    a, b, c = team.workers
+    assert (a.tool_names, a.tier, a.model, a.fallback, a.temperature, a.max_steps) == (
+        ("read_file", "calculate"), "large", None, "b", 0.3, 7,
+    )  # fmt: skip
+    assert (b.max_steps, b.tier, b.output_schema, b.prompt) == (2, "small", {"type": "object"}, "You are it.")
+    assert (c.model, c.output_schema, c.tools) == ("ollama:own", {"type": "array"}, ())
+    assert (team.name, team.synthesis.mode, team.synthesis.instruction) == ("mine", "reduce", "Short.")
+    assert team.limits == Limits(max_concurrent=3, max_tasks=50, deadline_s=60)
+    assert team.budget == Budget(tokens=9000, usd=0.5)
+    assert team.models == Models(
+        tiers={"small": "ollama:s"}, roles={"planner": RoleModel(model="ollama:p", temperature=0)}
+    )
+    assert team.examples[0].request == "r"
+    assert load(folder / "team.toml") == team
+
+
+def test_all_problems_of_a_folder_come_at_once_with_file_and_line(tmp_path: Path) -> None:
+    """team.toml, workers and examples in one error."""
+    folder = write(
+        tmp_path,
+        {
+            "team.toml": TOML + 'sharedtools = []\nshared_tools = ["reed_file"]\n[limits]\nsteps = 3\n',
+            "workers/a.md": agent("a", "tools: read_file\ncolour: red\nmodle: opus\n"),
+            "workers/b.md": agent(
+                "b", "tools: Read, read_file\nfallback: aa\nmaxTurns: many\ntier: huge\nmodel: gpt\n"
+            ),
+            "workers/c.md": "No front matter.\n",
+            "workers/d.md": "---\nname: d\nnonsense\n",
+            "workers/e.md": "---\nname: a\n---\n",
+            "examples/x.json": '{"request": "r",\n "plan": }',
+            "examples/y.json": '{"request": "r", "plan": {"goal": "g", "tasks": [{"id": "t", "worker": "zed"}]}}',
+            "examples/z.json": "[]",
+        },
+    )
+    messages = {problem.message for problem in problems_of(folder)}
+    for start in (
+        "team.toml:3: 'sharedtools' is not a setting. Did you mean 'shared_tools'?",
+        "team.toml:4: the shared tool 'reed_file' does not exist. Did you mean 'read_file'?",
+        "team.toml:6: 'limits.steps' is not a setting.",
+        "workers/a.md:5: 'colour' is not a field of a worker.",
+        "workers/a.md:6: 'modle' is not a field of a worker. Did you mean 'model'?",
+        "workers/b.md:4: the worker 'b' has the tool 'Read', which does not exist. Did you mean 'read_file'?",
+        "workers/b.md:4: the tool 'read_file' is held by 'a' and 'b'",
+        "workers/b.md:5: the fallback 'aa' of 'b' is not a worker here.",
+        "workers/b.md:6: 'maxTurns' is a whole number",
+        "workers/b.md:7: 'huge' is not a tier.",
+        "workers/b.md:8: 'gpt' is not a model",
+        "workers/c.md:1: this has no front matter",
+        "workers/d.md:1: the front matter opened here has no closing",
+        "workers/e.md:2: there are two workers named 'a'",
+        "workers/e.md:1: the worker 'a' has no description",
+        "examples/x.json:2: not JSON",
+        "examples/y.json:1: the plan is not valid",
+        "examples/z.json:1: an example is",
+    ):
+        assert any(message.startswith(start) for message in messages), start
+
+
+@pytest.mark.parametrize(
+    ("toml", "worker", "place"),
+    [
+        ('[supervisor]\nmode = "route"\n', "", "team.toml:4: "),
+        ("[recovery]\nx = 1\n", "", "team.toml:3: "),
+        ("[people]\nask = true\n", "", "team.toml:3: "),
+        ('[factory]\ntools = ["read_file"]\n', "", "team.toml:3: "),
+        ('[[routes]]\nwhen = "x"\n', "", "team.toml:3: "),
+        ("", "kind: human\n", "workers/a.md:4: "),
+        ("", "kind: delegate\nteam: general\n", "workers/a.md:4: "),
+    ],
+)
+def test_what_this_version_does_not_do_is_said(tmp_path: Path, toml: str, worker: str, place: str) -> None:
+    """A key of the contract that has no effect yet is a problem, never silently ignored."""
+    write(tmp_path, {"team.toml": TOML + toml, "workers/a.md": agent("a", worker)})
+    (problem,) = problems_of(tmp_path)
+    assert problem.code == "not_available"
+    assert problem.message.startswith(place)
+    assert "not available yet in this version" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("toml", "worker", "message"),
+    [
+        ("[supervisor]\nmode = 'vote'\n", "", "team.toml:4: 'mode' is 'plan' or 'route'"),
+        ("[supervisor]\nmood = 'plan'\n", "", "team.toml:4: 'supervisor.mood' is not a setting. Did you mean 'mode'?"),
+        ("[synthesis]\nmode = 'blend'\n", "", "team.toml:4: 'mode' is 'merge', 'select' or 'reduce'"),
+        ("[synthesis]\nmodes = 'merge'\n", "", "team.toml:4: 'synthesis.modes' is not a setting."),
+        ("shared_tools = 'read_file'\n", "", "team.toml:3: 'shared_tools' is a list"),
+        ("", "kind: robot\n", "workers/a.md:4: 'robot' is not a kind"),
+        ("", "team: general\n", "workers/a.md:4: 'team: general' is not available yet"),
+        ("", "output_schema: none.json\n", "workers/a.md:4: 'none.json' is not a JSON schema nor a file"),
+        ("", "output_schema: {oops}\n", "workers/a.md:4: the schema is not JSON"),
+        ("", "output_schema: ../list.json\n", "workers/a.md:4: the schema is not a JSON object"),
+        ("", "temperature: warm\n", "workers/a.md:4: 'temperature' is a number"),
+    ],
+)
+def test_a_wrong_value_is_one_problem_at_its_line(tmp_path: Path, toml: str, worker: str, message: str) -> None:
+    """Each says what would be right."""
+    write(tmp_path, {"team.toml": TOML + toml, "workers/a.md": agent("a", worker), "list.json": "[]"})
+    (problem,) = problems_of(tmp_path)
+    assert problem.message.startswith(message)
+
+
+def test_files_that_are_no_text_are_problems(tmp_path: Path) -> None:
+    """Odd encodings and a team without a description are named by file; examples of routes come later."""
+    write(tmp_path, {"team.toml": 'name = "x"\n', "examples/r.json": '{"request": "r", "route": "a"}'})
+    (tmp_path / "workers").mkdir()
+    for name in ("workers/a.md", "examples/a.json"):
+        (tmp_path / name).write_bytes(b"---\nname: \xff\n---\n")
+    assert {problem.message.split(":")[0]: problem.code for problem in problems_of(tmp_path)} == {
+        "team.toml": "no_workers",
+        "workers/a.md": "unreadable",
+        "examples/a.json": "invalid_example",
+        "examples/r.json": "not_available",
+    }
+    assert any(problem.code == "missing_description" for problem in problems_of(tmp_path))
+
+
+def test_a_broken_team_file_still_lets_the_workers_be_checked(tmp_path: Path) -> None:
+    """A TOML error and a worker's error come together."""
+    write(tmp_path, {"team.toml": "name = \n", "workers/a.md": agent("a", "tier: huge\n")})
+    assert [p.message.split(": ")[0] for p in problems_of(tmp_path)] == ["team.toml:1", "workers/a.md:4"]
+
+
+def test_a_schema_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """A team folder reads only its own files."""
+    write(tmp_path, {"secret.json": "{}", "t/team.toml": TOML})
+    write(tmp_path / "t", {"workers/a.md": agent("a", "output_schema: ../../secret.json\n")})
+    assert "outside of the team's folder" in problems_of(tmp_path / "t")[0].message
+
+
+def test_a_folder_with_workers_and_no_team_file_says_so(tmp_path: Path) -> None:
+    """It is a half-made team, not a folder of agent files."""
+    write(tmp_path, {"workers/a.md": agent()})
+    assert "no team.toml" in problems_of(tmp_path)[0].message
+
+
+# --- folders of agent files -----------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_claude_code_agents_is_a_team_unchanged(tmp_path: Path) -> None:
+    """Tools and models are translated, sharing is allowed, and what is not offered is a warning."""
+    write(
+        tmp_path,
+        {
+            "reviewer.md": agent(
+                "reviewer", "tools: Read, Grep, Bash(git diff:*), mcp__x__y\nmodel: haiku\ncolor: red\n"
+            ),
+            "fixer.md": agent("fixer", "model: inherit\nhooks:\n  PreToolUse:\n    - x\n"),
+            "planner.md": agent(
+                "planner", "tools:\n  - Glob\n  - Read\nmodel: claude-opus-4-5\npermissionMode: plan\n"
+            ),
+            "sub/narrow.md": agent("narrow", "disallowedTools: Read\nmodel: sonnet\nmaxTurns: 4\n"),
+            "README.md": "# Not an agent\n",
+            "post.md": "---\ntitle: Not an agent either\n---\nText\n",
+        },
+    )
+    team = load(tmp_path)
+    assert {w.name: (w.tier, w.tool_names) for w in team.workers} == {
+        "fixer": (None, ("read_file", "list_files", "search_files")),
+        "planner": ("large", ("list_files", "read_file")),
+        "reviewer": ("small", ("read_file", "search_files")),
+        "narrow": ("medium", ("list_files", "search_files")),
+    }
+    assert (team.name, team.worker("narrow").max_steps) == (tmp_path.name, 4)
+    assert {p.message for p in team.problems()} == {
+        "reviewer.md:4: not offered here: Bash, mcp__x__y.",
+        "fixer.md:5: 'hooks' has no effect here.",
+        "planner.md:8: 'permissionMode' has no effect here.",
+    }
+    assert all(p.severity == "warning" for p in team.problems())
+
+
+def test_an_empty_folder_is_no_team(tmp_path: Path) -> None:
+    """Neither is one without a single agent file."""
+    assert problems_of(tmp_path)[0].code == "no_workers"
+    write(tmp_path, {"README.md": "# Hello\n"})
+    assert problems_of(tmp_path)[0].code == "no_workers"
+
+
+# --- tool code and trust --------------------------------------------------------------------------------------------
+
+CODE = """
+from chargehand import tool
+import pathlib
+pathlib.Path(__file__).with_name("imported").touch()
+
+@tool(effect="read")
+def twice(n: int) -> int:
+    "Twice the number."
+    return 2 * n
+"""
+
+
+def coded(folder: Path, code: str = CODE) -> Path:
+    return write(folder, {"team.toml": TOML, "workers/a.md": agent("a", "tools: twice, calculate\n"), "tools.py": code})
+
+
+def test_tool_code_runs_only_with_trust(tmp_path: Path) -> None:
+    """Without it nothing is imported, the worker does without the tool, and one line names the command."""
+    folder, registry = coded(tmp_path / "team"), TrustRegistry(str(tmp_path / "home"))
+    for trust in (None, registry):
+        team = load(folder, trust)
+        assert not (folder / "imported").exists()
+        assert team.worker("a").tool_names == ("calculate",)
+        (warning,) = team.problems()
+        assert f"chargehand trust {folder}" in warning.message
+        assert "left out: twice" in warning.message
+        assert "\n" not in warning.message
+    registry.trust(folder)
+    team = load(folder, registry)
+    assert (folder / "imported").exists()
+    assert team.tools()["twice"](21) == 42
+    assert team.problems() == []
+
+
+def test_a_link_to_code_elsewhere_brings_no_trust(tmp_path: Path) -> None:
+    """The folder and the file it links to must both be trusted."""
+    folder, registry = coded(tmp_path / "team"), TrustRegistry(str(tmp_path / "home"))
+    (folder / "tools.py").rename(tmp_path / "elsewhere.py")
+    (folder / "tools.py").symlink_to(tmp_path / "elsewhere.py")
+    registry.trust(folder)
+    assert load(folder, registry).worker("a").tool_names == ("calculate",)
+    assert not (tmp_path / "imported").exists()
+
+
+def test_resume_gets_the_tools_again_and_hears_of_a_change(tmp_path: Path) -> None:
+    """The stored hash tells whether the code is the one the run started with."""
+    folder, registry = coded(tmp_path / "team"), TrustRegistry(str(tmp_path / "home"))
+    registry.trust(folder)
+    team = load(folder, registry)
+    stored = json.loads(json.dumps(team.to_json()))
+    tools, warnings = stored_tools(stored, registry)
+    assert warnings == []
+    assert Team.from_json(stored, tools) == team
+    (folder / "tools.py").write_text(CODE.replace("2 * n", "3 * n"))
+    tools, (changed,) = stored_tools(stored, registry)
+    assert "has changed since the run started" in changed
+    assert tools["twice"](2) == 6
+    registry.untrust(folder)
+    assert stored_tools(stored, registry)[0] == {}
+    (folder / "tools.py").unlink()
+    assert "is gone" in stored_tools(stored, registry)[1][0]
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [
+        ("x = (\n", 1, "SyntaxError"),
+        ("\n\nraise ValueError('no')\n", 3, "ValueError: no"),
+        ("import nothing_x\n", 1, "nothing_x"),
+    ],
+)
+def test_tool_code_that_does_not_import_is_a_problem_with_its_line(
+    tmp_path: Path, code: str, line: int, words: str
+) -> None:
+    """The error in tools.py comes with the others, and leaves no half-made module."""
+    folder, registry = coded(tmp_path / "team", code), TrustRegistry(str(tmp_path / "home"))
+    registry.trust(folder)
+    before = set(sys.modules)
+    problem = next(p for p in problems_of(folder, registry) if p.code == "invalid_tools")
+    assert problem.message.startswith(f"tools.py:{line}: ")
+    assert words in problem.message
+    assert not [name for name in set(sys.modules) - before if name.startswith("chargehand_team_tools")]

@@ -1,0 +1,88 @@
+"""Markdown a model wrote, as HTML."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from time import process_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chargehand.trace.markdown import to_html
+
+VOID = {"br", "hr"}
+TAGS = {"p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "a", "em", "strong", "code", "pre", "blockquote", "hr", "div",
+        "table", "thead", "tbody", "tr", "th", "td"}  # fmt: skip
+
+
+class Outline(HTMLParser):
+    """The elements and attributes of a text, and whether they nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[tuple[str, str]] = set()
+        self.open: list[str] = []
+        self.nests = True
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.update((name, value or "") for name, value in attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.nests = self.nests and bool(self.open) and self.open.pop() == tag
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("one\ntwo", "<p>one\ntwo</p>"),
+        ("# Top", "<h3>Top</h3>"),
+        ("**a** and *b*", "<p><strong>a</strong> and <em>b</em></p>"),
+        ("2 * 3 * 4", "<p>2 * 3 * 4</p>"),
+        ("`a < *b*`", "<p><code>a &lt; *b*</code></p>"),
+        ("- a\n- b\n  - c\n- d", "<ul><li>a</li><li>b<ul><li>c</li></ul></li><li>d</li></ul>"),
+        ("3. a\n4. b", '<ol start="3"><li>a</li><li>b</li></ol>'),
+        ("```py\n<b>\n```\nend", "<pre><code>&lt;b&gt;</code></pre>\n<p>end</p>"),
+        ("> said", "<blockquote><p>said</p></blockquote>"),
+        ("a\n\n---\n\nb", "<p>a</p>\n<hr>\n<p>b</p>"),
+        ("[x](https://a.b/?c=d&e)", '<p><a href="https://a.b/?c=d&amp;e" rel="noopener noreferrer nofollow">x</a></p>'),
+        ("[x](javascript:alert)", "<p>x</p>"),
+        ("see [t1, t2], not [t9]", '<p>see <a class="cite" href="#task-1">t1</a>'
+                                   '<a class="cite" href="#task-2">t2</a>, not [t9]</p>'),
+    ],
+)  # fmt: skip
+def test_markdown_becomes_html(text: str, html: str) -> None:
+    """The forms models use, each as expected."""
+    assert to_html(text, {"t1": "task-1", "t2": "task-2"}) == html
+
+
+def test_a_table_becomes_a_table() -> None:
+    """Head, rule and rows."""
+    outline = Outline(to_html("| a | b |\n|---|:-:|\n| 1 | **2** |"))
+    assert {"table", "th", "td", "strong"} <= outline.tags
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="ab <>&\"'*_`[]()#-|>~1.!\n\u2028:/=", max_size=120))
+def test_any_text_is_well_formed_and_harmless(text: str) -> None:
+    """Only elements of ours, nested properly, and no attribute but ours."""
+    outline = Outline(to_html(text, {"a": "task-1"}))
+    assert outline.nests
+    assert outline.open == []
+    assert outline.tags <= TAGS
+    assert {name for name, _ in outline.attributes} <= {"href", "rel", "class", "scope", "start"}
+
+
+@pytest.mark.parametrize("piece", ["**a", "*a ", "[", "[a](", "`", "> ", "- a\n", "|", "|-", "# ", "  - a\n", "<"])
+def test_time_grows_with_length_only(piece: str) -> None:
+    """Half a million hostile characters are rendered in well under the time a quadratic pattern would take."""
+    text = piece * (500_000 // len(piece))
+    began = process_time()
+    to_html(text, {"a": "task-1"})
+    assert process_time() - began < 5

@@ -1,0 +1,195 @@
+"""The fold: events -> the state of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chargehand.event import FIELDS, KINDS, Event, EventKind
+from chargehand.trace import RunView, fold
+from tests.trace.sample import BEGAN, MODEL, Recorder, many, plan, sample
+
+EVENTS = sample()
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def test_the_sample_folds_to_what_happened() -> None:
+    """Statuses, attempts, outcomes, money and time come out as they were recorded."""
+    view = fold(EVENTS)
+    statuses = {id: task.status for id, task in view.tasks.items()}
+    assert statuses == dict.fromkeys(("t1", "t2", "t4", "t5", "t7"), "done") | {
+        "t3": "failed",
+        "t6": "skipped",
+        "t8": "escalated",
+    }
+    assert list(view.tasks) == [task.id for task in plan().tasks]
+    assert (view.status, view.team, view.strategy, view.plan) == ("partial", "general", "hybrid", plan())
+    assert view.request.startswith("Compare Oslo")
+    assert [(a.number, a.status) for a in view.tasks["t4"].attempts] == [(1, "failed"), (2, "done")]
+    assert view.tasks["t4"].attempts[0].error == (
+        "contract: The answer is not the JSON object the schema asks for: `ratio` is missing."
+    )
+    assert [call.role for call in view.calls] == ["planner", "synthesizer"]
+    assert (view.usage.calls, view.usage.tokens, view.elapsed()) == (13, 18_620, 15.25)
+    assert view.usage.usd is not None
+    assert round(view.usage.usd, 4) == 0.1053
+    assert view.tasks["t6"].outcome is not None
+    assert view.tasks["t6"].outcome["because"] == ["t3"]
+    assert view.report is not None
+    assert view.report["confidence"] == 78
+
+
+@settings(deadline=None)
+@given(st.integers(0, len(EVENTS)), st.integers(0, len(EVENTS)))
+def test_a_live_view_and_a_replayed_one_are_equal(first: int, second: int) -> None:
+    """fold(replay) == fold(live), wherever the stream is cut: the record read, then the rest applied as it happens."""
+    cut, end = sorted((first, second))
+    live = fold(EVENTS[:cut])
+    for event in EVENTS[cut:end]:
+        live.apply(event)
+    assert live == fold(EVENTS[:end])
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(KINDS),
+            st.sampled_from([None, "t1", "t4", "unheard-of"]),
+            st.sampled_from([None, 1, 2]),
+            st.dictionaries(st.sampled_from(sorted({name for names in FIELDS.values() for name in names})), ANY_JSON),
+        ),
+        max_size=8,
+    ),
+    st.integers(0, len(EVENTS)),
+)
+def test_any_payload_is_tolerated(
+    extra: list[tuple[EventKind, str | None, int | None, dict[str, Any]]], at: int
+) -> None:
+    """Missing, unknown and misshapen fields change what is known, never stop the fold."""
+    strange = [Event("r", 99, BEGAN, kind, task, attempt, data) for kind, task, attempt, data in extra]
+    view = fold([*EVENTS[:at], *strange, *EVENTS[at:]])
+    assert view.status == "partial"
+
+
+def test_unknown_kinds_and_fields_change_nothing() -> None:
+    """A newer chargehand may add kinds and fields within a version: an older reader sees what it knows."""
+    newer = cast(EventKind, "moon_rose")
+    stream = [replace(event, data=event.data | {"moon": "full"}) for event in EVENTS]
+    view = fold([stream[0], replace(stream[0], kind=newer), *stream[1:]])
+    assert view == fold(EVENTS)
+
+
+def test_a_plan_with_new_fields_is_still_a_plan() -> None:
+    """Fields a plan gains later do not hide the plan from this reader."""
+    record = Recorder()
+    newer = plan().to_json() | {"mood": "good"}
+    newer["tasks"] = [task | {"colour": "red"} for task in newer["tasks"]]
+    record.note(0, "plan_approved", plan=newer, strategy="hybrid")
+    assert fold(record.events()).plan == plan()
+
+
+def test_a_call_sent_again_after_a_crash_is_one_call_sent_twice() -> None:
+    """The second session's send joins the first's call; time between the sessions is not running time."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.note(1, "attempt_started", "t1", 1, worker="researcher", model=MODEL)
+    record.note(2, "model_called", "t1", 1, key="t1/1/model/1", role="worker", model=MODEL, send=1)
+    record.start(1000, "Ask", epoch=2)
+    record.note(1000, "budget_settled", "t1", 1, key="t1/1/model/1", tokens=500, usd=0.01, estimated=True)
+    record.note(1001, "attempt_started", "t1", 1, worker="researcher", model=MODEL)
+    record.note(1001, "model_called", "t1", 1, key="t1/1/model/1", role="worker", model=MODEL, send=2)
+    reply = {"reply": {"usage": {"input_tokens": 10, "output_tokens": 5}}, "usd": 0.02}
+    record.note(1003, "model_replied", "t1", 1, key="t1/1/model/1", result=reply)
+    view = fold(record.events())
+    (call,) = view.tasks["t1"].calls
+    assert (call.sends, call.ok, call.estimated) == (2, True, True)
+    assert len(view.tasks["t1"].attempts) == 1
+    assert (view.epoch, len(view.sessions), view.elapsed(), view.elapsed(BEGAN + 1010)) == (2, 2, 5.0, 12.0)
+    assert (view.usage.tokens, view.usage.usd) == (515, 0.03)
+
+
+def test_an_unknown_price_makes_the_sum_unknown() -> None:
+    """Money is never understated: one reply without a price makes the total None; a failed call does not."""
+    record = Recorder()
+    record.model(0, 1, "t1/1/model/1", "t1", 1, error=("overloaded", "busy"))
+    record.model(2, 3, "t1/1/model/2", "t1", 1, usd=0.5)
+    assert fold(record.events()).usage.usd == 0.5
+    record.model(4, 5, "t1/1/model/3", "t1", 1, usd=None)
+    view = fold(record.events())
+    assert view.usage.usd is None
+    assert view.tasks["t1"].usd is None
+
+
+def test_a_reopened_task_waits_again() -> None:
+    """`resume --retry-failed` takes the outcome back; the next attempt counts on."""
+    record = Recorder()
+    record.noted = [(e.at - BEGAN, e.kind, e.task, e.attempt, e.data) for e in EVENTS]
+    record.start(100, "Compare", epoch=2)
+    record.note(101, "decision", key="@reopen/2", decision="reopen", value={"tasks": ["t3", "t6"]}, reason="asked")
+    view = fold(record.events())
+    assert {view.tasks["t3"].status, view.tasks["t6"].status} == {"waiting"}
+    assert (view.status, view.report, view.tasks["t3"].outcome) == ("running", None, None)
+    record.note(102, "attempt_started", "t3", 2, worker="researcher", model=MODEL)
+    task = fold(record.events()).tasks["t3"]
+    assert (task.status, [a.number for a in task.attempts]) == ("running", [1, 2])
+
+
+def test_reused_results_cost_nothing() -> None:
+    """What a rerun takes from an earlier record is shown as reused and not paid twice."""
+    record = Recorder()
+    result = {"reply": {"model": MODEL, "usage": {"input_tokens": 10, "output_tokens": 5}}, "usd": 0.02}
+    record.note(0, "reused", "t1", 1, key="t1/1/model/1", result=result, source="earlier")
+    view = fold(record.events())
+    assert view.tasks["t1"].reused
+    assert (view.usage.tokens, view.usage.usd, view.tasks["t1"].calls[0].name) == (0, 0.0, MODEL)
+    record.model(1, 2, "t1/1/model/2", "t1", 1)
+    assert not fold(record.events()).tasks["t1"].reused
+
+
+def test_gaps_of_an_earlier_session_are_not_counted_twice() -> None:
+    """A resumed run synthesizes again: only what its last session found stands."""
+    record = Recorder()
+    gap = {"task": "t3", "reason": "failed", "impact": ""}
+    record.start(0, "Ask")
+    record.note(1, "gap_found", "t3", gap=gap)
+    record.start(10, "Ask", epoch=2)
+    record.note(11, "gap_found", "t3", gap=gap)
+    assert fold(record.events()).gaps == [gap]
+
+
+def test_questions_stay_open_until_answered() -> None:
+    """A person's question is in the view from asking to answering."""
+    record = Recorder()
+    record.note(0, "question_asked", key="@approve", question={"id": "q1", "kind": "plan", "prompt": "Run this?"})
+    assert fold(record.events()).questions["@approve"]["prompt"] == "Run this?"
+    record.note(1, "question_answered", key="@approve", answer="approve")
+    assert fold(record.events()).questions == {}
+
+
+def test_refused_tools_are_calls_that_failed() -> None:
+    """A tool a worker may not use is on its list of calls, with the reason."""
+    record = Recorder()
+    record.note(0, "tool_refused", "t1", 1, worker="writer", tool="shell", reason="not one of its tools")
+    (call,) = fold(record.events()).tasks["t1"].calls
+    assert (call.name, call.ok, call.error) == ("shell", False, "refused: not one of its tools")
+
+
+def test_a_view_of_nothing_is_empty() -> None:
+    """Before the first event there is nothing, and asking for it is no error."""
+    assert fold([]) == RunView()
+    assert (RunView().elapsed(5.0), RunView().epoch, RunView().counts()) == (0, 0, {})
+
+
+def test_counts_follow_the_tasks() -> None:
+    """The live display's figures: how many of each status, while it happens."""
+    events = many(10)
+    assert fold(events).counts() == {"done": 10}
+    assert fold(events[:12]).counts() == {"ready": 10}
