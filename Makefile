@@ -44,7 +44,7 @@ run: install ## a complete supervised run on a scripted model: no key, no networ
 	@$(BIN)/chargehand run "Compare Oslo and Bergen as a place for a small data team" \
 		--model scripted:examples/first-run/script.json --team general; test $$? -eq 3
 	@mkdir -p build
-	@echo; echo "One task failed for good, as scripted, so the run is partial: exit code 3. All of it on one page:"
+	@echo; echo "One task failed, as scripted, so the run is partial: exit code 3. The whole record:"
 	@$(BIN)/chargehand trace last --format html -o build/first-run.html
 
 docs: install ## the pages under docs/reference that are made from the code

@@ -278,13 +278,14 @@ def test_an_interrupted_run_lets_its_calls_commit_and_says_how_to_go_on() -> Non
     assert "model_replied" in [event.kind for event in stored(store)]
 
 
-def test_an_interruption_with_a_broken_record_does_not_hang() -> None:
+@pytest.mark.parametrize("kind", ["model_replied", "task_ended"])
+def test_an_interruption_with_a_broken_record_does_not_hang(kind: str) -> None:
     """The disk fills up while the run is being stopped: the storage's error comes through."""
-    plan = Plan(goal="g", tasks=(clerical("a"),))
+    plan = Plan(goal="g", tasks=(clerical("a"), clerical("b", "a")))
 
     class Full(MemoryJournal):
         async def append(self, events: Any, blobs: Any) -> None:
-            if any(event.kind == "model_replied" for event in events):
+            if any(event.kind == kind for event in events):
                 raise StorageError("The disk is full.")
             await super().append(events, blobs)
 

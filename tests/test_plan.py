@@ -284,6 +284,20 @@ def test_a_misshapen_plan_names_every_field() -> None:
         assert place in text
 
 
+def test_context_that_cannot_be_recorded_is_named() -> None:
+    """Data nested beyond any use and text that is no Unicode are valid JSON and no context."""
+    deep: list[object] = []
+    for _ in range(300):
+        deep = [deep]
+    tasks = [{"context": deep}, {"context": {"a": "\ud800"}}, {"context": {"a": float("nan")}}]
+    with pytest.raises(InvalidPlan) as raised:
+        parse({"tasks": tasks})
+    assert [str(problem).partition(": ")[2] for problem in raised.value.problems] == [
+        "is nested more than 100 levels deep",
+        "holds text that is not valid Unicode",
+    ]
+
+
 def seconds_to_check(size: int) -> float:
     """The best of three: a chain, a fan and cross edges through the whole plan."""
     tasks = tuple(task(f"t{n}", *({f"t{n - 1}", f"t{n // 2}", "t0"} if n else ())) for n in range(size))

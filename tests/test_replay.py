@@ -58,10 +58,14 @@ def test_money_in_flight_at_a_crash_counts_in_full_for_good() -> None:
         "budget_settled",
         {"key": "a", "tokens": 30, "usd": 0.1, "estimated": False},
     )
-    crashed = replay(record(start(), reserved))
-    assert crashed.reserved == {"a": (100, 0.5)}
-    again = replay(record(start(), dict_copy(reserved), start(), dict_copy(reserved), settled))
-    assert (again.spent_tokens, again.reserved) == (130, {})
+    queued = replay(record(start(), dict_copy(reserved)))
+    assert queued.in_flight() == [], "set aside and never sent: nothing can have been used"
+    crashed = record(start(), dict_copy(reserved), called("a"))
+    assert replay(crashed).in_flight() == [(100, 0.5)]
+    again = replay(
+        record(start(), dict_copy(reserved), called("a"), start(), dict_copy(reserved), called("a"), settled)
+    )
+    assert (again.spent_tokens, again.in_flight()) == (130, [])
     assert again.spent_usd == pytest.approx(0.6)
 
 

@@ -73,25 +73,29 @@ class Ledger:
         return None if self.limit.tokens is None else self.limit.tokens - self.spent_tokens - self.reserved_tokens
 
     def reserve(
-        self, key: str, input_tokens: int, output_cap: int, usd_per_token: tuple[float, float] | None, share: int = 1
+        self,
+        key: str,
+        input_tokens: int,
+        output_cap: int,
+        usd_per_token: tuple[float, float] | None,
+        share: int = 1,
+        least: int = SMALLEST_OUTPUT,
     ) -> Grant | Wait | Deny:
         """Set tokens aside for a call: the estimated input plus an output cap clamped to a fair share of what is left.
 
         `share` is the number of tasks that still want something; it keeps one reservation from serialising a fan-out.
+        With room for less than `least` tokens of output the call is not made.
         """
-        cap = output_cap
+        cap, least = output_cap, min(least, output_cap)
         if (left := self.left()) is not None:
             assert self.limit.tokens is not None
             cap = min(cap, max((left - input_tokens) // max(share, 1), SMALLEST_SHARE), left - input_tokens)
-            if cap < min(SMALLEST_OUTPUT, output_cap):
-                if (
-                    input_tokens + min(SMALLEST_OUTPUT, output_cap) <= self.limit.tokens - self.spent_tokens
-                    and self.open
-                ):
+            if cap < least:
+                if input_tokens + least <= self.limit.tokens - self.spent_tokens and self.open:
                     return Wait()
                 return Deny(
                     f"the run's budget of {self.limit.tokens:,} tokens has {max(left, 0):,} left and this call needs "
-                    f"about {input_tokens + min(SMALLEST_OUTPUT, output_cap):,}"
+                    f"about {input_tokens + least:,}"
                 )
         usd = None if usd_per_token is None else input_tokens * usd_per_token[0] + cap * usd_per_token[1]
         if self.limit.usd is not None and usd is not None:

@@ -132,7 +132,8 @@ def _read(text: str, request: Request, team: Team, engine: Engine, number: int) 
         problems = [Problem(code="empty_plan", message=str(problem)) for problem in error.problems]
         engine.emit("plan_drafted", plan=data, round=number, problems=[p.to_json() for p in problems], source="planner")
         return None, problems
-    plan = plan.model_copy(update={"team": team.name})
+    synthesis = plan.synthesis if plan.synthesis.instruction else team.synthesis
+    plan = plan.model_copy(update={"team": team.name, "synthesis": synthesis})
     problems = plan.problems(team.names, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens)
     engine.emit(
         "plan_drafted",

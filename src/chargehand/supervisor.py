@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from chargehand.brains import Brain
 from chargehand.budget import Budget
 from chargehand.engines.local import Listener, LocalEngine, Prior
-from chargehand.errors import InvalidPlan, PlanningFailed, UsageError
+from chargehand.errors import InvalidPlan, PlanningFailed, RunNotFound, UsageError
 from chargehand.event import Event
 from chargehand.handlers import Handlers
 from chargehand.home import Home
@@ -77,7 +77,8 @@ class Supervisor:
         self.home = Home(Path(settings.home))
         self._trust = TrustRegistry(settings.home)
         self._given = team
-        self.team_ref = None if isinstance(team, Team) else str(team or settings.team)
+        # How to load the team again: a shipped name, or a folder wherever the next command is given.
+        self.team_ref = None if isinstance(team, Team) else _reference(team or settings.team)
 
     @property
     def team(self) -> Team:
@@ -355,6 +356,16 @@ class Supervisor:
         path.write_text(text, encoding="utf-8")
         return Material(name="stdin.txt", path=str(path))
 
+    def _prior(self, run: str | None) -> Prior | None:
+        """The run a rerun repeats, as far as it is still there."""
+        if run is None:
+            return None
+        try:
+            with closing(self.home.read(run)) as reader:
+                return Prior(run, replay(reader.events()))
+        except RunNotFound:
+            return None  # pruned since: what it would have lent is done anew
+
     def _job_of(
         self,
         run: str,
@@ -395,9 +406,14 @@ class Supervisor:
             Settings.model_validate(state.start["settings"]),
             plan if state.plan_given else None,
             stored.get("ref"),
+            prior=self._prior(state.start.get("rerun_of")),
             reopen=(_with_dependents(plan, reopen) if plan else ()) if topped_up or retry_failed else None,
             warnings=tuple(warnings),
         )
+
+
+def _reference(team: str | Path) -> str:
+    return str(Path(team).absolute()) if Path(team).is_dir() else str(team)
 
 
 def check_plan(plan: Plan, team: Team, request: Request) -> None:

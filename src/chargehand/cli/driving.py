@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -70,6 +71,8 @@ class Signals:
 
 def drive(start: Start, screen: Screen, view: RunView | None = None) -> tuple[Report, int]:
     """The report and the exit code. `view` is what a resumed run's record says so far."""
+    # What importing has made lives as long as the process: the collector need not look at it again during the run.
+    gc.freeze()
     return asyncio.run(_drive(start, screen, view or RunView()))
 
 

@@ -79,7 +79,7 @@ def figures(report: Report) -> str:
 
 def _gap(gap: Gap) -> str:
     where = f"{gap.task}: " if gap.task else ""
-    return f"{where}{gap.reason}{f' ({gap.impact})' if gap.impact else ''}"
+    return f"{where}{gap.reason}" if not gap.impact else f"{where}{gap.reason.rstrip('.')}. {gap.impact}"
 
 
 def _contradiction(found: Contradiction) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from chargehand.cli import COMMANDS, cli
+from chargehand.cli.reference_events import events_reference
 from chargehand.cli.schemas import write_schemas
 
 HEAD = """# Command line
@@ -34,9 +35,10 @@ def cli_reference() -> str:
 
 
 def write_reference(folder: Path) -> None:
-    """Write cli.md and the schemas to the folder."""
+    """Write cli.md, events.md and the schemas to the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cli.md").write_text(cli_reference(), encoding="utf-8")
+    (folder / "events.md").write_text(events_reference(), encoding="utf-8")
     write_schemas(folder / "schemas")
 
 

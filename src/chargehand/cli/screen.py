@@ -72,7 +72,7 @@ class Screen:
         """Columns that line up; the last one is cut to fit a terminal."""
         cells = [[" ".join(self.clean(cell).split()) for cell in row] for row in (head, *rows)]
         widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-        room = max(shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(head) - 1), 20)
+        room = max(shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(head) - 1), 8)
         for row in cells:
             last = row[-1] if not sys.stdout.isatty() or len(row[-1]) <= room else row[-1][: room - 1] + "…"
             padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]

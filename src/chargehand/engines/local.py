@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, overload
 
-from chargehand.budget import Budget, Deny, Grant, Ledger, Wait
+from chargehand.budget import SMALLEST_OUTPUT, Budget, Deny, Grant, Ledger, Wait
 from chargehand.effect import Effect, ModelCall, ModelResult, Question, Result, ToolCall, ToolResult, place
 from chargehand.engines.recorder import Listener, Recorder
 from chargehand.errors import ChargehandError, ModelError
@@ -98,7 +98,7 @@ class LocalEngine:
         self._chance = chance or random.Random()
         self._ledger = Ledger(budget or Budget())
         self._ledger.charge(self._replay.spent_tokens, self._replay.spent_usd)
-        for tokens, usd in self._replay.reserved.values():
+        for tokens, usd in self._replay.in_flight():
             self._ledger.charge(tokens, usd)  # in flight at the crash: counted in full
         self._wall_clock = wall_clock
         # Set in __aenter__: the loop this session runs on, and its clock and the wall's when it began.
@@ -243,30 +243,33 @@ class LocalEngine:
         self, key: str, effect: Effect, *, on_text: Callable[[str], None] | None = None
     ) -> ModelResult | ToolResult:
         site = _Site(key, *place(key))
-        if (known := self._known(site, effect)) is not None:
-            return known
+        recorded = self._replay.committed.get(key)
+        if recorded is not None and recorded["fingerprint"] == effect.fingerprint:
+            return _result(effect, recorded["result"])
         if self._draining:
             await _never()  # nothing new is begun; the session ends around us
         with _Busy(self):
+            if self._prior is not None and (reused := await self._reuse(self._prior, site, effect)) is not None:
+                return reused
             if isinstance(effect, ModelCall):
                 return await self._model(site, effect, on_text)
             if effect.effect == "once":
                 return await self._only_once(site, effect)
             return await self._tool(site, effect)
 
-    def _known(self, site: _Site, effect: Effect) -> Result | None:
-        recorded = self._replay.committed.get(site.key)
-        if recorded is not None and recorded["fingerprint"] == effect.fingerprint:
-            return _result(effect, recorded["result"])
-        if self._prior is None or (earlier := self._prior.replay.committed.get(site.key)) is None:
-            return None
-        if earlier["fingerprint"] != effect.fingerprint:
+    async def _reuse(self, prior: Prior, site: _Site, effect: Effect) -> Result | None:
+        """The success the run that this one repeats has under this key, if it would come out the same now."""
+        earlier = prior.replay.committed.get(site.key)
+        if earlier is None or earlier["fingerprint"] != effect.fingerprint:
             return None
         result = _result(effect, earlier["result"])
-        if not result.ok or (isinstance(result, ToolResult) and not self._handlers.still_valid(result)):
+        if not result.ok:
+            return None
+        if isinstance(result, ToolResult) and not await asyncio.to_thread(self._handlers.still_valid, result):
             return None
         result = _free(result)
-        self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=_packed(result), source=self._prior.run)
+        self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=_packed(result), source=prior.run)
+        await self.commit()
         return result
 
     async def _model(self, site: _Site, effect: ModelCall, on_text: Callable[[str], None] | None) -> ModelResult:
@@ -304,6 +307,7 @@ class LocalEngine:
         """The call, and while that may help the same bytes again, with no slot held in between."""
         idempotency_key = _idempotency_key(self._run, site.key, effect)
         attribution = Attribution(self._run, site.task, site.attempt, effect.role, idempotency_key)
+        worked = 0.0
         for retry in range(TRANSPORT_RETRIES + 1):
             await self._take_slot(site, waited)
             began = self._loop.time()
@@ -313,11 +317,13 @@ class LocalEngine:
                     began = self._loop.time()
                 waited.sent = True
                 reply, usd = await self._handlers.model(effect, max_output, attribution, on_text)
-                return ModelResult(reply=reply, usd=usd, seconds=self._loop.time() - began, waiting_s=waited.seconds)
+                worked += self._loop.time() - began
+                return ModelResult(reply=reply, usd=usd, seconds=worked, waiting_s=waited.seconds)
             except ModelError as error:
+                worked += self._loop.time() - began
                 if not error.transient or retry == TRANSPORT_RETRIES:
                     fault = Fault(kind=error.kind, message=str(error))
-                    return ModelResult(error=fault, seconds=self._loop.time() - began, waiting_s=waited.seconds)
+                    return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
                 after = self._backoff(retry, error)
                 self.emit(
                     "decision",
@@ -331,8 +337,7 @@ class LocalEngine:
             except ChargehandError:
                 raise  # the record itself failed, or the run is not ours any more
             except Exception as error:  # noqa: BLE001 -- recorded: a bug in a handler is one task's failure
-                fault = _bug(effect, error)
-                return ModelResult(error=fault, seconds=self._loop.time() - began, waiting_s=waited.seconds)
+                return ModelResult(error=_bug(effect, error), seconds=worked, waiting_s=waited.seconds)
             finally:
                 self._free_slot()
             began = self._loop.time()
@@ -438,10 +443,12 @@ class LocalEngine:
         price = self._handlers.price(effect)
         per_token = None if price is None else (price.input / 1e6, price.output / 1e6)
         estimate = self._handlers.estimate(effect)
-        # A repeat asks for what was recorded, so that it is the same bytes: its share was decided then.
+        # A repeat asks for just what was recorded, so that it is the same bytes: its share was decided then.
         cap = intent["max_output"] if intent is not None else effect.output_cap
+        least = cap if intent is not None else SMALLEST_OUTPUT
         while True:
-            match self._ledger.reserve(site.key, estimate, cap, per_token, share=1 if intent else self._unfinished):
+            share = 1 if intent is not None else self._unfinished
+            match self._ledger.reserve(site.key, estimate, cap, per_token, share, least):
                 case Wait():
                     began = self._loop.time()
                     turn: asyncio.Future[None] = self._loop.create_future()

@@ -38,8 +38,9 @@ class Replay:
     reopened: dict[str, int] = field(default_factory=dict[str, int])
     spent_tokens: int = 0
     spent_usd: float = 0.0
-    # key -> (tokens, usd) set aside and never settled.
+    # key -> (tokens, usd) set aside and never settled, and the keys of calls sent, both in the last session only.
     reserved: dict[str, tuple[int, float | None]] = field(default_factory=dict[str, tuple[int, float | None]])
+    sent: set[str] = field(default_factory=set[str])
     # Seconds some process owned and ran this run.
     owned_s: float = 0.0
     status: str = "running"
@@ -64,6 +65,7 @@ class Replay:
                 self.plan = data["plan"]
             case "model_called" | "tool_called":
                 self.intents[data["key"]] = data
+                self.sent.add(data["key"])
             case "model_replied" | "tool_returned" | "reused":
                 self.intents.pop(data["key"], None)
                 self.committed[data["key"]] = data
@@ -91,12 +93,20 @@ class Replay:
                 pass
         self.owned_s = self._owned_before + max(0.0, event.at - self._session_began)
 
+    def in_flight(self) -> list[tuple[int, float | None]]:
+        """What was set aside for calls under way when the session died, (tokens, usd): it may have been used.
+
+        A call that still waited for its slot was never sent and has used nothing.
+        """
+        return [cost for key, cost in self.reserved.items() if key in self.sent]
+
     def _write_off(self) -> None:
-        """What was set aside when a session died may have been used: a new session counts it as spent."""
-        for tokens, usd in self.reserved.values():
+        """A new session counts what the one before left in flight as spent."""
+        for tokens, usd in self.in_flight():
             self.spent_tokens += tokens
             self.spent_usd += usd or 0.0
         self.reserved.clear()
+        self.sent.clear()
 
     def _decide(self, data: Data) -> None:
         if data["decision"] == "reopen":

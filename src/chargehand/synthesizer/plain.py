@@ -48,7 +48,14 @@ def listing(plan: Plan, outcomes: Mapping[str, Outcome]) -> str:
 
 
 def nothing_done(plan: Plan, outcomes: Mapping[str, Outcome]) -> str:
-    lines = [f"- {id}: {outcome.summary}" for id, outcome in outcomes.items() if outcome.status != "skipped"]
+    """Why there is no answer: the one reason all tasks share in the same sentence, else a line for each reason."""
+    tasks: dict[str, list[str]] = {}
+    for id, outcome in outcomes.items():
+        if outcome.status != "skipped":
+            tasks.setdefault(outcome.summary, []).append(id)
+    if len(tasks) == 1:
+        return f"No task was done, so there is no answer: {next(iter(tasks))}"
+    lines = [f"- {', '.join(ids)}: {reason}" for reason, ids in tasks.items()]
     return f"No task was done, so there is no answer to: {plan.goal}\n\n" + "\n".join(lines[:20])
 
 

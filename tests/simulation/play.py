@@ -1,0 +1,234 @@
+"""A world -> one run played to its end over all its sessions, with every invariant of the kernel checked on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from chargehand.engines.local import DRAIN_S
+from chargehand.event import FIELDS, Event
+from chargehand.journal.memory import MemoryJournal, MemoryStore
+from chargehand.journal.replay import Replay, replay
+from chargehand.outcome import Outcome
+from chargehand.report import Report
+from chargehand.session import Session
+from chargehand.testing import run_virtual
+from chargehand.trace import RunView, fold
+from tests.simulation.world import CURRENT, EPOCH, RUN, Stop, World, idempotency_key
+
+FINISHED = ("complete", "partial", "failed")
+
+
+@dataclass
+class Played:
+    """What is left when a run has ended."""
+
+    report: Report
+    store: MemoryStore
+    interrupts: int = 0
+    cuts: int = 0
+    # Virtual seconds of each session.
+    seconds: list[float] = field(default_factory=list[float])
+
+    @property
+    def events(self) -> list[Event]:
+        return list(MemoryJournal.read(self.store).events())
+
+
+def play(world: World, stops: tuple[Stop, ...] | None = None, store: MemoryStore | None = None) -> Played:
+    """Run the world's job until it is finished, stopping and resuming as the world has it."""
+    played = Played(Report(run=RUN, request="", status="running", answer=""), store or MemoryStore())
+    for number, stop in enumerate((*(world.stops if stops is None else stops), Stop())):
+        played.report = _session(world, played, stop, number)
+        if stop.at is not None:
+            played.interrupts += 1
+        if stop.cut is not None:
+            played.cuts += 1
+            del played.store.events[max(1, int(len(played.store.events) * stop.cut)) :]
+        elif played.report.status in FINISHED:
+            break
+    _check_run(world, played)
+    return played
+
+
+def _session(world: World, played: Played, stop: Stop, number: int) -> Report:
+    before = list(MemoryJournal.read(played.store).events())
+    known, live, view = replay(before), replay(before), fold(before)
+    asked = len(world.asked)
+    complaints: list[dict[str, Any]] = []
+
+    def apply(event: Event) -> None:
+        live.apply(event)
+        view.apply(event)
+
+    session = Session(
+        world.job,
+        MemoryJournal(played.store),
+        world.models(),
+        earlier=replay(before) if before else None,
+        listeners=(apply,),
+        wall_clock=lambda: EPOCH + 1000 * number + asyncio.get_running_loop().time(),
+        chance=random.Random(f"{world.seed}/{number}"),
+    )
+
+    async def work() -> Report:
+        loop = asyncio.get_running_loop()
+        CURRENT.set(world)
+        loop.set_exception_handler(lambda _, context: complaints.append(context))
+        timers = [loop.call_later(at, session.interrupt) for at in _times(stop)]
+        try:
+            return await session.work()
+        finally:
+            for timer in timers:
+                timer.cancel()
+
+    report, seconds = run_virtual(work())
+    played.seconds.append(seconds)
+    assert not complaints, complaints
+    _check_nothing_is_left(session, world)
+    _check_nothing_was_repeated(known, world, asked)
+    _check_folds(played.events, live, view)
+    return report
+
+
+def _times(stop: Stop) -> list[float]:
+    if stop.at is None:
+        return []
+    return [stop.at] if stop.again is None else [stop.at, stop.at + stop.again]
+
+
+def _check_nothing_is_left(session: Session, world: World) -> None:
+    engine = session._engine  # pyright: ignore[reportPrivateUsage]
+    assert engine is not None
+    assert engine.ledger.open == {}
+    assert engine._gate.held == 0  # pyright: ignore[reportPrivateUsage]
+    assert engine._flights == {}  # pyright: ignore[reportPrivateUsage]
+    assert engine._active == 0  # pyright: ignore[reportPrivateUsage]
+    assert world.in_flight == 0
+
+
+def _check_nothing_was_repeated(known: Replay, world: World, asked: int) -> None:
+    """No committed call is made again."""
+    committed = {idempotency_key(RUN, key, data["fingerprint"]) for key, data in known.committed.items()}
+    assert committed.isdisjoint(world.asked[asked:])
+
+
+def _check_folds(events: list[Event], live: Replay, view: RunView) -> None:
+    assert replay(events) == live
+    assert fold(events) == view
+
+
+def _check_run(world: World, played: Played) -> None:
+    events, report = played.events, played.report
+    assert report.status in FINISHED, report.status
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert all(event.run == RUN and set(event.data) <= set(FIELDS[event.kind]) for event in events)
+    assert world.most_in_flight <= world.request.max_concurrent
+    assert Report.model_validate(report.to_json()) == report
+    _check_once(events)
+    _check_order(events, report)
+    _check_status(report)
+    _check_time(world, played)
+    _check_usage(world, played)
+
+
+def _check_once(events: list[Event]) -> None:
+    """A `once` call begins at most once in a run, whatever happened to it."""
+    begun = Counter(
+        event.data["key"] for event in events if event.kind == "tool_called" and event.data["effect"] == "once"
+    )
+    assert all(count == 1 for count in begun.values()), begun
+
+
+def _check_order(events: list[Event], report: Report) -> None:
+    """Each task ends once, no task starts before those it depends on ended, a skipped one never starts."""
+    ended = {event.task: event.seq for event in events if event.kind == "task_ended"}
+    endings = Counter(event.task for event in events if event.kind == "task_ended")
+    if report.plan is None:
+        assert not endings
+        assert report.outcomes == ()
+        return
+    assert set(endings) == {task.id for task in report.plan.tasks}
+    assert set(endings.values()) == {1}
+    assert [outcome.task for outcome in report.outcomes] == [task.id for task in report.plan.tasks]
+    depends_on = {task.id: task.depends_on for task in report.plan.tasks}
+    started: set[str] = set()
+    for event in events:
+        if event.kind == "attempt_started":
+            assert event.task is not None
+            started.add(event.task)
+            assert all(ended[dependency] < event.seq for dependency in depends_on[event.task])
+    skipped = {outcome.task for outcome in report.outcomes if outcome.status == "skipped"}
+    assert started == set(depends_on) - skipped
+    _check_skips({outcome.task: outcome for outcome in report.outcomes}, report)
+
+
+def _check_skips(outcomes: dict[str, Outcome], report: Report) -> None:
+    assert report.plan is not None
+    for task in report.plan.tasks:
+        missing = [id for id in task.depends_on if not outcomes[id].ok]
+        skipped = bool(missing) and task.on_dependency_failure == "skip"
+        assert (outcomes[task.id].status == "skipped") == skipped
+        assert set(outcomes[task.id].because) == (set(missing) if skipped else set())
+
+
+def _check_status(report: Report) -> None:
+    """complete = every task done, no open gap, no unknown citation; failed = no plan or no task done; else partial."""
+    done = [outcome.task for outcome in report.outcomes if outcome.status == "done"]
+    undone = {outcome.task for outcome in report.outcomes} - set(done)
+    assert undone <= {gap.task for gap in report.gaps}
+    if not done:
+        assert report.status == "failed"
+    elif undone or report.gaps or report.provenance.problems:
+        assert report.status == "partial"
+    else:
+        assert report.status == "complete"
+
+
+def _check_time(world: World, played: Played) -> None:
+    deadline = world.request.deadline_s
+    if deadline is None:
+        return
+    # Calls in flight get some seconds to commit each time somebody interrupts the run.
+    allowed = deadline + DRAIN_S * played.interrupts + 0.001
+    assert played.report.timing.wall_s <= allowed
+    assert played.cuts or sum(played.seconds) <= allowed
+
+
+def _check_usage(world: World, played: Played) -> None:
+    """The report counts every reply on the record, and the world never saw more tokens than the run may use."""
+    replies = [e for e in played.events if e.kind == "model_replied" and _fault(e) != "budget"]
+    # A reply in the very moment in which its worker is stopped is on the record, and may not have reached the worker.
+    stopped = {(e.task, round(e.at, 3)) for e in played.events if _is_out_of_time(e, played.report)}
+    sure = [e for e in replies if (e.task, round(e.at, 3)) not in stopped]
+    usage = played.report.usage
+    if len(played.seconds) > 1 and world.request.deadline_s is not None:
+        sure = []  # past its deadline a resumed worker is stopped before it has read all of its own replies
+    assert _tokens(sure) <= (usage.input_tokens, usage.output_tokens) <= _tokens(replies)
+    assert len(sure) <= usage.calls <= len(replies)
+    if world.request.budget.tokens is not None and not played.cuts:
+        assert world.tokens <= world.request.budget.tokens
+
+
+def _fault(event: Event) -> str | None:
+    return event.data["result"].get("error", {}).get("kind")
+
+
+def _is_out_of_time(event: Event, report: Report) -> bool:
+    match event.kind:
+        case "decision":
+            return event.data["decision"] in ("timeout", "deadline")
+        case "draft_discarded":
+            return "deadline" in event.data["reason"]
+        case "run_ended":
+            return report.plan is None
+        case _:
+            return False
+
+
+def _tokens(replies: list[Event]) -> tuple[int, int]:
+    counts = [(event.data["result"].get("reply") or {}).get("usage") or {} for event in replies]
+    return sum(c.get("input_tokens", 0) for c in counts), sum(c.get("output_tokens", 0) for c in counts)
