@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from chargehand.journal.memory import MemoryJournal, MemoryStore
@@ -18,30 +18,40 @@ __all__ = ["Deadlock", "MemoryJournal", "MemoryStore", "ScriptedModel", "Virtual
 T = TypeVar("T")
 
 
+# How long, in real seconds, a thread may keep the loop waiting when nothing else is left to run.
+LONGEST_REAL_WAIT_S = 10.0
+
+
 class Deadlock(AssertionError):
     """Nothing is left to run and no timer is set: the code under test would hang forever."""
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Instead of waiting, moves the clock to the next timer."""
+    """Instead of waiting, moves the clock to the next timer; only for a thread's result it waits for real."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        self.threads = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
-            raise Deadlock
         ready = super().select(0)
-        if not ready and timeout > 0:
-            self.now += timeout
-        return ready
+        if ready or timeout == 0:  # something can run
+            return ready
+        if self.threads or timeout is None:
+            ready = super().select(LONGEST_REAL_WAIT_S)
+            if not ready:
+                raise Deadlock
+            return ready
+        self.now += timeout
+        return []
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop on which an hour of sleeping takes no time and is the same every time.
 
-    For code without threads, sockets and subprocesses: with nothing else to run the clock jumps to the next timer.
+    With nothing else to run the clock jumps to the next timer. It stands still while work handed to an executor, such
+    as writing the record, is under way.
     """
 
     def __init__(self) -> None:
@@ -50,6 +60,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumping.now
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        self._jumping.threads += 1
+        future = super().run_in_executor(executor, func, *args)
+        future.add_done_callback(self._thread_done)
+        return future
+
+    def _thread_done(self, _: asyncio.Future[Any]) -> None:
+        self._jumping.threads -= 1
 
 
 def run_virtual(work: Coroutine[Any, Any, T]) -> tuple[T, float]:

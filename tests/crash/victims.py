@@ -1,7 +1,7 @@
 """A warm parent that forks one `chargehand` per line of JSON on stdin, so that a hundred deaths cost no imports.
 
-    {"args": [...], "env": {...}, "cwd": "...", "out": FILE, "err": FILE}  ->  the victim's pid
-    {"wait": PID}                                                          ->  its exit code, negative for a signal
+{"args": [...], "env": {...}, "cwd": "...", "out": FILE, "err": FILE}  ->  the victim's pid
+{"wait": PID}                                                          ->  its exit code, negative for a signal
 """
 
 from __future__ import annotations
