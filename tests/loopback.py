@@ -11,7 +11,9 @@ import asyncio
 import importlib
 import json
 import os
+import socket
 import ssl
+import struct
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -63,8 +65,8 @@ class Seen:
 class Answer:
     """What to send back: words in the request's own wire format, or `raw` bytes with `status` as they are.
 
-    `cut` closes the connection after that many bytes of the body; `silent` never answers; `drip` is the pause in
-    seconds between the pieces of a stream.
+    `cut` closes the connection after that many bytes of the body; `reset` breaks it without a word; `silent` never
+    answers; `drip` is the pause in seconds between the pieces of a stream, or the bytes of a whole body.
     """
 
     text: str = ""
@@ -78,6 +80,7 @@ class Answer:
     delay: float = 0.0
     drip: float = 0.0
     cut: int | None = None
+    reset: bool = False
     silent: bool = False
 
 
@@ -127,7 +130,18 @@ class Server:
             }
             self.log.write(json.dumps(line) + "\n")
             self.log.flush()
-        return self.handler(request)
+        return _broken_rule(request) or self.handler(request)
+
+
+def _broken_rule(request: Seen) -> Answer | None:
+    """The error a provider gives for a request it would not take, whatever the answer was to be."""
+    if request.wire != "anthropic" or b'"tool_' not in request.raw or request.body.get("tools"):
+        return None
+    contents = [message["content"] for message in request.body["messages"]]
+    if any(block["type"] in ("tool_use", "tool_result") for c in contents if isinstance(c, list) for block in c):
+        message = "Requests which include `tool_use` or `tool_result` blocks must define tools"
+        return error(400, message, code="invalid_request_error")
+    return None
 
 
 class _Connection(asyncio.Protocol):
@@ -181,13 +195,23 @@ class _Connection(asyncio.Protocol):
     def send(self, seen: Seen, answer: Answer) -> None:
         if self.transport.is_closing():
             return
+        if answer.reset:
+            # Closed at once with nothing lingering: the other side gets a reset instead of an end.
+            linger = struct.pack("ii", 1, 0)
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.transport.abort()
+            return
         if answer.raw is None and seen.body.get("stream"):
             self.stream(seen, answer)
             return
         body = answer.raw if answer.raw is not None else json.dumps(whole(seen, answer)).encode()
         kind = "application/json" if body[:1] == b"{" else "text/html"
         headers = {"Content-Type": kind, "Content-Length": str(len(body)), **answer.headers}
-        self.transport.write(_head(answer.status, headers) + body[: answer.cut])
+        head = _head(answer.status, headers)
+        if answer.drip:
+            self.drip([head, *(body[i : i + 1] for i in range(len(body)))], answer.drip)
+            return
+        self.transport.write(head + body[: answer.cut])
         if answer.cut is not None:
             self.transport.close()
 

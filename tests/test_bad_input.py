@@ -200,7 +200,8 @@ def test_a_reply_that_is_not_json_is_exit_code_1(desk: Desk, given: bool) -> Non
     assert (got.code, got.out) == (1, "")
     assert "hello, this is a printer" in got.complaint
     assert "base URL" in got.complaint
-    assert len(desk.server.requests) == 1
+    # A task is tried at a higher tier, rewritten and tried again; a plan is asked for once.
+    assert len(desk.server.requests) == (4 if given else 1)
 
 
 def test_a_reply_of_ten_megabytes_is_an_answer(desk: Desk) -> None:

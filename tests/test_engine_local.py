@@ -9,7 +9,8 @@ import pytest
 
 from chargehand.budget import Budget
 from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult
-from chargehand.engines.local import DRAIN_S, TRANSPORT_RETRIES, Parked, Prior
+from chargehand.engines.calls import TRANSPORT_RETRIES
+from chargehand.engines.local import DRAIN_S, Parked, Prior
 from chargehand.errors import ModelError, OwnershipLost, StorageError
 from chargehand.journal.memory import MemoryJournal, MemoryStore
 from chargehand.journal.replay import replay
@@ -163,8 +164,24 @@ def test_a_committed_effect_is_returned_and_never_repeated() -> None:
     assert run_virtual(first())[0] == run_virtual(second())[0]
 
 
-def test_a_changed_effect_under_the_same_key_is_performed() -> None:
-    """The fingerprint decides: another question is another effect."""
+def test_what_workers_wrote_before_is_held_back_for_the_synthesis_after_a_resume() -> None:
+    """The synthesizer will read it, whichever session wrote it."""
+    store = MemoryStore()
+
+    async def work(number: int) -> tuple[int, int | None]:
+        replayed = replay(stored(store))
+        async with engine(
+            FunctionModel(after(1)), MemoryJournal(store), replay=replayed, budget=Budget(tokens=9_000)
+        ) as local:
+            await local.perform(f"t/{number}/model/1", question())
+            return local.ledger.held_back, local.ledger.left()
+
+    assert run_virtual(work(1))[0] == (5, 9_000 - 15 - 5)
+    assert run_virtual(work(2))[0] == (10, 9_000 - 30 - 10)
+
+
+def test_what_was_paid_for_stands_though_it_would_be_asked_differently_today() -> None:
+    """A resumed run takes the recorded result under its key and says that the question has changed since."""
     store = MemoryStore()
 
     async def ask(text: str) -> ModelResult:
@@ -174,7 +191,8 @@ def test_a_changed_effect_under_the_same_key_is_performed() -> None:
     run_virtual(ask("one"))
     reply = run_virtual(ask("two"))[0].reply
     assert reply is not None
-    assert reply.text == "two"
+    assert reply.text == "one"
+    assert "warning" in kinds(store)
 
 
 def test_a_repeat_after_a_crash_is_the_same_request() -> None:
@@ -338,14 +356,14 @@ def test_what_will_not_get_better_is_not_sent_again() -> None:
 
 
 def test_no_slot_is_held_while_a_call_waits_to_be_sent_again() -> None:
-    """With one slot, a second call goes through during the first one's backoff."""
+    """With one slot, a tool is called during a model call's backoff."""
     model = FunctionModel(failing(1, ModelError("rate_limited", "busy", retry_after=10), after(1)))
 
     async def main() -> float:
-        async with engine(model, max_concurrent=1) as local:
+        async with engine(model, tools=mailer([]), max_concurrent=1) as local:
             first = asyncio.create_task(local.perform("t1/1/model/1", question()))
             await asyncio.sleep(0.1)
-            await local.perform("t2/1/model/1", question())
+            await local.perform("t2/once/send/1", letter())
             ended = local.now()
             await first
             return ended
@@ -506,7 +524,7 @@ def test_draining_lets_calls_in_flight_commit_and_begins_nothing() -> None:
 
     async def answer(call: ModelCall, attribution: Attribution) -> Reply:
         if attribution.task == "t3":
-            raise ModelError("rate_limited", "later", retry_after=2.5)
+            raise ModelError("connection", "later")
         await asyncio.sleep(3)
         return Reply(text="ok")
 

@@ -16,7 +16,7 @@ from chargehand.dispatcher import dispatch
 from chargehand.engine import Engine
 from chargehand.errors import InvalidPlan
 from chargehand.outcome import Outcome, done, failed
-from chargehand.plan import TASK_ID, Plan, Task, Tier, errors_in, parse, with_valid_ids
+from chargehand.plan import TASK_ID, Plan, Task, Tier, errors_in, parse, read, with_valid_ids
 from chargehand.testing import run_virtual
 from chargehand.workers import Assignment
 from tests.kernel import FunctionModel, after, engine
@@ -195,6 +195,9 @@ def test_sinks_and_dependents_mirror_the_edges(plan: Plan) -> None:
 class Fated:
     """A worker that fails the tasks it is told to."""
 
+    tier: Tier = "medium"
+    check: str | None = None
+
     def __init__(self, fails: set[str]) -> None:
         self.fails = fails
         self.over: list[str] = []
@@ -224,7 +227,10 @@ def test_any_valid_plan_ends(plan: Plan, data: st.DataObject) -> None:
     assert list(outcomes) == [t.id for t in plan.tasks]
     for t in plan.tasks:
         held_up = t.on_dependency_failure == "skip" and any(not outcomes[d].ok for d in t.depends_on)
-        assert outcomes[t.id].status == ("skipped" if held_up else "failed" if t.id in fails else "done")
+        expected = "skipped" if held_up else "failed" if t.id in fails else "done"
+        # A worker that failed three tasks in a row may be out for the rest.
+        may_be_out = not held_up and sum(o.worker == t.worker and o.id in fails for o in plan.tasks) >= 3
+        assert outcomes[t.id].status in ((expected, "failed") if may_be_out else (expected,))
 
 
 # -- ids -------------------------------------------------------------------------------------------------------------
@@ -292,10 +298,81 @@ def test_context_that_cannot_be_recorded_is_named() -> None:
     tasks = [{"context": deep}, {"context": {"a": "\ud800"}}, {"context": {"a": float("nan")}}]
     with pytest.raises(InvalidPlan) as raised:
         parse({"tasks": tasks})
-    assert [str(problem).partition(": ")[2] for problem in raised.value.problems] == [
-        "is nested more than 100 levels deep",
-        "holds text that is not valid Unicode",
+    assert [problem.message for problem in raised.value.problems][:2] == [
+        "tasks[0].context: is nested more than 100 levels deep",
+        "tasks[1].context: holds text that is not valid Unicode",
     ]
+
+
+def test_shape_and_sense_are_judged_together() -> None:
+    """A plan with a wrong field is still checked in all that can be read, under codes of the closed list."""
+    data = {"goal": 1, "tasks": [{"id": "a b"}], "zzz": 2}
+    found = [(p.code, p.task) for p in read(data).problems(WORKERS)]
+    assert found == [
+        ("empty_plan", None),
+        ("empty_plan", None),
+        ("invalid_id", "a b"),
+        ("unknown_worker", "a b"),
+        ("missing_instruction", "a b"),
+        ("missing_criterion", "a b"),
+    ]
+    with pytest.raises(InvalidPlan) as raised:
+        parse(data)
+    assert [p.code for p in raised.value.problems] == [code for code, _ in found if code != "unknown_worker"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("id", 3, "invalid_id"),
+        ("worker", [], "unknown_worker"),
+        ("instruction", {}, "missing_instruction"),
+        ("success_criterion", 5, "missing_criterion"),
+        ("depends_on", "b", "unknown_dependency"),
+        ("on_dependency_failure", "hope", "unknown_dependency"),
+        ("budget", {"tokens": "all"}, "over_budget"),
+        ("timeout_s", -1, "over_budget"),
+        ("tier", "huge", "unknown_worker"),
+        ("best_of", 0, "fan_out"),
+        ("context", "\ud800", "missing_instruction"),
+        ("colour", "red", "missing_instruction"),
+    ],
+)
+def test_a_misshapen_field_is_one_problem(field: str, value: object, code: str) -> None:
+    """Not a second one for being empty; it is named by its place, and the task by its id."""
+    [problem] = read({"tasks": [task("a").to_json() | {field: value}]}).problems(WORKERS)
+    assert (problem.code, problem.task) == (code, None if field == "id" else "a")
+    assert problem.message.startswith(f"tasks[0].{field}")
+
+
+def test_a_misshapen_task_takes_part_with_what_is_readable() -> None:
+    """Its edges count, also beside one that cannot be read, and what is no task at all is passed over."""
+    tasks = [
+        task("a").to_json() | {"depends_on": ["b", 7], "best_of": "many"},
+        task("b", "a").to_json(),
+        "do it",
+        task("c", "a").to_json(),
+    ]
+    found = [(p.code, p.task) for p in read({"tasks": tasks}).problems(WORKERS)]
+    assert sorted(found, key=str) == [
+        ("cycle", "a"),
+        ("fan_out", "a"),
+        ("missing_instruction", None),
+        ("unknown_dependency", "a"),
+    ]
+
+
+@pytest.mark.parametrize("data", [None, [], 3, "plan", {"tasks": 3}, {"tasks": {"a": {}}}])
+def test_what_is_no_plan_is_one_problem(data: object) -> None:
+    """There is nothing else to judge."""
+    assert [p.code for p in read(data).problems(WORKERS)] == ["empty_plan"]
+
+
+def test_a_cycle_through_an_id_used_twice_is_seen() -> None:
+    """The edges of both count."""
+    found = Plan(tasks=(task("a", "b"), task("b", "a"), task("a"))).problems(WORKERS)
+    assert {p.code for p in found} == {"duplicate_id", "cycle"}
+    assert "a -> b -> a" in next(p.message for p in found if p.code == "cycle")
 
 
 def seconds_to_check(size: int) -> float:

@@ -87,8 +87,8 @@ def test_flags_win_over_environment_and_environment_over_files(place: Place) -> 
 def test_a_forced_model_keeps_the_options_of_the_role(place: Place) -> None:
     """--model changes who answers, not how the role asks."""
     place.own('[models.planner]\nmodel = "ollama:a"\ntemperature = 0.2\noptions = {top_p = 0.9}\n')
-    choice = place.load(model="scripted:replies.json")[0].model_for("planner")
-    assert (choice.model, choice.temperature, choice.options) == ("scripted:replies.json", 0.2, {"top_p": 0.9})
+    choice = place.load(model="ollama:b")[0].model_for("planner")
+    assert (choice.model, choice.temperature, choice.options) == ("ollama:b", 0.2, {"top_p": 0.9})
 
 
 def test_the_model_of_a_role_goes_by_worker_tier_role_and_default_tier() -> None:
@@ -356,3 +356,51 @@ def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:
         registry.file.write_text(damaged)
         with pytest.raises(StorageError, match=r"trusted\.json"):
             registry.is_trusted(tmp_path)
+
+
+# --- options --------------------------------------------------------------------------------------------------------
+
+OPTIONS = '[models.worker.options]\ntop_p = 0.9\nstop = ["x"]\nstore = true\nservice_tier = "priority"\n'
+
+
+def test_an_untrusted_file_sets_sampling_options_and_no_others(place: Place) -> None:
+    """What may do more than tune a reply is left out with a line that names file, line and remedy."""
+    place.project(OPTIONS)
+    settings, warnings = place.load(model="ollama:a")
+    assert settings.model_for("worker").options == {"top_p": 0.9, "stop": ["x"]}
+    assert [line.partition(": ignored, the option ")[0] for line in warnings] == [
+        f"{place.tree}/chargehand.toml:4",
+        f"{place.tree}/chargehand.toml:5",
+    ]
+    assert all(f"chargehand trust {place.tree}" in line for line in warnings)
+    place.trust()
+    settings, warnings = place.load(model="ollama:a")
+    assert (settings.model_for("worker").options.keys(), warnings) == ({"top_p", "stop", "store", "service_tier"}, [])
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("name", ["max_tokens", "n", "mcp_servers", "tool_choice", "output_format", "stream_options"])
+def test_no_file_sets_what_chargehand_itself_sets(place: Place, own: bool, name: str) -> None:
+    """Not even the user's own: an error with file and line."""
+    text = f"[models.planner]\noptions = {{ {name} = 5 }}\n"
+    (place.own if own else place.project)(text)
+    with pytest.raises(UsageError, match=rf"toml:2: '{name}' is not an option: chargehand itself sets it"):
+        place.load()
+
+
+def test_options_from_python_are_held_to_the_same(place: Place) -> None:
+    """Before anything is sent: UsageError names the role and the option."""
+    settings = Settings(home=str(place.home), model="ollama:a", roles={"judge": RoleModel(options={"n": 5})})
+    assert settings.model_for("worker").options == {}
+    with pytest.raises(UsageError, match="role judge cannot be sent: 'n' is not an option"):
+        settings.model_for("judge")
+
+
+def test_a_script_is_named_by_an_absolute_path(place: Place) -> None:
+    """A flag's from the working directory, a file's from its own folder: a resume elsewhere finds it."""
+    place.project('model = "scripted:a.json"\n')
+    below = place.tree / "below"
+    below.mkdir()
+    assert place.load(cwd=below)[0].model_for("worker").model == f"scripted:{place.tree}/a.json"
+    assert place.load(cwd=below, model="scripted:b.json")[0].model == f"scripted:{below}/b.json"
+    assert place.load(model="scripted:/c.json")[0].model == "scripted:/c.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from chargehand.budget import Budget
 from chargehand.errors import InvalidTeam
 from chargehand.plan import Problem, errors_in
+from chargehand.recovery import Policy
 from chargehand.settings import Limits, Models, RoleModel
 from chargehand.team import Example, Team, Worker, load, shipped, stored_tools
 from chargehand.tools import BUILTIN, Tool, tool
@@ -296,11 +298,8 @@ def test_all_problems_of_a_folder_come_at_once_with_file_and_line(tmp_path: Path
     ("toml", "worker", "place"),
     [
         ('[supervisor]\nmode = "route"\n', "", "team.toml:4: "),
-        ("[recovery]\nx = 1\n", "", "team.toml:3: "),
-        ("[people]\nask = true\n", "", "team.toml:3: "),
         ('[factory]\ntools = ["read_file"]\n', "", "team.toml:3: "),
         ('[[routes]]\nwhen = "x"\n', "", "team.toml:3: "),
-        ("", "kind: human\n", "workers/a.md:4: "),
         ("", "kind: delegate\nteam: general\n", "workers/a.md:4: "),
     ],
 )
@@ -313,9 +312,41 @@ def test_what_this_version_does_not_do_is_said(tmp_path: Path, toml: str, worker
     assert "not available yet in this version" in problem.message
 
 
+def test_a_team_writes_its_own_recovery(tmp_path: Path) -> None:
+    """[recovery] is the policy: attempts, rungs by condition, scorer and hedges; it is stored with the run."""
+    toml = '[recovery]\nattempts = 2\nscore = true\nhedge_after = 2.5\n[recovery.ladder]\nfailure = ["refine", "ask"]\n'
+    write(tmp_path, {"team.toml": TOML + toml, "workers/a.md": agent("a", "")})
+    policy = load(tmp_path).recovery
+    assert policy == Policy(attempts=2, score=True, hedge_after_s=2.5, ladder={"failure": ("refine", "ask")})
+    assert Team.from_json(load(tmp_path).to_json(), {}).recovery == policy
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ("attempts = 4", "team.toml:4: 'attempts'"),
+        ("attempts = 0", "team.toml:4: 'attempts'"),
+        ("attemps = 2", "team.toml:4: 'recovery.attemps' is not a setting. Did you mean 'attempts'?"),
+        ("hedge_after = 0", "team.toml:4: 'hedge_after'"),
+        ("ladder = {failure = ['pray']}", "team.toml:4: 'ladder.failure'"),
+        ("ladder = {sadness = ['retry']}", "team.toml:4: 'ladder.sadness"),
+    ],
+)
+def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, message: str) -> None:
+    """A ladder with a rung or a condition that does not exist never runs."""
+    write(tmp_path, {"team.toml": TOML + f"[recovery]\n{toml}\n", "workers/a.md": agent("a", "")})
+    found = [problem.message for problem in problems_of(tmp_path)]
+    assert [text for text in found if text.startswith(message)], found
+
+
 @pytest.mark.parametrize(
     ("toml", "worker", "message"),
     [
+        ("[people]\nask = 'yes'\n", "", "team.toml:4: 'ask' is true or false"),
+        ("[people]\nasks = true\n", "", "team.toml:4: 'people.asks' is not a setting. Did you mean 'ask'?"),
+        ("", "kind: humam\n", "workers/a.md:4: 'humam' is not a kind of worker. Did you mean 'human'?"),
+        ("", "kind: human\ntools: read_file\n", "workers/a.md:5: the worker 'a' is a person, who has no 'tools'"),
+        ("", "kind: human\ntier: small\n", "workers/a.md:5: the worker 'a' is a person, who has no 'tier'"),
         ("[supervisor]\nmode = 'vote'\n", "", "team.toml:4: 'mode' is 'plan' or 'route'"),
         ("[supervisor]\nmood = 'plan'\n", "", "team.toml:4: 'supervisor.mood' is not a setting. Did you mean 'mode'?"),
         ("[synthesis]\nmode = 'blend'\n", "", "team.toml:4: 'mode' is 'merge', 'select' or 'reduce'"),
@@ -497,3 +528,17 @@ def test_tool_code_that_does_not_import_is_a_problem_with_its_line(
     assert problem.message.startswith(f"tools.py:{line}: ")
     assert words in problem.message
     assert not [name for name in set(sys.modules) - before if name.startswith("chargehand_team_tools")]
+
+
+def test_an_untrusted_team_sets_sampling_options_and_no_others(tmp_path: Path) -> None:
+    """The rest is left out with a warning that names the line; trust lets it in."""
+    registry, folder = TrustRegistry(str(tmp_path / "home")), tmp_path / "team"
+    options = "[models.worker.options]\nseed = 1\nstore = true\n"
+    write(folder, {"team.toml": TOML + options, "workers/a.md": agent("a")})
+    team = load(folder, registry)
+    (warning,) = team.problems()
+    assert team.models.roles["worker"].options == {"seed": 1}
+    assert warning.severity == "warning"
+    assert re.match(r"team\.toml:\d+: ignored, the option 'store' .*chargehand trust ", warning.message)
+    registry.trust(folder)
+    assert load(folder, registry).models.roles["worker"].options == {"seed": 1, "store": True}

@@ -1,4 +1,10 @@
-"""Limits as a value, and the ledger that reserves before a call and settles after it."""
+"""Limits as a value, and the ledger that reserves before a call and settles after it.
+
+    limit = spent + reserved (calls in flight) + held back (for the synthesis) + left
+
+A call is granted, made to wait while calls in flight could free enough, or denied. What a worker writes is set aside
+twice: it is written, and then read by the synthesizer.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +19,8 @@ DEFAULT_TOKENS = 500_000
 SMALLEST_OUTPUT = 256
 # A reservation never squeezes a call's answer below this while there is more left than that.
 SMALLEST_SHARE = 1_024
+# The most of a budget that is held back for writing the answer.
+LARGEST_HOLD = 0.2
 
 
 class Budget(Value):
@@ -25,17 +33,43 @@ class Budget(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Wish:
+    """What a call would like to set aside. `echo`: what it writes will be read again by the synthesizer.
+
+    `share` is the number of tasks that still want something; it keeps one reservation from serialising a fan-out. With
+    room for less than `least` tokens of output the call is not made. `held`: it may use what is held back.
+    """
+
+    key: str
+    input_tokens: int
+    output_cap: int
+    usd_per_token: tuple[float, float] | None = None
+    task: str | None = None
+    share: int = 1
+    least: int = SMALLEST_OUTPUT
+    echo: bool = False
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Reservation:
     """Tokens and money set aside for one call."""
 
     key: str
+    task: str | None
     input_tokens: int
     output_tokens: int
     usd: float | None
+    echo: bool
 
     @property
     def tokens(self) -> int:
+        """What the call itself may use."""
         return self.input_tokens + self.output_tokens
+
+    @property
+    def set_aside(self) -> int:
+        return self.tokens + (self.output_tokens if self.echo else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,74 +88,172 @@ class Deny:
 
 
 @dataclass(slots=True)
-class Ledger:
-    """Who has set aside how much of a budget. Only the engine writes it; every method is one atomic step.
+class Account:
+    """One limit and what is gone from it. Only the ledger writes it."""
 
-    Invariant: spent + the sum of open reservations <= the limit, but for the estimation error of settled calls.
-    """
-
+    name: str
     limit: Budget
     spent_tokens: int = 0
     spent_usd: float = 0.0
-    open: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
-    # The sums over `open`, kept as it changes: a fan-out reserves and settles once per task.
     reserved_tokens: int = 0
     reserved_usd: float = 0.0
 
-    def left(self) -> int | None:
-        """Tokens neither spent nor set aside."""
-        return None if self.limit.tokens is None else self.limit.tokens - self.spent_tokens - self.reserved_tokens
+    def tokens_left(self, *, in_flight: bool) -> int | None:
+        """Tokens not spent and, unless calls in flight are thought away, not set aside; None without a limit."""
+        if self.limit.tokens is None:
+            return None
+        return self.limit.tokens - self.spent_tokens - (self.reserved_tokens if in_flight else 0)
 
-    def reserve(
-        self,
-        key: str,
-        input_tokens: int,
-        output_cap: int,
-        usd_per_token: tuple[float, float] | None,
-        share: int = 1,
-        least: int = SMALLEST_OUTPUT,
-    ) -> Grant | Wait | Deny:
-        """Set tokens aside for a call: the estimated input plus an output cap clamped to a fair share of what is left.
+    def usd_left(self, *, in_flight: bool) -> float | None:
+        if self.limit.usd is None:
+            return None
+        return self.limit.usd - self.spent_usd - (self.reserved_usd if in_flight else 0.0)
 
-        `share` is the number of tasks that still want something; it keeps one reservation from serialising a fan-out.
-        With room for less than `least` tokens of output the call is not made.
-        """
-        cap, least = output_cap, min(least, output_cap)
-        if (left := self.left()) is not None:
-            assert self.limit.tokens is not None
-            cap = min(cap, max((left - input_tokens) // max(share, 1), SMALLEST_SHARE), left - input_tokens)
+
+@dataclass(slots=True)
+class Ledger:
+    """Who has set aside how much of a run's budget and of its tasks'. Every method is one atomic step.
+
+    Invariant: spent + set aside + held back <= the limit, but for `short`, the estimation error of settled calls.
+    """
+
+    limit: Budget
+    open: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
+    # Held back for the synthesis: what it will write, and what it will read.
+    to_write: int = 0
+    to_read: int = 0
+    # By how many tokens settled calls went over what was set aside for them, in all.
+    short: int = 0
+    _run: Account = field(init=False)
+    _tasks: dict[str, Account] = field(default_factory=dict[str, Account])
+
+    def __post_init__(self) -> None:
+        self._run = Account("the run", self.limit)
+
+    @property
+    def spent_tokens(self) -> int:
+        return self._run.spent_tokens
+
+    @property
+    def spent_usd(self) -> float:
+        return self._run.spent_usd
+
+    @property
+    def reserved_tokens(self) -> int:
+        return self._run.reserved_tokens
+
+    @property
+    def held_back(self) -> int:
+        """No more than a part of the limit: a small budget is for the work first."""
+        own = self.to_write if self.limit.tokens is None else min(self.to_write, int(LARGEST_HOLD * self.limit.tokens))
+        return own + self.to_read
+
+    def left(self, *, held: bool = False) -> int | None:
+        """Tokens neither spent, set aside nor held back; None without a limit."""
+        left = self._run.tokens_left(in_flight=True)
+        return None if left is None else left - (0 if held else self.held_back)
+
+    def affordable(self) -> bool:
+        """Whether another attempt has a chance: room for a small call once those in flight are settled."""
+        tokens, usd = self._run.tokens_left(in_flight=False), self._run.usd_left(in_flight=False)
+        return (tokens is None or tokens - self.held_back > SMALLEST_SHARE) and (usd is None or usd > 0)
+
+    def allot(self, task: str, limit: Budget, tokens: int = 0, usd: float = 0.0) -> None:
+        """Give a task a budget of its own, of which an earlier session may have used some."""
+        self._tasks.setdefault(task, Account(f"task {task}", limit, tokens, usd))
+
+    def reserve(self, wish: Wish) -> Grant | Wait | Deny:
+        """Set aside the estimated input and an output cap clamped to a fair share of what is left."""
+        accounts = self._accounts(wish.task)
+        least = min(wish.least, wish.output_cap)
+        times = 2 if wish.echo else 1
+        cap = wish.output_cap
+        for account in accounts:
+            held = self.held_back if account is self._run and not wish.held else 0
+            left = account.tokens_left(in_flight=True)
+            if left is None:
+                continue
+            room = (left - held - wish.input_tokens) // times
+            share = wish.share if account is self._run else 1
+            cap = min(cap, max(room // max(share, 1), SMALLEST_SHARE), room)
             if cap < least:
-                if input_tokens + least <= self.limit.tokens - self.spent_tokens and self.open:
+                need = wish.input_tokens + times * least
+                most = account.tokens_left(in_flight=False)
+                if most is not None and need <= most - held and account.reserved_tokens:
                     return Wait()
+                limit = account.limit.tokens or 0
                 return Deny(
-                    f"the run's budget of {self.limit.tokens:,} tokens has {max(left, 0):,} left and this call needs "
-                    f"about {input_tokens + least:,}"
+                    f"{account.name}'s budget of {limit:,} tokens has {max(left - held, 0):,} left and this call needs "
+                    f"about {need:,}"
                 )
-        usd = None if usd_per_token is None else input_tokens * usd_per_token[0] + cap * usd_per_token[1]
-        if self.limit.usd is not None and usd is not None:
-            left_usd = self.limit.usd - self.spent_usd
-            if usd > left_usd - self.reserved_usd:
-                if usd <= left_usd and self.open:
-                    return Wait()
-                return Deny(
-                    f"the run's budget of {self.limit.usd} USD has {max(left_usd, 0):.4f} left "
-                    f"and this call needs about {usd:.4f}"
-                )
-        reservation = Reservation(key, input_tokens, cap, usd)
-        self.open[key] = reservation
-        self.reserved_tokens += reservation.tokens
-        self.reserved_usd += usd or 0.0
+        prices = wish.usd_per_token
+        for account in accounts:
+            left_usd = account.usd_left(in_flight=True)
+            if left_usd is None or prices is None or not prices[1]:
+                continue
+            share = wish.share if account is self._run else 1
+            fair = (left_usd / max(share, 1) - wish.input_tokens * prices[0]) / prices[1]
+            room = (left_usd - wish.input_tokens * prices[0]) / prices[1]
+            cap = max(min(cap, int(max(fair, min(SMALLEST_SHARE, room)))), least)
+        usd = None if prices is None else wish.input_tokens * prices[0] + cap * prices[1]
+        for account in accounts:
+            left_usd = account.usd_left(in_flight=True)
+            if left_usd is None or usd is None or usd <= left_usd:
+                continue
+            most_usd = account.usd_left(in_flight=False)
+            if most_usd is not None and usd <= most_usd and account.reserved_usd:
+                return Wait()
+            return Deny(
+                f"{account.name}'s budget of {account.limit.usd} USD has {max(left_usd, 0):.4f} left and this call "
+                f"needs about {usd:.4f}"
+            )
+        reservation = Reservation(wish.key, wish.task, wish.input_tokens, cap, usd, wish.echo)
+        self.open[wish.key] = reservation
+        for account in accounts:
+            account.reserved_tokens += reservation.set_aside
+            account.reserved_usd += usd or 0.0
         return Grant(reservation)
 
-    def settle(self, key: str, tokens: int | None, usd: float | None) -> None:
-        """Close a reservation with what was used; unknown usage counts as all that was set aside."""
+    def settle(self, key: str, tokens: int | None, usd: float | None, written: int = 0) -> None:
+        """Close a reservation with what was used; unknown usage counts as all that the call could have used."""
         reservation = self.open.pop(key)
-        self.reserved_tokens -= reservation.tokens
-        self.reserved_usd -= reservation.usd or 0.0
-        self.spent_tokens += reservation.tokens if tokens is None else tokens
-        self.spent_usd += (reservation.usd or 0.0) if usd is None else usd
+        used = reservation.tokens if tokens is None else tokens
+        cost = (reservation.usd or 0.0) if usd is None else usd
+        self.short += max(used - reservation.tokens, 0)
+        if reservation.echo:
+            self.to_read += written
+        for account in self._accounts(reservation.task):
+            account.reserved_tokens -= reservation.set_aside
+            account.reserved_usd -= reservation.usd or 0.0
+            account.spent_tokens += used
+            account.spent_usd += cost
 
     def charge(self, tokens: int, usd: float | None) -> None:
         """Count what an earlier session of the run has spent."""
-        self.spent_tokens += tokens
-        self.spent_usd += usd or 0.0
+        self._run.spent_tokens += tokens
+        self._run.spent_usd += usd or 0.0
+
+    def _accounts(self, task: str | None) -> tuple[Account, ...]:
+        """The run's, and the task's own if it has one; the parts of a split task share the whole's."""
+        own = None if task is None else self._tasks.get(task) or self._tasks.get(task.partition(".s.")[0])
+        return (self._run,) if own is None else (self._run, own)
+
+
+@dataclass(slots=True)
+class Calibration:
+    """How many tokens a model really counts for an estimate of one, learnt from what it reports."""
+
+    # What an estimate is raised by, so that it is rarely too low.
+    margin: float = 1.1
+    _ratios: dict[str, float] = field(default_factory=dict[str, float])
+
+    def estimate(self, model: str, raw: int) -> int:
+        return raw if model not in self._ratios else max(int(raw * self._ratios[model] * self.margin), 1)
+
+    def learn(self, model: str, raw: int, actual: int) -> None:
+        """Recent calls count more; a ratio beyond reason is a provider that counts something else."""
+        if raw <= 0 or actual <= 0:
+            return
+        ratio = min(max(actual / raw, 0.1), 100.0)
+        known = self._ratios.get(model)
+        self._ratios[model] = ratio if known is None else 0.7 * known + 0.3 * ratio

@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from chargehand.event import EventKind
-from chargehand.messages import Message, Reply, ToolSpec
+from chargehand.messages import Message, Reply, TokenCount, ToolSpec
 from chargehand.outcome import Fault
 from chargehand.value import JSON, Value
 
@@ -38,19 +38,29 @@ class ModelCall(Value):
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
+    # "none" keeps the tools in the request, which a history with tool calls needs, and lets none be called.
+    tool_choice: Literal["auto", "none"] = "auto"
     output_schema: dict[str, JSON] | None = None
     options: dict[str, JSON] = Field(default_factory=dict)
     output_cap: int = 4096
+    # How long to wait out a provider that is down before the call counts as failed.
+    patience_s: float = 60.0
+
+    @cached_property
+    def packed_schema(self) -> bytes:
+        return to_json(self.output_schema)
 
     @cached_property
     def fingerprint(self) -> str:
         """Equal for calls that ask the same: model, messages, schemas and explicit options; nothing else."""
+        choice = () if self.tool_choice == "auto" else (self.tool_choice.encode(),)
         return _digest(
             self.model.encode(),
             b"".join(bytes.fromhex(m.digest) for m in self.messages),
             b"\n".join(t.packed for t in self.tools),
-            to_json(self.output_schema),
+            self.packed_schema,
             to_json(self.options),
+            *choice,
         )
 
 
@@ -65,10 +75,12 @@ class ToolCall(Value):
     tool: str
     arguments: dict[str, JSON]
     effect: ToolEffect = "once"
+    # A hash of the tool's code.
+    code: str = ""
 
     @cached_property
     def fingerprint(self) -> str:
-        return _digest(self.tool.encode(), to_json(self.arguments))
+        return _digest(self.tool.encode(), to_json(self.arguments), self.code.encode())
 
 
 class ModelResult(Value):
@@ -77,6 +89,8 @@ class ModelResult(Value):
     reply: Reply | None = None
     error: Fault | None = None
     usd: float | None = None
+    # What it may have used at the most, where the provider did not say.
+    estimated: TokenCount | None = None
     # In flight, and kept from it by slots, backoff and budget; the engine writes both.
     seconds: float = 0.0
     waiting_s: float = 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, overload
 
+from chargehand.budget import Budget
 from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult
 from chargehand.event import EventKind
 from chargehand.outcome import Outcome
@@ -34,6 +35,10 @@ class Engine(Protocol):
         """What the record says was decided here, else `choose()`, recorded before it is returned."""
         ...
 
+    def decided(self, key: str) -> JSON:
+        """What an earlier session decided here; None when nothing."""
+        ...
+
     async def ask(self, key: str, question: Question) -> JSON:
         """A person's answer; the run parks when nothing else can go on."""
         ...
@@ -42,8 +47,40 @@ class Engine(Protocol):
         """Put something on the record; durable no later than the next effect that returns."""
         ...
 
+    def approved(self) -> dict[str, JSON] | None:
+        """What an earlier session recorded as the plan that runs: it is not planned again."""
+        ...
+
     def ended(self, task: str) -> Outcome | None:
         """The outcome a task ended with in an earlier session of this run: it stays ended."""
+        ...
+
+    def attempted(self, task: str, attempt: int) -> Outcome | None:
+        """The outcome an attempt that came to nothing ended with in an earlier session: it is not made again."""
+        ...
+
+    def began(self, task: str, attempt: int | None = None) -> float | None:
+        """When an earlier session began this attempt, or the task's first one, as `now` counts."""
+        ...
+
+    def sent(self, task: str, attempt: int) -> bool:
+        """Whether an effect of this attempt has left; until then it can be taken back and has cost nothing."""
+        ...
+
+    def hold(self, tokens: int) -> None:
+        """Hold this much back for the synthesis; workers' calls do not get it."""
+        ...
+
+    def allot(self, task: str, budget: Budget) -> None:
+        """Keep a task's calls, and those of its parts, within a budget of their own."""
+        ...
+
+    def affordable(self) -> bool:
+        """Whether the budget has room for another attempt at anything."""
+        ...
+
+    def chance(self) -> float:
+        """A number in [0, 1). Whatever is made of it is decided on the record."""
         ...
 
     def attempts(self, task: str) -> int:

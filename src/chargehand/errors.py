@@ -7,6 +7,8 @@
     │   ├── MissingKey        a model without its key
     │   ├── RunNotFound       no such run in this home
     │   ├── RunOwned          another process runs this run
+    │   ├── NoOpenQuestion    an answer to a question that is closed or was never asked
+    │   ├── InvalidAnswer     an answer that cannot be used (all that is wrong, `problems`)
     │   └── JournalTooNew     written by a newer chargehand
     ├── StorageError          the disk: full, read-only, damaged                      exit 2
     ├── PlanningFailed        the planner gave no valid plan                          exit 1
@@ -88,6 +90,18 @@ class RunOwned(UsageError):
     """Another process is running this run."""
 
 
+class NoOpenQuestion(UsageError):
+    """There is no such open question in this run."""
+
+
+class InvalidAnswer(UsageError):
+    """The answer cannot be used."""
+
+    def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+
 class JournalTooNew(UsageError):
     """The record was written by a newer chargehand; upgrade to read it."""
 
@@ -124,11 +138,14 @@ class ModelError(ChargehandError):
         retry_after: float | None = None,
         status: int | None = None,
         transient: bool | None = None,
+        unsent: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind: ErrorKind = kind
         self.retry_after = retry_after
         self.status = status
+        # No byte of the request can have arrived.
+        self.unsent = unsent
         # Worth sending the same bytes again: 429, 5xx, connection, cut stream.
         self.transient = kind in ("rate_limited", "overloaded", "connection") if transient is None else transient
 

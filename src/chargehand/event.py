@@ -44,7 +44,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     "run_started": ("version", "chargehand", "epoch", "resumed", "request", "team", "settings", "rerun_of"),
     "plan_drafted": ("plan", "round", "problems", "renamed", "source"),
     "plan_rejected": ("problems", "round"),
-    "plan_approved": ("plan", "strategy", "notes"),
+    "plan_approved": ("plan", "strategy", "notes", "given", "usage"),
     "task_ready": ("worker",),
     "attempt_started": ("worker", "tier", "model"),
     "model_called": (
@@ -65,10 +65,10 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     "tool_returned": ("key", "fingerprint", "result"),
     "tool_refused": ("worker", "tool", "reason"),
     "decision": ("key", "decision", "value", "reason"),
-    "attempt_ended": ("status", "error"),
+    "attempt_ended": ("status", "error", "outcome"),
     "task_ended": ("outcome",),
     "question_asked": ("key", "question"),
-    "question_answered": ("key", "answer"),
+    "question_answered": ("key", "answer", "by", "parked_s"),
     "synthesis_started": ("mode", "outcomes"),
     "draft_discarded": ("reason",),
     "contradiction_found": ("contradiction",),
@@ -80,7 +80,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     "breaker_changed": ("name", "state", "reason"),
     "reused": ("key", "fingerprint", "result", "source"),
     "warning": ("message",),
-    "run_ended": ("status", "report"),
+    "run_ended": ("status", "report", "by"),
 }
 
 
@@ -95,6 +95,11 @@ class Event:
     task: str | None = None
     attempt: int | None = None
     data: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def outside(self) -> bool:
+        """Put there by a command while nobody ran the run, as `answer` does: its time is not the run's own."""
+        return self.data.get("by") == "command"
 
     def to_json(self) -> dict[str, Any]:
         head: dict[str, Any] = {"v": VERSION, "run": self.run, "seq": self.seq, "at": self.at, "kind": self.kind}

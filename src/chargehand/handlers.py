@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from chargehand.effect import ModelCall, ToolCall, ToolResult
+from chargehand.limits import ProviderLimits
 from chargehand.messages import Reply
 from chargehand.models import Attribution
 from chargehand.models.prices import Price
@@ -45,9 +46,14 @@ class Handlers:
     def price(self, effect: ModelCall) -> Price | None:
         return self.models.price(effect.model)
 
+    def limits(self, effect: ModelCall) -> ProviderLimits:
+        """What its provider allows, shared by all runs of this process."""
+        return self.models.limits(effect.model)
+
     def estimate(self, effect: ModelCall) -> int:
         """About how many input tokens a call will use, on the high side."""
         characters = sum(len(m.packed) for m in effect.messages) + sum(len(t.packed) for t in effect.tools)
+        characters += len(effect.packed_schema)
         return int(characters / CHARACTERS_PER_TOKEN) + TOKENS_PER_MESSAGE * len(effect.messages)
 
     def still_valid(self, result: ToolResult) -> bool:

@@ -36,6 +36,8 @@ class Usage(Value):
     def total(parts: Iterable[Usage]) -> Usage:
         """The sum; unknown money makes the sum unknown."""
         parts = list(parts)
+        if len(parts) == 1:
+            return parts[0]
         usd: float | None = 0.0
         for part in parts:
             usd = None if usd is None or part.usd is None else usd + part.usd
@@ -79,6 +81,14 @@ class Fault(Value):
 class Escalation(Value):
     reason: EscalationReason
     message: str
+
+
+class Score(Value):
+    """What a scorer says of a result: how far its success criterion is met."""
+
+    score: Confidence
+    met: bool
+    reason: str = ""
 
 
 class Outcome(Value):

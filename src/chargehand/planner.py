@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from chargehand.answer import read_object
 from chargehand.brains import Brain
+from chargehand.consult import consult
 from chargehand.effect import ModelCall
 from chargehand.engine import Engine
-from chargehand.errors import InvalidPlan
 from chargehand.messages import Message, system, user
-from chargehand.outcome import Fault, Usage
-from chargehand.plan import Plan, Problem, Synthesis, Task, errors_in, parse, with_valid_ids
+from chargehand.outcome import Fault, Outcome, Usage
+from chargehand.plan import Plan, Problem, Reading, Synthesis, Task, errors_in, read, with_valid_ids
 from chargehand.request import Request
 from chargehand.team import Team
 from chargehand.workers.agent import usage_of
-from chargehand.workers.prompt import quoted
+from chargehand.workers.prompt import quoted, task_prompt
 
 REPAIRS = 2
 ADVISED_TASKS = 20
+# A task is split into at most this many.
+MOST_PARTS = 8
 
 PLAN_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -126,15 +128,14 @@ def _read(text: str, request: Request, team: Team, engine: Engine, number: int) 
         problems = [Problem(code="empty_plan", message=f"The answer is not a plan: {c}.") for c in complaints]
         engine.emit("plan_drafted", plan=None, round=number, problems=[p.to_json() for p in problems], source="planner")
         return None, problems
-    try:
-        plan, renamed = with_valid_ids(parse(_known_fields(data)))
-    except InvalidPlan as error:
-        problems = [Problem(code="empty_plan", message=str(problem)) for problem in error.problems]
+    reading, renamed = _readable(data)
+    problems = reading.problems(team.names, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens)
+    if reading.misshapen:
         engine.emit("plan_drafted", plan=data, round=number, problems=[p.to_json() for p in problems], source="planner")
         return None, problems
+    plan = reading.plan
     synthesis = plan.synthesis if plan.synthesis.instruction else team.synthesis
     plan = plan.model_copy(update={"team": team.name, "synthesis": synthesis})
-    problems = plan.problems(team.names, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens)
     engine.emit(
         "plan_drafted",
         plan=plan.to_json(),
@@ -144,6 +145,73 @@ def _read(text: str, request: Request, team: Team, engine: Engine, number: int) 
         source="planner",
     )
     return plan, problems
+
+
+_SPLIT = """You split one task that was too much for its worker into two to {most} smaller ones that together do the
+same. The same rules hold as for any plan; answer with one JSON object {{"goal": "...", "tasks": [...]}}.
+
+Workers
+{workers}"""
+
+
+async def split_task(
+    task: Task,
+    outcome: Outcome,
+    number: int,
+    used: list[Usage],
+    *,
+    request: Request,
+    team: Team,
+    engine: Engine,
+    brain: Brain,
+) -> Plan | None:
+    """A plan of smaller tasks to take the task's place, validated like any plan; None when there is none.
+
+    Their ids are below the task's (`t3.s.t1`), and those that depend on nothing see what the task would have seen.
+    """
+    what = {"status": outcome.status, "why": outcome.summary, "result so far": outcome.output}
+    messages = [
+        system(_SPLIT.format(most=MOST_PARTS, workers=_workers(team))),
+        user(f"{task_prompt(task, {})}\n\nWhat came of it\n{quoted(what)}"),
+    ]
+    asked = await consult(engine, f"{task.id}/{number}/split", "planner", brain, messages, PLAN_SCHEMA, used)
+    if asked.data is None:
+        return None
+    reading, _ = _readable(asked.data)
+    problems = reading.problems(team.names, max_tasks=MOST_PARTS, budget_tokens=request.budget.tokens)
+    plan = reading.plan
+    engine.emit(
+        "plan_drafted",
+        task=task.id,
+        attempt=number,
+        plan=plan.to_json(),
+        round=1,
+        problems=[problem.to_json() for problem in problems],
+        source="split",
+    )
+    if errors_in(problems):
+        return None
+    return plan.model_copy(update={"tasks": tuple(_part(part, task) for part in plan.tasks)})
+
+
+def _part(part: Task, whole: Task) -> Task:
+    own = tuple(f"{whole.id}.s.{dependency}" for dependency in part.depends_on)
+    return part.model_copy(
+        update={
+            "id": f"{whole.id}.s.{part.id}",
+            "depends_on": own or whole.depends_on,
+            # The whole was begun with whatever gaps its inputs had: so are its parts.
+            "on_dependency_failure": part.on_dependency_failure if own else "proceed",
+            "timeout_s": part.timeout_s or whole.timeout_s,
+        }
+    )
+
+
+def _readable(data: dict[str, Any]) -> tuple[Reading, dict[str, str]]:
+    """What can be read of a model's draft, and the ids that were rewritten in it."""
+    reading = read(_known_fields(data))
+    plan, renamed = with_valid_ids(reading.plan)
+    return replace(reading, plan=plan), renamed
 
 
 def _known_fields(data: dict[str, Any]) -> dict[str, Any]:
@@ -168,17 +236,21 @@ def _corrections(problems: list[Problem]) -> Message:
     return user(f"The plan cannot be run:\n{listing}\nAnswer with the whole corrected plan.")
 
 
-def _system(team: Team) -> str:
-    workers = "\n".join(
+def _workers(team: Team) -> str:
+    return "\n".join(
         f"- {worker.name}: {worker.description}"
         + (f" Tools: {', '.join(worker.tool_names)}." if worker.tool_names else "")
+        + (" A person, who may answer days later: only for what nobody else can do." if worker.kind == "human" else "")
         for worker in team.workers
     )
+
+
+def _system(team: Team) -> str:
     examples = "".join(
         f"\nExample\n{json.dumps({'request': example.request, 'plan': example.plan.to_json()}, ensure_ascii=False)}"
         for example in team.examples
     )
-    return _RULES.format(advised=ADVISED_TASKS, workers=workers, examples=examples)
+    return _RULES.format(advised=ADVISED_TASKS, workers=_workers(team), examples=examples)
 
 
 def _ask(request: Request) -> str:

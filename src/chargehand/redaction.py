@@ -52,14 +52,28 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text without secrets."""
+        return _without(self._without_known(text), TRIGGERS)
+
+    def delivered(self, value: Any) -> Any:
+        """Text or JSON that was asked for, without what is a secret beyond doubt: known values and keys by their form.
+
+        What a field is called, and what stands after `token =`, is left as it is: it may be the very answer.
+        """
+        match value:
+            case str():
+                return _without(self._without_known(value), UNMISTAKABLE)
+            case dict():
+                pairs = cast(dict[Any, Any], value).items()
+                return {self.delivered(key): self.delivered(each) for key, each in pairs}
+            case list() | tuple():
+                return [self.delivered(each) for each in cast(list[Any], value)]
+            case _:
+                return value
+
+    def _without_known(self, text: str) -> str:
         for secret in self._known:
             if secret in text:
                 text = text.replace(secret, f"{MARK}]")
-        if len(text) < SHORTEST:
-            return text
-        lowered = text.lower()
-        for pattern in dict.fromkeys([pattern for trigger, pattern in TRIGGERS if trigger in lowered]):
-            text = pattern.apply(text)
         return text
 
     def json(self, value: Any) -> Any:
@@ -80,6 +94,15 @@ class Redactor:
         if telling and value and not value.startswith(MARK) and not PLACEHOLDER.match(value):
             return f"{MARK}:{KEY_KIND}]"
         return self.json(value)
+
+
+def _without(text: str, triggers: Iterable[tuple[str, Pattern]]) -> str:
+    if len(text) < SHORTEST:
+        return text
+    lowered = text.lower()
+    for pattern in dict.fromkeys([pattern for trigger, pattern in triggers if trigger in lowered]):
+        text = pattern.apply(text)
+    return text
 
 
 def _forms(secret: str) -> set[str]:
@@ -334,3 +357,9 @@ PATTERNS: tuple[Pattern, ...] = (
 
 # In the order of the patterns: what has a form of its own goes before what only stands at a telling place.
 TRIGGERS = tuple((trigger, pattern) for pattern in PATTERNS for trigger in pattern.triggers)
+# Whose form nothing else has: taken out even of an answer.
+UNMISTAKABLE = tuple(
+    (trigger, pattern)
+    for trigger, pattern in TRIGGERS
+    if pattern.kind in {"private-key", "anthropic-key", "aws-key", "github-token", "gitlab-token", "google-key"}
+)

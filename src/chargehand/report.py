@@ -12,6 +12,8 @@ from chargehand.value import JSON, Value
 
 RunStatus = Literal["running", "waiting", "interrupted", "cancelled", "complete", "partial", "failed"]
 
+# Ended for good, unless reopened.
+FINISHED: tuple[RunStatus, ...] = ("complete", "partial", "failed")
 EXIT_CODES: dict[RunStatus, int] = {
     "complete": 0,
     "failed": 1,

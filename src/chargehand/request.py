@@ -31,5 +31,8 @@ class Request(Value):
     deadline_s: float | None = None
     max_concurrent: int = 8
     max_tasks: int = 1000
+    # A person is asked before a plan runs, and about escalations and tool calls that need approval.
+    approve: bool = False
+    ask: bool = False
     answer_schema: dict[str, JSON] | None = None
     earlier: Earlier | None = None

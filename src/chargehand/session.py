@@ -16,9 +16,9 @@ from typing import Any, Literal
 from chargehand import __version__, supervise
 from chargehand.brains import Brain, Brains
 from chargehand.budget import Budget
-from chargehand.effect import Role
+from chargehand.effect import Question, Role
 from chargehand.engines.local import Listener, LocalEngine, Parked, Prior
-from chargehand.errors import ChargehandError, UsageError
+from chargehand.errors import ChargehandError, InvalidAnswer, UsageError
 from chargehand.event import VERSION
 from chargehand.handlers import Handlers
 from chargehand.home import Home
@@ -26,16 +26,19 @@ from chargehand.journal import Journal
 from chargehand.journal.replay import Replay, replay
 from chargehand.models.resolve import Models
 from chargehand.outcome import Outcome, Usage
+from chargehand.people import Person, read_words
 from chargehand.plan import Plan, parse
 from chargehand.report import Gap, Report, RunStatus, Timing
 from chargehand.request import Request
 from chargehand.settings import Settings
+from chargehand.synthesizer import Validate
 from chargehand.team import Team
-from chargehand.team.agents import options_of, roster
+from chargehand.team.agents import TIERS, options_of, roster
 from chargehand.tools import ToolContext
+from chargehand.value import JSON
 
 CANCEL_POLL_S = 0.5
-SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "synthesizer")
+SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "refiner", "scorer", "synthesizer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Job:
     # Tasks to run again, and with them the supervisor's own failed calls; None goes on with everything as it ended.
     reopen: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
+    # Judges the answer as data. Code of the caller's, so a resume in another process goes without.
+    validate: Validate | None = None
 
 
 class Session:
@@ -66,6 +71,7 @@ class Session:
         home: Home | None = None,
         earlier: Replay | None = None,
         listeners: Iterable[Listener] = (),
+        person: Person | None = None,
         wall_clock: Callable[[], float] = time.time,
         chance: random.Random | None = None,
     ) -> None:
@@ -75,6 +81,7 @@ class Session:
         self._home = home
         self._earlier = earlier
         self._listeners = tuple(listeners)
+        self._person = person
         self._wall_clock = wall_clock
         self._chance = chance
         self._stopped: Literal["interrupted", "cancelled"] | None = None
@@ -91,7 +98,7 @@ class Session:
     async def work(self) -> Report:
         """Run to the end, or as far as it goes. Raises only what the caller has to act on."""
         job = self._job
-        workers = roster(job.team, job.settings)
+        workers = roster(job.team, job.settings, ask=job.request.ask)
         brains = self._brains()
         check_models(self._models, job.settings, job.team, job.request.budget)
         if self._earlier is not None and job.reopen is not None:
@@ -106,14 +113,20 @@ class Session:
             prior=job.prior,
             budget=job.request.budget,
             max_concurrent=job.request.max_concurrent,
+            hedge_after_s=job.team.recovery.hedge_after_s,
             listeners=self._listeners,
+            people=None if self._person is None else self._answer,
             wall_clock=self._wall_clock,
             chance=self._chance,
         ) as engine:
             self._engine = engine
             # Not committed yet: it goes to disk with the first call, and with a given plan, or not at all.
             self._open(engine)
-            report = await self._drive(engine, supervise.run(job.request, job.team, workers, engine, brains, job.plan))
+            running = supervise.run(job.request, job.team, workers, engine, brains, job.plan, job.validate)
+            report = await self._drive(engine, running)
+            if short := engine.ledger.short:
+                note = f"Calls used {short:,} tokens more than was estimated before they were made."
+                report = report.model_copy(update={"notes": (*report.notes, note)})
             engine.emit("run_ended", status=report.status, report=report.to_json())
         if self._home is not None:
             self._home.note(job.run, status=report.status, ended=time.time())
@@ -142,6 +155,17 @@ class Session:
             )
         for message in (*job.warnings, *(problem.message for problem in job.team.problems())):
             engine.emit("warning", message=message)
+
+    async def _answer(self, question: Question) -> JSON:
+        """What the person says, asked again until it can be used."""
+        assert self._person is not None
+        wrong: str | None = None
+        while True:
+            words = await self._person(question, wrong)
+            try:
+                return read_words(question, words, self._job.request, self._job.team.names)
+            except InvalidAnswer as error:
+                wrong = str(error)
 
     async def _drive(self, engine: LocalEngine, flow: Any) -> Report:
         """The flow under watch: for `chargehand cancel`, for an interruption, for nothing left but people."""
@@ -215,7 +239,11 @@ class Session:
 def check_models(models: Models, settings: Settings, team: Team, budget: Budget) -> None:
     """Raise UsageError unless every model that may be called can be, before anything is spent."""
     names = [settings.model_for(role).model for role in SUPERVISOR_ROLES]
-    names += [settings.model_for("worker", worker.tier, worker.model).model for worker in team.workers]
+    agents = [worker for worker in team.workers if worker.kind == "agent"]
+    # Any tier: a plan may ask for one, and the ladder goes up.
+    names += [
+        settings.model_for("worker", tier or worker.tier, worker.model).model for worker in agents for tier in TIERS
+    ]
     for name in dict.fromkeys(names):
         models.check(name)
         if budget.usd is not None and models.price(name) is None:
@@ -226,7 +254,8 @@ def check_models(models: Models, settings: Settings, team: Team, budget: Budget)
 
 def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
     """What the record of a run that has not ended says so far."""
-    plan = parse(state.plan) if state.plan else None
+    written = state.plan or state.drafted
+    plan = parse(written) if written else None
     outcomes: tuple[Outcome, ...] = ()
     gaps: tuple[Gap, ...] = ()
     if plan is not None:
@@ -242,7 +271,7 @@ def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
         run=state.run,
         request=state.start.get("request", {}).get("text", ""),
         status=now,
-        answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended. Go on with: chargehand resume {state.run}",
+        answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}",
         gaps=gaps,
         outcomes=outcomes,
         usage=Usage.total(outcome.usage for outcome in outcomes),
@@ -252,6 +281,16 @@ def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
     )
 
 
+def _next(state: Replay, status: RunStatus) -> str:
+    """What to do to go on, as commands."""
+    asked = [question["id"] for question in state.open_questions().values()] if status == "waiting" else []
+    commands = [f"chargehand answer {state.run} {id} TEXT" for id in asked[:_MOST_COMMANDS]]
+    if len(asked) > _MOST_COMMANDS:
+        commands.append(f"chargehand show {state.run} (for {len(asked) - _MOST_COMMANDS} more)")
+    return " Go on with: " + ", then ".join([*commands, f"chargehand resume {state.run}"])
+
+
+_MOST_COMMANDS = 5
 _WORDS: dict[RunStatus, str] = {
     "running": "Running",
     "waiting": "Waiting for a person",

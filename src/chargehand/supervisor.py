@@ -10,15 +10,18 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from chargehand.answering import open_questions, record_answer
 from chargehand.brains import Brain
 from chargehand.budget import Budget
+from chargehand.effect import Question
 from chargehand.engines.local import Listener, LocalEngine, Prior
-from chargehand.errors import InvalidPlan, PlanningFailed, RunNotFound, UsageError
+from chargehand.errors import InvalidPlan, PlanningFailed, RunNotFound, RunOwned, UsageError
 from chargehand.event import Event
 from chargehand.handlers import Handlers
 from chargehand.home import Home
@@ -26,21 +29,20 @@ from chargehand.journal.memory import MemoryJournal
 from chargehand.journal.replay import Replay, replay
 from chargehand.models import ModelClient
 from chargehand.models.resolve import Models
+from chargehand.people import Person
 from chargehand.plan import Plan, errors_in, parse
 from chargehand.planner import Unplanned, make_plan
-from chargehand.report import Report, RunStatus
+from chargehand.report import FINISHED, Gap, Report, RunStatus
 from chargehand.request import Earlier, Material, Request
 from chargehand.schema import problems_in
 from chargehand.session import Job, Session, check_models, unfinished
-from chargehand.settings import Settings, load_settings
+from chargehand.settings import Settings, as_before, check_endpoints, found_from, load_settings
 from chargehand.team import Team, load
 from chargehand.team.agents import options_of
 from chargehand.team.code import stored_tools
 from chargehand.trust import TrustRegistry
 from chargehand.value import JSON
 
-# Ended for good, unless reopened.
-FINISHED = ("complete", "partial", "failed")
 # How long `cancel` waits for the owner to have stopped.
 CANCEL_WAIT_S = 3.0
 OnSession = Callable[[Session], None]
@@ -69,7 +71,8 @@ class Supervisor:
         self.warnings: list[str] = []
         if settings is None:
             settings, self.warnings = load_settings(os.environ, Path.cwd(), {"model": model})
-        elif model is not None:
+        if model is not None:
+            model = model if self._clients else found_from(model, Path.cwd())
             settings = settings.model_copy(update={"model": model})
         if home is not None:
             settings = settings.model_copy(update={"home": str(Path(home).expanduser().absolute())})
@@ -104,10 +107,17 @@ class Supervisor:
         schema: dict[str, JSON] | None = None,
         output_type: type[BaseModel] | None = None,
         follow_up: str | None = None,
+        approve: bool = False,
+        ask: bool = False,
+        person: Person | None = None,
         on_event: Listener | None = None,
         on_session: OnSession | None = None,
     ) -> Report:
-        """The whole loop. A plan given here is run as it is. `follow_up` names the run this one continues from."""
+        """The whole loop. A plan given here is run as it is. `follow_up` names the run this one continues from.
+
+        `approve` asks a person before the plan runs, `ask` lets escalations and tool calls reach one. `person` is
+        somebody to ask now; without, the run parks with status `waiting` when nothing else can go on.
+        """
         _positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         settings = self._settings()
@@ -121,6 +131,8 @@ class Supervisor:
             max_tasks=max_tasks or settings.max_tasks,
             answer_schema=output_type.model_json_schema() if output_type else _usable(schema),
             earlier=self._earlier(follow_up) if follow_up else None,
+            approve=approve,
+            ask=ask or self.team.ask,
         )
         if not text:
             raise UsageError('The request is empty: say what is to be done, as in chargehand run "Compare ...".')
@@ -133,8 +145,17 @@ class Supervisor:
             if stdin is not None:
                 asked = asked.model_copy(update={"material": (*asked.material, self._kept(run, stdin))})
             self.home.note(run, request=asked.text, team=self.team.name, status="running")
-            job = Job(run, asked, self.team, settings, given, self.team_ref, warnings=tuple(self.warnings))
-            report = await self._work(job, journal, None, on_event, on_session)
+            job = Job(
+                run,
+                asked,
+                self.team,
+                settings,
+                given,
+                self.team_ref,
+                warnings=tuple(self.warnings),
+                validate=partial(_invalid, output_type) if output_type else None,
+            )
+            report = await self._work(job, journal, None, person, on_event, on_session)
         finally:
             journal.close()
         return _typed(report, output_type)
@@ -196,6 +217,7 @@ class Supervisor:
         usd: float | None = None,
         deadline: float | None = None,
         retry_failed: bool = False,
+        person: Person | None = None,
         on_event: Listener | None = None,
         on_session: OnSession | None = None,
     ) -> Report:
@@ -218,7 +240,7 @@ class Supervisor:
             job = self._job_of(run, state, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
             self.home.clear_cancel(run)
             self.home.note(run, status="running")
-            return await self._work(job, journal, state, on_event, on_session)
+            return await self._work(job, journal, state, person, on_event, on_session)
         finally:
             journal.close()
 
@@ -227,10 +249,14 @@ class Supervisor:
         run: str,
         *,
         plan: Plan | Mapping[str, JSON] | None = None,
+        person: Person | None = None,
         on_event: Listener | None = None,
         on_session: OnSession | None = None,
     ) -> Report:
-        """A new run of the same request from the files as they are now; what has not changed is not done again."""
+        """A new run of the same request from the files as they are now; what has not changed is not done again.
+
+        The model that was forced for the first run is used again, unless this door was given one.
+        """
         run = self.home.find(run)
         with closing(self.home.read(run)) as reader:
             state = replay(reader.events())
@@ -242,10 +268,12 @@ class Supervisor:
             self._given = load(self.team_ref, self._trust)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         if given is None and state.plan_given:
-            given = parse(state.plan)
+            given = parse(state.plan or state.drafted)
         if given is not None:
             check_plan(given, self.team, asked)
-        await self._check_models(self._settings(), asked.budget)
+        before = Settings.model_validate(state.start["settings"])
+        settings, changed = as_before(run, before, self._settings())
+        await self._check_models(settings, asked.budget)
         journal = self.home.create()
         try:
             self.home.note(journal.run, request=asked.text, team=self.team.name, status="running")
@@ -253,13 +281,13 @@ class Supervisor:
                 journal.run,
                 asked,
                 self.team,
-                self._settings(),
+                settings,
                 given,
                 self.team_ref,
                 prior=Prior(run, state),
-                warnings=tuple(self.warnings),
+                warnings=(*self.warnings, *changed),
             )
-            return await self._work(job, journal, None, on_event, on_session)
+            return await self._work(job, journal, None, person, on_event, on_session)
         finally:
             journal.close()
 
@@ -274,7 +302,7 @@ class Supervisor:
             if state.report is not None and (state.status in FINISHED or state.status == "cancelled"):
                 return Report.model_validate(state.report).status, False
             report = unfinished(state, "cancelled").model_copy(update={"run": run})
-            data = {"status": report.status, "report": report.to_json()}
+            data = {"status": report.status, "report": report.to_json(), "by": "command"}
             await journal.append([Event(run, state.seq + 1, time.time(), "run_ended", data=data)], {})
         self.home.clear_cancel(run)
         self.home.note(run, status="cancelled", ended=time.time())
@@ -302,7 +330,29 @@ class Supervisor:
             state = replay(reader.events())
         if state.report is not None:
             return Report.model_validate(state.report)
-        return unfinished(state, "running" if self.home.owner(run) else "interrupted")
+        if self.home.owner(run):
+            return unfinished(state, "running")
+        return unfinished(state, "waiting" if state.open_questions() else "interrupted")
+
+    def questions(self, run: str) -> tuple[Question, ...]:
+        """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""
+        with closing(self.home.read(self.home.find(run))) as reader:
+            return open_questions(replay(reader.events()))
+
+    async def answer(self, run: str, question: str, words: str) -> tuple[Question, ...]:
+        """Put a person's answer on the record of a run nobody runs now; `resume` goes on with it.
+
+        Gives what is still open. An answer that cannot be used is refused and changes nothing: InvalidAnswer.
+        """
+        run = self.home.find(run)
+        try:
+            journal = self.home.open(run)
+        except RunOwned as error:
+            raise RunOwned(
+                f"{error} It asks on its own terminal; answer there, or here once it waits with exit code 4."
+            ) from None
+        with closing(journal):
+            return await record_answer(run, journal, question, words)
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
@@ -311,12 +361,13 @@ class Supervisor:
         job: Job,
         journal: Any,
         earlier: Replay | None,
+        person: Person | None,
         on_event: Listener | None,
         on_session: OnSession | None,
     ) -> Report:
         listeners = () if on_event is None else (on_event,)
         async with self._models(job.settings) as models:
-            session = Session(job, journal, models, home=self.home, earlier=earlier, listeners=listeners)
+            session = Session(job, journal, models, home=self.home, earlier=earlier, listeners=listeners, person=person)
             if on_session is not None:
                 on_session(session)
             return await session.work()
@@ -353,6 +404,7 @@ class Supervisor:
     def _kept(self, run: str, text: str) -> Material:
         """Standard input as a file in the run's own folder, so that a resume finds it again."""
         path = self.home.folder(run) / "stdin.txt"
+        path.touch(mode=0o600)
         path.write_text(text, encoding="utf-8")
         return Material(name="stdin.txt", path=str(path))
 
@@ -393,17 +445,22 @@ class Supervisor:
             short = outcome.error is not None and outcome.error.kind in ("budget", "deadline")
             if (retry_failed and outcome.status in ("failed", "escalated")) or (short and topped_up):
                 reopen.add(outcome.task)
-        plan = parse(state.plan) if state.plan else None
+        written = state.plan or (state.drafted if state.plan_given else None)
+        plan = parse(written) if written else None
         stored = state.start["team"]
         if isinstance(self._given, Team):
             tools, warnings = self._given.tools(), list[str]()
         else:
             tools, warnings = stored_tools(stored, self._trust)
+        team = Team.from_json(stored, tools)
+        settings = Settings.model_validate(state.start["settings"])
+        own = [worker.model for worker in team.workers if worker.model]
+        check_endpoints(run, settings, self.settings, own, os.environ)
         return Job(
             run,
             request.model_copy(update={"budget": budget}),
-            Team.from_json(stored, tools),
-            Settings.model_validate(state.start["settings"]),
+            team,
+            settings,
             plan if state.plan_given else None,
             stored.get("ref"),
             prior=self._prior(state.start.get("rerun_of")),
@@ -461,10 +518,34 @@ def _usable(schema: dict[str, JSON] | None) -> dict[str, JSON] | None:
 
 
 def _typed(report: Report, output_type: type[BaseModel] | None) -> Report:
-    """The report with its data as the type asked for."""
+    """The report with its data as the type asked for; data that is not valid stays plain JSON, which is a gap."""
     if output_type is None or report.data is None:
         return report
-    return report.model_copy(update={"data": output_type.model_validate(report.data)})
+    checked = _checked(output_type, report.data)
+    if isinstance(checked, BaseModel):
+        return report.model_copy(update={"data": checked})
+    if any(gap.reason == checked for gap in report.gaps):
+        return report
+    gap = Gap(reason=checked, impact="`data` is as the model gave it.")
+    status = "partial" if report.status == "complete" else report.status
+    return report.model_copy(update={"gaps": (*report.gaps, gap), "status": status})
+
+
+def _invalid(output_type: type[BaseModel], data: JSON) -> str | None:
+    checked = _checked(output_type, data)
+    return checked if isinstance(checked, str) else None
+
+
+def _checked(output_type: type[BaseModel], data: JSON) -> BaseModel | str:
+    """The data as the type, or why it is not valid: the caller's validators may raise anything."""
+    try:
+        return output_type.model_validate(data)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        why = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'data'}: {e['msg']}" for e in found[:20])
+    except Exception as error:  # noqa: BLE001 -- recorded: it becomes a gap of the report
+        why = f"its validator raised {type(error).__name__}: {error}"
+    return f"The answer is not a valid {output_type.__name__}: {why}"
 
 
 def _with_dependents(plan: Plan, tasks: set[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from chargehand.errors import MissingKey, UsageError
 from chargehand.messages import TokenCount
 from chargehand.models import prices
 from chargehand.models.prices import Price
-from chargehand.models.resolve import Models, Provider, built_in, default_model
+from chargehand.models.resolve import Models, Provider, built_in
 from chargehand.models.scripted import ScriptedModel
 from tests.loopback import ok, serve
 from tests.models.asking import KEY, a_call, put
@@ -136,13 +136,6 @@ def test_settings_win_over_built_in_providers() -> None:
     mine = Provider(name="ollama", base_url="http://gpu.test/v1", wire="openai")
     assert Models({"ollama": mine}, {}).providers["ollama"] == mine
     assert built_in({"ANTHROPIC_BASE_URL": "http://x"})["anthropic"].base_url == "http://x"
-
-
-def test_the_default_model_goes_by_the_key_there_is() -> None:
-    """With no key there is no default; Anthropic comes before OpenAI."""
-    assert default_model({}) is None
-    assert default_model({"OPENAI_API_KEY": "k"}, "small") == "openai:gpt-6-luna"
-    assert default_model({"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}) == "anthropic:claude-sonnet-5-5"
 
 
 def test_every_default_is_priced() -> None:

@@ -139,7 +139,8 @@ def test_thinking_goes_back_unchanged(streaming: bool) -> None:
     reply, _ = ask(answer, a_call(ANTHROPIC), (lambda _: None) if streaming else None)
     block = {"type": "thinking", "thinking": "Hmm, let me see.", "signature": "sig=="}
     assert reply.opaque == (block,)
-    _, seen = ask(Answer(text="ok"), a_call(ANTHROPIC, user("1+1?"), reply.as_message(), user("Sure?")))
+    again = (user("1+1?"), reply.as_message(), user("Sure?"))
+    _, seen = ask(Answer(text="ok"), a_call(ANTHROPIC, *again, tools=(ADD,)))
     assert [b["type"] for b in seen.body["messages"][1]["content"]] == ["thinking", "text", "tool_use"]
     assert seen.body["messages"][1]["content"][0] == block
 
@@ -153,7 +154,8 @@ def test_a_turn_in_another_order_goes_back_in_that_order() -> None:
     ]
     raw = json.dumps({"content": content, "stop_reason": "tool_use", "usage": {}}).encode()
     reply, _ = ask(Answer(raw=raw), a_call(ANTHROPIC))
-    _, seen = ask(Answer(text="ok"), a_call(ANTHROPIC, user("1+1?"), reply.as_message(), user("Sure?")))
+    again = (user("1+1?"), reply.as_message(), user("Sure?"))
+    _, seen = ask(Answer(text="ok"), a_call(ANTHROPIC, *again, tools=(ADD,)))
     assert seen.body["messages"][1]["content"] == content
 
 
@@ -171,6 +173,19 @@ def test_other_servers_with_tools_are_told_the_schema_in_words() -> None:
     assert "response_format" not in seen.body
     assert [m["role"] for m in seen.body["messages"]] == ["system", "system", "user"]
     assert '"additionalProperties":false' in seen.body["messages"][1]["content"]
+
+
+@pytest.mark.parametrize(("model", "none"), [(OPENAI, "none"), (ANTHROPIC, {"type": "none"})])
+def test_tools_that_may_not_be_called_are_still_sent(model: str, none: object) -> None:
+    """With tools and `none` a schema is native again; without tools there is nothing to choose."""
+    _, seen = ask(Answer(text="{}"), a_call(model, tools=(ADD,), tool_choice="none", output_schema=CLOSED))
+    assert seen.body["tool_choice"] == none
+    assert len(seen.body["tools"]) == 1
+    assert "response_format" in seen.body or "output_config" in seen.body
+    _, seen = ask(Answer(text="{}"), a_call(model, tools=(ADD,)))
+    assert "tool_choice" not in seen.body
+    _, seen = ask(Answer(text="{}"), a_call(model, tool_choice="none"))
+    assert "tool_choice" not in seen.body
 
 
 def test_openai_models_get_openai_fields() -> None:

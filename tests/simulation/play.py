@@ -19,6 +19,8 @@ from chargehand.testing import run_virtual
 from chargehand.trace import RunView, fold
 from tests.simulation.world import CURRENT, EPOCH, RUN, Stop, World, idempotency_key
 
+# Between the id of a task and those of the tasks it was split into.
+PART = ".s."
 FINISHED = ("complete", "partial", "failed")
 
 
@@ -30,6 +32,8 @@ class Played:
     store: MemoryStore
     interrupts: int = 0
     cuts: int = 0
+    # By how much calls went over their estimates, as the report states it.
+    short: int = 0
     # Virtual seconds of each session.
     seconds: list[float] = field(default_factory=list[float])
 
@@ -88,7 +92,8 @@ def _session(world: World, played: Played, stop: Stop, number: int) -> Report:
     report, seconds = run_virtual(work())
     played.seconds.append(seconds)
     assert not complaints, complaints
-    _check_nothing_is_left(session, world)
+    _check_nothing_is_left(session, world, played)
+    _check_decisions(known, played.events[len(before) :])
     _check_nothing_was_repeated(known, world, asked)
     _check_folds(played.events, live, view)
     return report
@@ -100,14 +105,25 @@ def _times(stop: Stop) -> list[float]:
     return [stop.at] if stop.again is None else [stop.at, stop.at + stop.again]
 
 
-def _check_nothing_is_left(session: Session, world: World) -> None:
+def _check_nothing_is_left(session: Session, world: World, played: Played) -> None:
     engine = session._engine  # pyright: ignore[reportPrivateUsage]
     assert engine is not None
     assert engine.ledger.open == {}
-    assert engine._gate.held == 0  # pyright: ignore[reportPrivateUsage]
+    assert engine._slots.held == 0  # pyright: ignore[reportPrivateUsage]
     assert engine._flights == {}  # pyright: ignore[reportPrivateUsage]
     assert engine._active == 0  # pyright: ignore[reportPrivateUsage]
     assert world.in_flight == 0
+    played.short += engine.ledger.short
+
+
+def _check_decisions(known: Replay, events: list[Event]) -> None:
+    """What was decided is not decided again, and an attempt that ended is not made again."""
+    fresh = [event.data for event in events if event.kind == "decision"]
+    again = [data for data in fresh if data["key"] in known.decisions and data["decision"] in ("recovery", "route")]
+    assert again == []
+    begun = {f"{event.task}/{event.attempt}" for event in events if event.kind == "attempt_started"}
+    assert begun.isdisjoint(known.attempted)
+    assert {event.task for event in events if event.kind == "attempt_started"}.isdisjoint(known.ended)
 
 
 def _check_nothing_was_repeated(known: Replay, world: World, asked: int) -> None:
@@ -130,6 +146,7 @@ def _check_run(world: World, played: Played) -> None:
     assert Report.model_validate(report.to_json()) == report
     _check_once(events)
     _check_order(events, report)
+    _check_attempts(world, events, report)
     _check_status(report)
     _check_time(world, played)
     _check_usage(world, played)
@@ -151,7 +168,8 @@ def _check_order(events: list[Event], report: Report) -> None:
         assert not endings
         assert report.outcomes == ()
         return
-    assert set(endings) == {task.id for task in report.plan.tasks}
+    parts = {id for id in endings if id is not None and PART in id}
+    assert set(endings) - parts == {task.id for task in report.plan.tasks}
     assert set(endings.values()) == {1}
     assert [outcome.task for outcome in report.outcomes] == [task.id for task in report.plan.tasks]
     depends_on = {task.id: task.depends_on for task in report.plan.tasks}
@@ -159,11 +177,63 @@ def _check_order(events: list[Event], report: Report) -> None:
     for event in events:
         if event.kind == "attempt_started":
             assert event.task is not None
-            started.add(event.task)
-            assert all(ended[dependency] < event.seq for dependency in depends_on[event.task])
+            whole = event.task.partition(PART)[0]
+            started.add(whole)
+            assert all(ended[dependency] < event.seq for dependency in depends_on[whole])
     skipped = {outcome.task for outcome in report.outcomes if outcome.status == "skipped"}
-    assert started == set(depends_on) - skipped
+    assert started.isdisjoint(skipped)
+    # One that waits for a worker who is out may see its time run out before it starts.
+    late = [o for o in report.outcomes if o.attempts == 0 and o.error and o.error.kind in ("timeout", "deadline")]
+    assert started | {outcome.task for outcome in late} | skipped == set(depends_on)
     _check_skips({outcome.task: outcome for outcome in report.outcomes}, report)
+
+
+def _check_attempts(world: World, events: list[Event], report: Report) -> None:
+    """At most three attempts a task, one after the other, each after a decision; at most one split; few workers."""
+    most = world.team.recovery.attempts
+    numbers: dict[str, list[int]] = {}
+    ended: dict[str, Event] = {}
+    decided: dict[str, list[str]] = {}
+    for event in events:
+        task = event.task or ""
+        match event.kind:
+            case "attempt_started":
+                tried = numbers.setdefault(task, [])
+                if event.attempt not in tried:
+                    assert event.attempt == len(tried) + 1 <= most
+                    assert not tried or f"{task}/{len(tried)}" in decided
+                    tried.append(event.attempt)
+            case "attempt_ended" if event.data["status"] == "skipped":
+                numbers[task].remove(event.attempt or 0)  # its worker was taken out before anything was sent
+            case "attempt_ended":
+                ended[f"{task}/{event.attempt}"] = event
+            case "decision" if event.data["decision"] == "recovery":
+                assert f"{task}/{event.attempt}" in ended, "decided before the attempt ended"
+                decided.setdefault(f"{task}/{event.attempt}", []).append(event.data["value"]["kind"])
+                assert event.data["value"]["reason"]
+            case _:
+                pass
+    for outcome in report.outcomes:
+        assert outcome.attempts == sum(key.partition("/")[0] == outcome.task for key in ended)
+    for task in numbers:
+        kinds = [kind for key, made in decided.items() if key.partition("/")[0] == task for kind in made]
+        assert kinds.count("split") <= 1
+        assert kinds.count("ask") == 0, "nobody may be asked"
+        assert PART not in task or "split" not in kinds, "parts are not split again"
+    _check_reassignments(events, decided)
+
+
+def _check_reassignments(events: list[Event], decided: dict[str, list[str]]) -> None:
+    """A task is never given to a worker that failed it, but by trying the same one again."""
+    workers: dict[str, list[str]] = {}
+    # Whose worker is taken out before anything is sent is begun again, by another one or later.
+    last = {(event.task or "", event.attempt or 0): event for event in events if event.kind == "attempt_started"}
+    for (task, attempt), event in sorted(last.items()):
+        before, worker = workers.setdefault(task, []), event.data["worker"]
+        assert worker not in before or before[-1] == worker, f"{task} went back to {worker}"
+        if before and "reassign" in decided[f"{task}/{attempt - 1}"]:
+            assert worker not in before
+        before.append(worker)
 
 
 def _check_skips(outcomes: dict[str, Outcome], report: Report) -> None:
@@ -202,7 +272,7 @@ def _check_usage(world: World, played: Played) -> None:
     """The report counts every reply on the record, and the world never saw more tokens than the run may use."""
     replies = [e for e in played.events if e.kind == "model_replied" and _fault(e) != "budget"]
     # A reply in the very moment in which its worker is stopped is on the record, and may not have reached the worker.
-    stopped = {(e.task, round(e.at, 3)) for e in played.events if _is_out_of_time(e, played.report)}
+    stopped = {(e.task, round(e.at, 3)) for e in played.events if _is_stopped(e, played.report)}
     sure = [e for e in replies if (e.task, round(e.at, 3)) not in stopped]
     usage = played.report.usage
     if len(played.seconds) > 1 and world.request.deadline_s is not None:
@@ -210,17 +280,19 @@ def _check_usage(world: World, played: Played) -> None:
     assert _tokens(sure) <= (usage.input_tokens, usage.output_tokens) <= _tokens(replies)
     assert len(sure) <= usage.calls <= len(replies)
     if world.request.budget.tokens is not None and not played.cuts:
-        assert world.tokens <= world.request.budget.tokens
+        assert world.tokens <= world.request.budget.tokens + played.short
 
 
 def _fault(event: Event) -> str | None:
     return event.data["result"].get("error", {}).get("kind")
 
 
-def _is_out_of_time(event: Event, report: Report) -> bool:
+def _is_stopped(event: Event, report: Report) -> bool:
     match event.kind:
         case "decision":
             return event.data["decision"] in ("timeout", "deadline")
+        case "attempt_ended":
+            return event.data["status"] == "skipped"
         case "draft_discarded":
             return "deadline" in event.data["reason"]
         case "run_ended":
@@ -230,5 +302,6 @@ def _is_out_of_time(event: Event, report: Report) -> bool:
 
 
 def _tokens(replies: list[Event]) -> tuple[int, int]:
-    counts = [(event.data["result"].get("reply") or {}).get("usage") or {} for event in replies]
+    results = [event.data["result"] for event in replies]
+    counts = [(result.get("reply") or {}).get("usage") or result.get("estimated") or {} for result in results]
     return sum(c.get("input_tokens", 0) for c in counts), sum(c.get("output_tokens", 0) for c in counts)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from chargehand.budget import Budget
 from chargehand.effect import ModelCall
@@ -23,7 +23,9 @@ from chargehand.errors import ModelError, ToolError
 from chargehand.messages import Reply, TokenCount, ToolRequest
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
+from chargehand.outcome import EscalationReason
 from chargehand.plan import Plan, Synthesis, Task
+from chargehand.recovery import LADDER, Condition, Policy, Rung
 from chargehand.request import Request
 from chargehand.session import Job
 from chargehand.settings import Settings
@@ -31,6 +33,8 @@ from chargehand.team import Team, Worker
 from chargehand.tools import tool
 
 RUN = "simulated"
+# So many teams there are: each with its own ladder, fallbacks, scorer and hedges.
+TEAMS = 40
 EPOCH = 1_800_000_000.0
 
 
@@ -48,8 +52,12 @@ class World:
     """Everything outside of the kernel. It outlives sessions, as providers and mailboxes do."""
 
     seed: str
-    # Without time limits, token limits and `once` tools: the outcomes depend on the plan and the model alone.
+    # Without time limits, token limits, hedges, refused keys, unknown usage and `once` tools: unless workers are taken
+    # out, the outcomes depend on the plan and the model alone.
     calm: bool = False
+    # How many calls at once, where it is not left to chance.
+    slots: int | None = None
+    team: Team = field(init=False)
     plan: Plan = field(init=False)
     planned: bool = field(init=False)
     request: Request = field(init=False)
@@ -64,13 +72,14 @@ class World:
     def __post_init__(self) -> None:
         chance = random.Random(self.seed)
         self.planned = chance.random() < 0.4
+        self.team = _team(chance.randrange(TEAMS), calm=self.calm)
         budget = None if self.calm or chance.random() < 0.6 else chance.choice((3_000, 8_000, 20_000, 60_000))
         self.plan = _plan(chance, calm=self.calm, odd_ids=self.planned and chance.random() < 0.2)
         self.request = Request(
             text="Simulate the simulated.",
             budget=Budget(tokens=budget),
             deadline_s=None if self.calm or chance.random() < 0.6 else chance.uniform(0.5, 20),
-            max_concurrent=chance.choice((1, 2, 3, 8, 40)),
+            max_concurrent=self.slots or chance.choice((1, 2, 3, 8, 40)),
         )
         self.stops = (
             () if self.calm or chance.random() < 0.5 else tuple(_stop(chance) for _ in range(chance.randint(1, 3)))
@@ -81,7 +90,7 @@ class World:
         return Job(
             RUN,
             self.request,
-            _team(calm=self.calm),
+            self.team,
             Settings(home="unused", model="scripted:world"),
             None if self.planned else self.plan,
         )
@@ -109,20 +118,21 @@ class World:
                 await asyncio.sleep(delay / 4)
                 kind = chance.choice(("rate_limited", "overloaded", "connection"))
                 raise ModelError(kind, "busy", retry_after=chance.choice((None, None, 0.0, 1.5)))
-            if chance.random() < 0.03:
+            if chance.random() < 0.05:
                 await asyncio.sleep(delay)
-                raise ModelError(chance.choice(("auth", "bad_request", "context_too_long", "refused", "timeout")), "no")
+                lasting = ("bad_request", "context_too_long", "refused")
+                raise ModelError(chance.choice(lasting if self.calm else (*lasting, "timeout", "auth")), "no")
             # Before the reply: a provider bills it also when nobody waits for it any more.
             self.tokens += usage.input_tokens + usage.output_tokens
             await asyncio.sleep(delay)
-        reply = self._reply(call, chance)
+        reply = self._reply(call, attribution, chance)
         said = None if chance.random() < 0.05 and not self.calm else usage
         return reply.model_copy(update={"usage": said, "model": call.model})
 
     async def close(self) -> None:
         """Nothing is held."""
 
-    def _reply(self, call: ModelCall, chance: random.Random) -> Reply:
+    def _reply(self, call: ModelCall, attribution: Attribution, chance: random.Random) -> Reply:
         match chance.random():
             case p if p < 0.03:
                 return Reply(text="I will not.", stop="refused")
@@ -136,7 +146,13 @@ class World:
                 pass
         match call.role:
             case "planner":
-                return Reply(text=self._draft(chance))
+                return Reply(text=self._draft(chance) if attribution.task is None else _parts(chance))
+            case "refiner":
+                words = {"instruction": f"Do it better, way {chance.randint(0, 99)}."}
+                return Reply(text=json.dumps(words | ({"context": "less"} if chance.random() < 0.3 else {})))
+            case "scorer":
+                met = chance.random() < 0.7
+                return Reply(text=json.dumps({"score": 90 if met else 20, "met": met, "reason": "So it seems."}))
             case "synthesizer":
                 return Reply(text=json.dumps(self._synthesis(chance)))
             case _:
@@ -192,11 +208,11 @@ class World:
 
     def _wish(self, call: ModelCall, chance: random.Random, number: int) -> ToolRequest:
         names = [spec.name for spec in call.tools] + ["no_such_tool"]
-        name = chance.choice([n for n in names if n != "escalate"] if chance.random() < 0.9 else names)
+        name = chance.choice([n for n in names if n != "escalate"] if chance.random() < 0.8 else names)
         arguments: dict[str, Any] | None = {"subject": chance.choice("abc")}
         if name == "escalate":
             arguments = {
-                "reason": "ambiguous_input",
+                "reason": chance.choice(get_args(EscalationReason)),
                 "message": "Which one?",
                 "partial": chance.choice((None, {"so": "far"})),
             }
@@ -265,18 +281,47 @@ async def send(subject: str) -> str:
     return f"sent {subject}"
 
 
+def is_short(output: str | dict[str, int]) -> str:
+    """Long outputs are not good enough."""
+    return "" if len(str(output)) < 70 else "it is too long"
+
+
 @cache
-def _team(*, calm: bool) -> Team:
+def _team(number: int, *, calm: bool) -> Team:
+    """One of the teams there are; their workers are the same but for who stands in for whom."""
+    chance = random.Random(f"team {number}")
     tools = [look, store, divide] if calm else [look, store, divide, send]
     typed: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+    fallbacks: dict[str, str] = chance.choice(({}, {"plain": "bare"}, {"bare": "typed", "typed": "plain"}))
+    check = is_short if chance.random() < 0.3 else None
     return Team(
         [
-            Worker("plain", "Does anything", tools=tools, max_steps=3),
-            Worker("typed", "Gives a number", tools=[look], output_schema=typed),
-            Worker("bare", "Has no tools"),
+            Worker("plain", "Does anything", tools=tools, max_steps=3, fallback=fallbacks.get("plain")),
+            Worker("typed", "Gives a number", tools=[look], output_schema=typed, fallback=fallbacks.get("typed")),
+            Worker("bare", "Has no tools", fallback=fallbacks.get("bare"), check=check),
         ],
         shared_tools=["look"],
+        recovery=_policy(chance, calm=calm),
     )
+
+
+def _policy(chance: random.Random, *, calm: bool) -> Policy:
+    conditions: list[Condition] = [condition for condition in LADDER if chance.random() < 0.3]
+    return Policy(
+        attempts=chance.choice((1, 2, 3, 3)),
+        ladder={condition: tuple(chance.choices(get_args(Rung), k=chance.randint(0, 4))) for condition in conditions},
+        score=chance.random() < 0.3,
+        hedge_after_s=None if calm or chance.random() < 0.7 else chance.uniform(0.3, 3),
+    )
+
+
+def _parts(chance: random.Random) -> str:
+    """A draft of smaller tasks; now and then one that cannot be run."""
+    second = {"depends_on": chance.choice((["p1"], [], ["ghost"]) if chance.random() < 0.3 else (["p1"], []))}
+    part = {"instruction": "Do a part.", "success_criterion": "It is there.", "depends_on": []}
+    workers = chance.choices(("plain", "typed", "bare"), k=2)
+    tasks = [part | {"id": "p1", "worker": workers[0]}, part | second | {"id": "p2", "worker": workers[1]}]
+    return json.dumps({"goal": "The same in two", "tasks": tasks})
 
 
 def idempotency_key(run: str, key: str, fingerprint: str) -> str:

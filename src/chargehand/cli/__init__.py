@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "resume": ("chargehand.cli.run", "resume", "Go on with a run that stopped; nothing done is repeated."),
     "rerun": ("chargehand.cli.run", "rerun", "Run the same request again, reusing what has not changed."),
     "cancel": ("chargehand.cli.runs", "cancel", "Stop a run, whichever process has it; it can be resumed."),
+    "answer": ("chargehand.cli.answer", "answer", "Answer what a run asks a person; resume goes on with it."),
     "trace": ("chargehand.cli.trace", "trace", "Export the record of a run as JSON, JSON lines or a page."),
     "models": ("chargehand.cli.setup", "models", "Show which model does what, its price and whether its key is set."),
     "teams": ("chargehand.cli.setup", "teams", "List the teams that ship and those in this folder."),
@@ -98,6 +99,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _code(args: list[str]) -> int:
+    if (wrong := next((arg for arg in args if not _is_text(arg)), None)) is not None:
+        _complain(f"The argument {wrong!r} is not UTF-8 text: write it in UTF-8, or pass it on stdin with `-`.")
+        return 2
     try:
         done: Any = cli.main(args, prog_name="chargehand", standalone_mode=False)
     except click.ClickException as error:
@@ -117,6 +121,15 @@ def _code(args: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 -- the last line: told to the user, the record has what happened
         return _unexpected(error, args)
     return done if isinstance(done, int) else 0
+
+
+def _is_text(arg: str) -> bool:
+    """False for bytes that could not be decoded: they cannot be put on a record either."""
+    try:
+        arg.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _usage(error: click.ClickException) -> str:
@@ -144,6 +157,6 @@ def _unexpected(error: Exception, args: list[str]) -> int:
 
 
 def _complain(text: str) -> None:
-    from chargehand.redaction import Redactor
+    from chargehand.cli.screen import Screen
 
-    print(f"chargehand: {Redactor.from_env(os.environ).text(text)}", file=sys.stderr)
+    Screen.of_process(verbose=False, quiet=False).complain(text)

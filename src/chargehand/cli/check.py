@@ -13,7 +13,7 @@ from chargehand.cli.command import Command, screen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chargehand.plan import Plan, Problem
+    from chargehand.plan import Problem, Reading
     from chargehand.supervisor import Supervisor
 
 MOST = 200
@@ -71,21 +71,17 @@ def _of_team(path: str) -> list[Problem]:
 def _of_plan(path: str, team: str | None) -> list[Problem]:
     from chargehand.cli import inputs
     from chargehand.cli.front import supervisor
-    from chargehand.errors import InvalidPlan
-    from chargehand.plan import Problem, parse
+    from chargehand.plan import read
 
     data = inputs.read_bytes(path, "a plan")
-    try:
-        plan = parse(inputs.parse_json(data, path, "a plan"))
-    except InvalidPlan as error:
-        return [Problem(code="invalid_plan", message=f"{path}:1: {line}") for line in error.problems]
-    door = supervisor(team or plan.team, {}, given=team is not None)
-    return placed(_found(plan, door), data, path)
+    reading = read(inputs.parse_json(data, path, "a plan"))
+    door = supervisor(team or reading.plan.team, {}, given=team is not None)
+    return placed(_found(reading, door), data, path)
 
 
-def _found(plan: Plan, door: Supervisor) -> list[Problem]:
+def _found(reading: Reading, door: Supervisor) -> list[Problem]:
     settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
-    return plan.problems(door.team.names, max_tasks=settings.max_tasks, budget_tokens=settings.budget.tokens)
+    return reading.problems(door.team.names, max_tasks=settings.max_tasks, budget_tokens=settings.budget.tokens)
 
 
 def placed(problems: Sequence[Problem], data: bytes, path: str) -> list[Problem]:

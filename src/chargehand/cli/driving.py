@@ -9,12 +9,14 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from chargehand.cli.asking import Terminal
 from chargehand.cli.footer import print_footer
 from chargehand.cli.progress import Lines, Progress
 from chargehand.cli.screen import Screen, write_file
 from chargehand.engines.local import Listener
+from chargehand.people import Person
 from chargehand.report import Report
 from chargehand.session import Session
 from chargehand.trace import RunView
@@ -23,7 +25,14 @@ from chargehand.trace import RunView
 LAST_GRACE_S = 1.0
 
 OnSession = Callable[[Session], None]
-Start = Callable[[Listener, OnSession], Coroutine[Any, Any, Report]]
+
+
+class Start(Protocol):
+    """Begins the run, or goes on with it."""
+
+    def __call__(
+        self, *, on_event: Listener, on_session: OnSession, person: Person | None
+    ) -> Coroutine[Any, Any, Report]: ...
 
 
 class Stopped(Exception):
@@ -80,7 +89,9 @@ async def _drive(start: Start, screen: Screen, view: RunView) -> tuple[Report, i
     signals = Signals(screen)
     progress = _progress(screen, view)
     async with progress:
-        work = asyncio.ensure_future(start(progress.on_event, signals.on_session))
+        person = Terminal(screen, progress) if Terminal.there_is_one() else None
+        started = start(on_event=progress.on_event, on_session=signals.on_session, person=person)
+        work = asyncio.ensure_future(started)
         signals.watch(work)
         try:
             report = await work
@@ -117,7 +128,7 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
     elif text is not None and (as_json or as_data):
         sys.stdout.write(text)
     elif text is not None:
-        screen.markdown(report.answer)
+        screen.answer(report.answer)
     sys.stdout.flush()
     if not has_answer(report):
         screen.complain(report.answer)
@@ -125,9 +136,15 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
 
 
 def _text(report: Report, screen: Screen, *, as_json: bool, as_data: bool) -> str | None:
-    """What goes out, without secrets; None when there is nothing of the kind that was asked for."""
+    """What goes out, without secrets; None when there is nothing of the kind that was asked for.
+
+    The answer and its data are what was asked for: they lose only what is a secret beyond doubt.
+    """
+    answer = screen.redactor.delivered(report.answer)
+    data = screen.redactor.delivered(report.data)
     if as_json:
-        return screen.as_document(report.to_json())
+        whole = screen.redactor.json(report.to_json())
+        return screen.as_document(whole | {"answer": answer} | ({} if data is None else {"data": data}))
     if as_data:
-        return None if report.data is None else screen.as_document(report.data)
-    return screen.redactor.text(report.answer).rstrip("\n") + "\n" if has_answer(report) else None
+        return None if data is None else screen.as_document(data)
+    return answer.rstrip("\n") + "\n" if has_answer(report) else None

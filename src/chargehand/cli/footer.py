@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import click
 
@@ -17,6 +17,7 @@ from chargehand.trace.figures import duration, money, several
 COLOURS = {"complete": "green", "partial": "yellow", "failed": "red", "cancelled": "red", "interrupted": "yellow"}
 MOST = 12
 LABEL = 15
+NARROWEST = 20
 
 
 def print_footer(report: Report, screen: Screen) -> None:
@@ -43,7 +44,8 @@ def labelled(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False) or [""]
+    # Where there is no room beside a label, lines are too long rather than a word each.
+    return textwrap.wrap(" ".join(text.split()), max(width, NARROWEST), break_on_hyphens=False) or [""]
 
 
 def details(report: Report) -> list[tuple[str, str]]:
@@ -94,8 +96,25 @@ def commands(report: Report) -> list[str]:
     match report.status:
         case "interrupted" | "cancelled" | "waiting":
             found.append(f"chargehand resume {report.run}")
-        case "partial" | "failed" if any(outcome.status in ("failed", "escalated") for outcome in report.outcomes):
-            found.append(f"chargehand resume {report.run} --retry-failed")
+        case "partial" | "failed":
+            found += [f"chargehand resume {report.run} {how}" for how in _ways_on(report)]
         case _:
             pass
     return found
+
+
+def _ways_on(report: Report) -> list[str]:
+    """What would let the tasks that failed be done: more of what they lacked, or another try."""
+    failed = [outcome for outcome in report.outcomes if outcome.status in ("failed", "escalated")]
+    faults = [*(outcome.error for outcome in failed), report.error]
+    lacked = {_LACKED[fault.kind](fault.message) for fault in faults if fault is not None and fault.kind in _LACKED}
+    if any(outcome.error is None or outcome.error.kind not in _LACKED for outcome in failed):
+        lacked.add("--retry-failed")
+    return sorted(lacked)
+
+
+# The kinds of error that giving more can mend -> the option of `resume` that gives it.
+_LACKED: dict[str, Callable[[str], str]] = {
+    "budget": lambda message: "--usd X" if " USD " in message else "--tokens N",
+    "deadline": lambda _: "--deadline S",
+}

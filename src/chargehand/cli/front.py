@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from chargehand.settings import load_settings
+from chargehand.home import default_path
+from chargehand.settings import Settings, load_settings
 from chargehand.supervisor import Supervisor
 from chargehand.team import shipped
 
@@ -20,3 +21,8 @@ def supervisor(team: str | None, flags: Mapping[str, Any], *, given: bool = True
     door = Supervisor(team, settings=settings)
     door.warnings = warnings
     return door
+
+
+def records() -> Supervisor:
+    """The front door to what is on record: it needs the home and no settings, so that none can be in the way."""
+    return Supervisor(settings=Settings(home=str(default_path(os.environ).absolute())))

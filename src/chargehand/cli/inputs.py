@@ -61,6 +61,13 @@ def parse_json(data: bytes, path: str, what: str) -> Any:
         raise UsageError(f"{_name(path)} is not JSON: {error}.") from None
 
 
+def words_of(given: str) -> str:
+    """The text given, or for `@FILE` what the file holds."""
+    if not given.startswith("@"):
+        return given
+    return read_bytes(given[1:], "the answer").decode("utf-8", "replace").removeprefix("\ufeff")
+
+
 def read_plan(path: str) -> Plan:
     """The plan in a file; InvalidPlan names every misshapen field."""
     from chargehand.errors import InvalidPlan

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from chargehand.cli.progress import tries_again
 from chargehand.cli.screen import Screen, console
 from chargehand.event import Event
 from chargehand.trace import RunView, TaskView
@@ -46,8 +49,10 @@ class LiveTable:
         # Task -> why its call is about to be sent again.
         self._again: dict[str, str] = {}
         self._console = terminal or console(stderr=True)
-        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")
+        self._live = self._new_live()
         self._ticking: asyncio.Task[None] | None = None
+        # Warnings that came while a person was asked.
+        self._kept: list[Text] | None = None
 
     def on_event(self, event: Event) -> None:
         self._view.apply(event)
@@ -55,13 +60,34 @@ class LiveTable:
             case "run_started":
                 self._budget = event.data["request"].get("budget") or {}
             case "decision" if event.task and event.data.get("decision") == "transport_retry":
-                self._again[event.task] = str(event.data.get("reason") or "")
+                self._again[event.task] = tries_again(event.data)
             case "model_replied" if event.task:
                 self._again.pop(event.task, None)
             case "warning":
-                self._console.print(Text(f"warning: {self._screen.clean(event.data['message'])}", "yellow"))
+                warning = Text(f"warning: {self._screen.clean(event.data['message'])}", "yellow")
+                if self._kept is None:
+                    self._console.print(warning)
+                else:
+                    self._kept.append(warning)
             case _:
                 pass
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        self._live.update(self.render(time.time()), refresh=True)
+        self._live.stop()
+        self._kept = []
+        try:
+            yield
+        finally:
+            kept, self._kept = self._kept, None
+            for warning in kept:
+                self._console.print(warning)
+            self._live = self._new_live()
+            self._live.start()
+
+    def _new_live(self) -> Live:
+        return Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")
 
     async def __aenter__(self) -> Self:
         self._live.start()
@@ -80,7 +106,8 @@ class LiveTable:
 
     async def _tick(self) -> None:
         while True:
-            self._live.update(self.render(time.time()), refresh=True)
+            if self._kept is None:
+                self._live.update(self.render(time.time()), refresh=True)
             await asyncio.sleep(REFRESH_S)
 
     # -- drawing -----------------------------------------------------------------------------------------------------
@@ -122,6 +149,8 @@ class LiveTable:
         view = self._view
         if view.ended:
             return view.status
+        if view.questions and not any(task.status == "running" for task in view.tasks.values()):
+            return "waiting for a person"
         if not view.tasks:
             return "planning"
         return "writing the answer" if view.synthesis_started else "working"
@@ -181,7 +210,7 @@ class LiveTable:
         if task.status == "waiting" and task.depends_on:
             return f"after {', '.join(task.depends_on)}"
         if task.id in self._again:
-            return f"trying again: {self._again[task.id]}"
+            return self._again[task.id]
         at = next((call for call in reversed(task.calls) if call.ok is None and call.kind == "tool"), None)
         return f"{at.name}()" if at is not None else task.instruction
 

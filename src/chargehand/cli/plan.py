@@ -24,7 +24,9 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
 
     from chargehand.cli import inputs
     from chargehand.cli.front import supervisor
-    from chargehand.cli.preview import preview
+    from chargehand.preview import preview
+    from chargehand.request import Request
+    from chargehand.team.agents import roster
     from chargehand.trace import to_mermaid, to_text
 
     text = inputs.text_of_stdin("the request") if request == "-" else request or ""
@@ -40,4 +42,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
             out.put(to_text(made))
         case _:
             out.document(made.to_json())
-    out.say(preview(made, door))
+    settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
+    asked = Request(text=text, budget=settings.budget, max_concurrent=settings.max_concurrent)
+    synthesizer = settings.model_for("synthesizer").model
+    out.say(preview(made, door.team, roster(door.team, settings), synthesizer, asked))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, assert_never
 
@@ -19,6 +21,10 @@ class Progress(Protocol):
 
     def on_event(self, event: Event) -> None: ...
 
+    def held(self) -> AbstractContextManager[None]:
+        """Nothing is shown meanwhile, so that a person can be asked; what there was to show comes after."""
+        ...
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(
@@ -32,6 +38,18 @@ class Lines:
     def __init__(self, screen: Screen, view: RunView) -> None:
         self._screen = screen
         self._view = view
+        # What is to be said once nobody is asked any more.
+        self._kept: list[str] | None = None
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        self._kept = []
+        try:
+            yield
+        finally:
+            kept, self._kept = self._kept, None
+            for line in kept:
+                self._screen.say(line)
 
     def on_event(self, event: Event) -> None:
         self._view.apply(event)
@@ -43,7 +61,11 @@ class Lines:
         if line is not None:
             # A warning ends with what to do about it.
             line = line if event.kind == "warning" else short(line, LONGEST)
-            self._screen.say(f"{self._view.elapsed(event.at):7.1f} s  {line}")
+            line = f"{self._view.elapsed(event.at):7.1f} s  {line}"
+            if self._kept is None:
+                self._screen.say(line)
+            else:
+                self._kept.append(line)
 
     async def __aenter__(self) -> Self:
         return self
@@ -72,7 +94,7 @@ def told(event: Event, view: RunView) -> str | None:
         case "task_ended":
             return _ended(task, view)
         case "question_asked":
-            return f"{task} asks a person".strip()
+            return f"{task or 'the supervisor'} asks a person: question {data['question'].get('id')}"
         case "synthesis_started":
             return f"writing the answer from {several(int(data.get('outcomes') or 0), 'outcome')}"
         case "draft_discarded":
@@ -86,13 +108,13 @@ def told(event: Event, view: RunView) -> str | None:
         case "model_called" | "tool_called":
             sent = data.get("send") or 1
             return f"{task or data.get('role')}: the call is sent again ({sent})" if sent > 1 else None
-        case "decision":
-            again = data.get("decision") == "transport_retry"
-            return f"{task or 'the supervisor'} tries again: {data.get('reason')}" if again else None
+        case "decision" if data.get("decision") == "transport_retry":
+            return f"{task or 'the supervisor'} {tries_again(data)}"
         case "run_ended":
             return f"ended: {data.get('status')}"
         case (
-            "plan_drafted"
+            "decision"
+            | "plan_drafted"
             | "task_ready"
             | "model_replied"
             | "tool_returned"
@@ -108,6 +130,12 @@ def told(event: Event, view: RunView) -> str | None:
             return None
         case _:
             assert_never(event.kind)
+
+
+def tries_again(data: dict[str, Any]) -> str:
+    """Why a call is sent again, and when, if that is worth waiting for."""
+    after: float = data["value"]["after_s"]
+    return f"tries again{f' in {duration(after)}' if after >= 1 else ''}: {data.get('reason') or ''}"
 
 
 def detail(event: Event) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +13,7 @@ from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
     from chargehand.cli.driving import Start
-    from chargehand.cli.screen import Screen
+    from chargehand.supervisor import Supervisor
     from chargehand.trace import RunView
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,8 +25,18 @@ def _outputs(command: F) -> F:
     command = click.option("--json", "as_json", is_flag=True, help="Print the whole report as one JSON document.")(
         command
     )
-    where = click.Path(path_type=Path)
-    return click.option("-o", "--output", type=where, metavar="FILE", help="Write to FILE, not to stdout.")(command)
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        callback=_file,
+        metavar="FILE",
+        help="Write to FILE, not to stdout; `-` is stdout.",
+    )(command)
+
+
+def _file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    return None if value == Path("-") else value
 
 
 @click.command(cls=Command)
@@ -41,7 +52,11 @@ def _outputs(command: F) -> F:
 @click.option("--deadline", type=float, metavar="S", help="Answer within S seconds with what is there by then.")
 @click.option("--max-concurrent", type=int, metavar="N", help="At most N calls at once. [default: 8]")
 @click.option("--max-tasks", type=int, metavar="N", help="At most N tasks in a plan. [default: 1,000]")
-@click.option("--schema", "schema_file", metavar="FILE", help="A JSON schema: the answer is printed as such data.")
+@click.option("--approve", is_flag=True, help="Ask before the plan runs: approve, edit or reject it.")
+@click.option("--ask", is_flag=True, help="Let escalations, and tool calls that need approval, reach a person.")
+@click.option(
+    "--schema", "schema_file", metavar="FILE", help="A JSON schema: the answer is printed as such data. `-` is stdin."
+)
 @click.option("--from", "follow_up", metavar="RUN", help="Follow up on that run: its answer is known to this one.")
 @_outputs
 def run(
@@ -55,6 +70,8 @@ def run(
     deadline: float | None,
     max_concurrent: int | None,
     max_tasks: int | None,
+    approve: bool,
+    ask: bool,
     schema_file: str | None,
     follow_up: str | None,
     output: Path | None,
@@ -63,13 +80,21 @@ def run(
     """Answer REQUEST with a team: plan, work in parallel, one answer on stdout.
 
     REQUEST `-` reads it from stdin; with --plan it may be left out. Everything is on the record: a run that is stopped,
-    by Ctrl-C or by a crash, goes on with `chargehand resume last`.
+    by Ctrl-C or by a crash, goes on with `chargehand resume last`. A person is asked on the terminal; where there is
+    none, the run waits with exit code 4 for `chargehand answer`.
     """
     from chargehand.cli import inputs
     from chargehand.cli.front import supervisor
     from chargehand.cli.screen import check_writable
 
-    inputs.check_one_stdin({"REQUEST": request == "-", "--with": "-" in material, "--plan": plan_file == "-"})
+    inputs.check_one_stdin(
+        {
+            "REQUEST": request == "-",
+            "--with": "-" in material,
+            "--plan": plan_file == "-",
+            "--schema": schema_file == "-",
+        }
+    )
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None
     schema = inputs.read_json(schema_file, "a JSON schema") if schema_file else None
@@ -84,22 +109,18 @@ def run(
     door = supervisor(team or (plan.team if plan else None), flags, given=team is not None)
     text = inputs.text_of_stdin("the request") if request == "-" else request or ""
     stdin = inputs.text_of_stdin("material") if "-" in material else None
-    return _watched(
-        screen(),
-        lambda on_event, on_session: door.run(
-            text,
-            plan=plan,
-            material=[path for path in material if path != "-"],
-            stdin=stdin,
-            schema=schema,
-            follow_up=follow_up,
-            on_event=on_event,
-            on_session=on_session,
-        ),
-        as_json=as_json,
-        as_data=schema is not None,
-        output=output,
+    start = partial(
+        door.run,
+        text,
+        plan=plan,
+        material=[path for path in material if path != "-"],
+        stdin=stdin,
+        schema=schema,
+        follow_up=follow_up,
+        approve=approve,
+        ask=ask,
     )
+    return _watched(door, start, as_json=as_json, as_data=schema is not None, output=output)
 
 
 @click.command(cls=Command)
@@ -133,21 +154,8 @@ def resume(
     name = door.home.find(run_id)
     with closing(door.home.read(name)) as reader:
         view = fold(reader.events())
-    return _watched(
-        screen(),
-        lambda on_event, on_session: door.resume(
-            name,
-            tokens=tokens,
-            usd=usd,
-            deadline=deadline,
-            retry_failed=retry_failed,
-            on_event=on_event,
-            on_session=on_session,
-        ),
-        as_json=as_json,
-        output=output,
-        view=view,
-    )
+    start = partial(door.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
+    return _watched(door, start, as_json=as_json, output=output, view=view)
 
 
 @click.command(cls=Command)
@@ -155,11 +163,13 @@ def resume(
 @click.option(
     "--plan", "plan_file", metavar="FILE", help="Run this plan instead; what it shares with the old is reused."
 )
+@click.option("--model", metavar="MODEL", help="provider:name for every role. [default: what RUN was given, if it was]")
 @_outputs
-def rerun(run_id: str, plan_file: str | None, output: Path | None, as_json: bool) -> int:
+def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | None, as_json: bool) -> int:
     """Answer the request of RUN again, as a new run, from the files as they are now.
 
-    Calls that have not changed are taken from the record of RUN. RUN is an id, the beginning of one, or `last`.
+    Calls that have not changed are taken from the record of RUN. A --model given to RUN holds here too, unless --model
+    or CHARGEHAND_MODEL names another. RUN is an id, the beginning of one, or `last`.
     """
     from chargehand.cli import inputs
     from chargehand.cli.front import supervisor
@@ -167,24 +177,30 @@ def rerun(run_id: str, plan_file: str | None, output: Path | None, as_json: bool
 
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None
-    door = supervisor(None, {})
-    return _watched(
-        screen(),
-        lambda on_event, on_session: door.rerun(run_id, plan=plan, on_event=on_event, on_session=on_session),
-        as_json=as_json,
-        output=output,
-    )
+    door = supervisor(None, {"model": model})
+    return _watched(door, partial(door.rerun, run_id, plan=plan), as_json=as_json, output=output)
 
 
 def _watched(
-    out: Screen, start: Start, *, as_json: bool, output: Path | None, as_data: bool = False, view: RunView | None = None
+    door: Supervisor,
+    start: Start,
+    *,
+    as_json: bool,
+    output: Path | None,
+    as_data: bool = False,
+    view: RunView | None = None,
 ) -> int:
+    from chargehand.cli.answer import listing
     from chargehand.cli.driving import Stopped, deliver, drive
 
+    out = screen()
     try:
         report, code = drive(start, out, view)
     except Stopped as stopped:
         out.complain("Interrupted before the run began.")
         return stopped.exit_code
     deliver(report, out, as_json=as_json, as_data=as_data or report.data is not None, output=output)
+    if report.status == "waiting":
+        for line in listing(report.run, door.questions(report.run)):
+            out.say(line)
     return code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from chargehand.cli.command import Command, screen, verbosity
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
+    from chargehand.effect import Question
     from chargehand.report import Report
 
 
@@ -21,10 +23,10 @@ def runs(ctx: click.Context, as_json: bool) -> None:
     """List the runs in this home, newest first."""
     if ctx.invoked_subcommand is not None:
         return
-    from chargehand.cli.front import supervisor
+    from chargehand.cli.front import records
     from chargehand.trace.figures import moment
 
-    listed = supervisor(None, {}).home.runs(None)
+    listed = records().home.runs(None)
     out = screen()
     if as_json:
         out.document({"runs": [info.to_json() for info in listed]})
@@ -45,11 +47,11 @@ def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) 
 
     With both --keep and --older-than a run goes only if both say so.
     """
-    from chargehand.cli.front import supervisor
+    from chargehand.cli.front import records
     from chargehand.errors import UsageError
     from chargehand.trace.figures import several
 
-    home = supervisor(None, {}).home
+    home = records().home
     chosen = home.prunable(keep=keep, older_than_days=older_than)
     out = screen()
     if dry_run or not chosen:
@@ -75,18 +77,21 @@ def show(run_id: str, as_json: bool) -> None:
 
     The exit code is 0 whatever the run's status.
     """
-    from chargehand.cli.front import supervisor
+    from chargehand.cli.front import records
 
-    door = supervisor(None, {})
+    door = records()
     report = door.report(run_id)
+    questions = door.questions(report.run)
     out = screen()
     if as_json:
-        out.document(report.to_json() | {"questions": []})
+        asked = [{"id": q.id, "kind": q.kind, "prompt": q.prompt, "schema": q.answer_schema} for q in questions]
+        out.document(report.to_json() | {"questions": asked})
     else:
-        _show(report, out)
+        _show(report, questions, out)
 
 
-def _show(report: Report, out: Screen) -> None:
+def _show(report: Report, questions: Sequence[Question], out: Screen) -> None:
+    from chargehand.cli.answer import listing
     from chargehand.cli.footer import LABEL, commands, details, figures, labelled
     from chargehand.trace.figures import duration, several
 
@@ -105,6 +110,8 @@ def _show(report: Report, out: Screen) -> None:
         out.put(f"{several(left, 'task')} not ended")
     out.put("")
     out.markdown(report.answer)
+    for line in listing(report.run, questions):
+        out.put(line)
     out.put("")
     for label, text in (*details(report), *labelled("next", commands(report)[1:])):
         out.put(f"{label:<{LABEL}}{text}")
@@ -116,9 +123,9 @@ def cancel(run_id: str) -> int:
     """Stop RUN, whichever process has it, within a second. What it has done stays; `resume` goes on with it."""
     import asyncio
 
-    from chargehand.cli.front import supervisor
+    from chargehand.cli.front import records
 
-    door = supervisor(None, {})
+    door = records()
     name = door.home.find(run_id)
     status, stopped = asyncio.run(door.cancel(name))
     out = screen()

@@ -53,20 +53,18 @@ class Screen:
 
     def document(self, data: Any) -> None:
         """One JSON document."""
-        sys.stdout.write(self.as_document(data))
+        sys.stdout.write(self.as_document(self.redactor.json(data)))
 
-    def as_document(self, data: Any) -> str:
-        return json.dumps(self.redactor.json(data), indent=2, ensure_ascii=not _utf8(sys.stdout)) + "\n"
+    def as_document(self, redacted: Any) -> str:
+        return json.dumps(redacted, indent=2, ensure_ascii=not _utf8(sys.stdout)) + "\n"
 
     def markdown(self, text: str) -> None:
-        """An answer: rendered on a terminal, as it is anywhere else."""
-        if not sys.stdout.isatty():
-            self.put(text)
-            return
-        from rich.markdown import Markdown
+        """Words of a model: rendered on a terminal, as they are anywhere else."""
+        _render(self.redactor.text(text))
 
-        terminal = console(stderr=False)
-        terminal.print(Markdown(self.clean(text)), width=min(terminal.width, WIDEST))
+    def answer(self, text: str) -> None:
+        """What was asked for: as `markdown`, but only what is a secret beyond doubt is taken out."""
+        _render(self.redactor.delivered(text))
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Columns that line up; the last one is cut to fit a terminal."""
@@ -81,6 +79,24 @@ class Screen:
     def clean(self, text: str) -> str:
         """The text without secrets and without anything a terminal would obey."""
         return _CONTROL.sub("�", self.redactor.text(text))
+
+
+def _render(redacted: str) -> None:
+    if not sys.stdout.isatty():
+        sys.stdout.write(_printable(redacted.rstrip("\n")) + "\n")
+        return
+    from rich.markdown import Markdown
+
+    terminal = console(stderr=False)
+    terminal.print(Markdown(_CONTROL.sub("�", redacted)), width=min(terminal.width, WIDEST))
+
+
+def write_utf8(parts: Iterable[str]) -> None:
+    """A document that is UTF-8 whatever the terminal's encoding is, on stdout."""
+    sys.stdout.flush()
+    for part in parts:
+        sys.stdout.buffer.write(part.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
 
 
 def console(*, stderr: bool) -> Console:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -24,11 +23,11 @@ def trace(run_id: str, form: str, output: str | None) -> None:
     import json
     from contextlib import closing
 
-    from chargehand.cli.front import supervisor
-    from chargehand.cli.screen import check_writable, write_file
+    from chargehand.cli.front import records
+    from chargehand.cli.screen import check_writable, write_file, write_utf8
     from chargehand.trace import to_html, to_json, to_jsonl
 
-    home = supervisor(None, {}).home
+    home = records().home
     name = home.find(run_id)
     out = screen()
     file = Path(f"chargehand-{name}.html") if output is None and form == "html" else Path(output or "-")
@@ -45,8 +44,7 @@ def trace(run_id: str, form: str, output: str | None) -> None:
                 whole = to_json(record.events(), record.blobs, out.redactor)
                 parts = iter([json.dumps(whole, indent=2) + "\n"])
         if to_stdout:
-            for part in parts:
-                sys.stdout.write(part)
+            write_utf8(parts)
         else:
             write_file(file, "".join(parts))
             out.put(str(file.absolute()))

@@ -11,32 +11,32 @@ How an effect goes through `perform`:
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, TypeVar, overload
 
-from chargehand.budget import SMALLEST_OUTPUT, Budget, Deny, Grant, Ledger, Wait
+from chargehand.budget import Budget, Ledger
 from chargehand.effect import Effect, ModelCall, ModelResult, Question, Result, ToolCall, ToolResult, place
+from chargehand.engines.calls import Calls
+from chargehand.engines.purse import Purse, Site
+from chargehand.engines.questions import Questions, Standstill
 from chargehand.engines.recorder import Listener, Recorder
-from chargehand.errors import ChargehandError, ModelError
+from chargehand.engines.slots import Slots, Waited, never
+from chargehand.errors import ChargehandError
 from chargehand.event import EventKind
 from chargehand.handlers import Handlers
 from chargehand.journal import Journal
 from chargehand.journal.replay import Replay
-from chargehand.limits import Gate
 from chargehand.messages import TokenCount
-from chargehand.models import Attribution
 from chargehand.outcome import Fault, Outcome
+from chargehand.people import Later
 from chargehand.value import JSON
 
 T = TypeVar("T")
 R = TypeVar("R", ModelResult, ToolResult)
 
-TRANSPORT_RETRIES = 4
-LONGEST_BACKOFF_S = 30.0
 # How long calls in flight may go on to commit after the first Ctrl-C.
 DRAIN_S = 5.0
 _TURNS_BEFORE_PARKING = 50
@@ -56,22 +56,6 @@ class Prior:
     replay: Replay
 
 
-class _Site(NamedTuple):
-    """Where an effect happens: its key, and the task and attempt in it."""
-
-    key: str
-    task: str | None
-    attempt: int | None
-
-
-@dataclass(slots=True)
-class _Waited:
-    """Seconds one effect was kept waiting, and whether it was sent at all."""
-
-    seconds: float = 0.0
-    sent: bool = False
-
-
 class LocalEngine:
     """One session of one run. Open it with `async with`: leaving writes what is left of the record."""
 
@@ -85,7 +69,9 @@ class LocalEngine:
         prior: Prior | None = None,
         budget: Budget | None = None,
         max_concurrent: int = 8,
+        hedge_after_s: float | None = None,
         listeners: tuple[Listener, ...] = (),
+        people: Callable[[Question], Awaitable[JSON]] | None = None,
         wall_clock: Callable[[], float] = time.time,
         chance: random.Random | None = None,
     ) -> None:
@@ -94,30 +80,36 @@ class LocalEngine:
         self._replay = replay or Replay(run=run)
         self._prior = prior
         self._recorder = Recorder(run, journal, seq=self._replay.seq, clock=self._wall, listeners=listeners)
-        self._gate = Gate(max_concurrent)
+        self._slots = Slots(max_concurrent)
         self._chance = chance or random.Random()
-        self._ledger = Ledger(budget or Budget())
-        self._ledger.charge(self._replay.spent_tokens, self._replay.spent_usd)
+        self._purse = Purse(budget or Budget(), handlers, self._recorder)
+        self._purse.ledger.charge(self._replay.spent_tokens, self._replay.spent_usd)
+        self._purse.ledger.to_read = self._replay.written
         for tokens, usd in self._replay.in_flight():
-            self._ledger.charge(tokens, usd)  # in flight at the crash: counted in full
+            self._purse.ledger.charge(tokens, usd)  # in flight at the crash: counted in full
+        self._calls = Calls(run, self._purse, self._slots, handlers, self._recorder, self._chance, hedge_after_s)
         self._wall_clock = wall_clock
         # Set in __aenter__: the loop this session runs on, and its clock and the wall's when it began.
         self._loop: asyncio.AbstractEventLoop
         self._began = self._began_wall = 0.0
+        # Task -> the attempt it is at, for effects whose key does not say.
+        self._attempts: dict[str | None, int | None] = {}
+        # Tasks and attempts of which something was sent, in this session or before.
+        self._sent = {place(key) for key in (*self._replay.committed, *self._replay.intents)}
         self._flights: dict[str, asyncio.Future[ToolResult]] = {}
         # What `once` tools begun in this session returned; None until they do, so that a broken-off one is in doubt.
         self._once: dict[str, ToolResult | None] = {}
-        self._budget_waiters: list[asyncio.Future[None]] = []
-        self._orders: dict[str | None, int] = {None: -1}
-        self._unfinished = 1
         # Effects, sleeps and commits under way. When none is and someone asked a person, the run parks.
         self._active = 0
         self._asking = 0
+        # Asks a person now, one question at a time; without it questions stay open until another session.
+        self._people = people
+        self._turn = asyncio.Lock()
+        self._questions = Questions(self._replay)
+        # Questions a person is being asked now: the run does not park then, but its clock stands still with it.
+        self._inline = 0
+        self._standstill = Standstill()
         self._parked: asyncio.Future[None] | None = None
-        self._draining = False
-        # Set while no slot is held: what a drain waits for.
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -145,10 +137,10 @@ class LocalEngine:
 
     @property
     def ledger(self) -> Ledger:
-        return self._ledger
+        return self._purse.ledger
 
     def now(self) -> float:
-        return self._replay.owned_s + self._loop.time() - self._began
+        return self._replay.owned_s + self._loop.time() - self._began - self._standstill.seconds(self._loop.time())
 
     async def sleep(self, seconds: float) -> None:
         with _Busy(self):
@@ -156,7 +148,7 @@ class LocalEngine:
 
     def expect(self, tasks: int) -> None:
         """How many tasks are not ended: what is left of the budget is shared between them."""
-        self._unfinished = max(tasks, 1)
+        self._purse.unfinished = max(tasks, 1)
 
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the work; Parked is raised as soon as it only waits for people."""
@@ -177,10 +169,10 @@ class LocalEngine:
 
     async def drain(self, seconds: float = DRAIN_S) -> None:
         """Start nothing new, and give effects in flight some seconds to commit."""
-        self._draining = True
+        self._slots.draining = True
         try:
             async with asyncio.timeout(seconds):
-                await self._idle.wait()
+                await self._slots.idle.wait()
                 await self.commit()
         except TimeoutError:
             self.emit("warning", message=f"Calls still in flight after {seconds:g} s were left; resume repeats them.")
@@ -189,7 +181,8 @@ class LocalEngine:
 
     def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
         if kind == "attempt_started":
-            self._orders.setdefault(task, len(self._orders))
+            self._slots.order(task)
+            self._attempts[task] = attempt
         self._recorder.emit(kind, task, attempt, data)
 
     async def commit(self) -> None:
@@ -209,26 +202,89 @@ class LocalEngine:
             await self.commit()
         return value
 
+    def approved(self) -> dict[str, JSON] | None:
+        return self._replay.approved
+
+    def decided(self, key: str) -> JSON:
+        return self._replay.decisions.get(key)
+
     def ended(self, task: str) -> Outcome | None:
         return self._replay.ended.get(task)
+
+    def attempted(self, task: str, attempt: int) -> Outcome | None:
+        return self._replay.attempted.get(f"{task}/{attempt}")
+
+    def began(self, task: str, attempt: int | None = None) -> float | None:
+        return self._replay.begun.get(task if attempt is None else f"{task}/{attempt}")
+
+    def sent(self, task: str, attempt: int) -> bool:
+        return (task, attempt) in self._sent
+
+    def hold(self, tokens: int) -> None:
+        self._purse.ledger.to_write = tokens
+
+    def allot(self, task: str, budget: Budget) -> None:
+        self._purse.ledger.allot(task, budget, *self._replay.spent_by(task))
+
+    def affordable(self) -> bool:
+        return self._purse.ledger.affordable()
+
+    def chance(self) -> float:
+        return self._chance.random()
 
     def attempts(self, task: str) -> int:
         return self._replay.reopened.get(task, 0)
 
     async def ask(self, key: str, question: Question) -> JSON:
-        if key in self._replay.answers:
-            return self._replay.answers[key]
-        if key not in self._replay.questions:
-            task, attempt = place(key)
-            self.emit("question_asked", task=task, attempt=attempt, key=key, question=question.to_json())
-            with _Busy(self):
-                await self.commit()
+        answers = self._questions.answers
+        if key not in answers:
+            await self._put(key, question)
+        if key not in answers and self._people is not None:
+            await self._ask_now(key, self._people)
+        if key in answers:
+            return answers[key]
         self._asking += 1
         try:
             self._park_if_only_people_can_go_on()
-            return await _never()
+            return await never()
         finally:
             self._asking -= 1
+
+    async def _put(self, key: str, question: Question) -> None:
+        """On the record before anybody is asked, with the answer where the run that this one repeats has it."""
+        if self._slots.draining:
+            await never()  # nothing new is begun; the session ends around us
+        site = Site(key, *place(key))
+        if self._prior is not None and self._questions.borrow(key, question, self._prior.replay):
+            self._emit_at(site, "question_asked", question=self._questions[key].to_json())
+            self._emit_at(site, "question_answered", answer=self._questions.answers[key], by=self._prior.run)
+        elif key not in self._questions:
+            self._emit_at(site, "question_asked", question=self._questions.add(key, question).to_json())
+        with _Busy(self):
+            await self.commit()
+
+    async def _ask_now(self, key: str, people: Callable[[Question], Awaitable[JSON]]) -> None:
+        """Ask the person who is there, after those who asked before; they may leave it for later."""
+        self._inline += 1
+        self._mind_the_clock()
+        try:
+            async with self._turn:
+                if key in self._questions.answers:
+                    return  # two asked the same at the same time
+                answer = self._questions.answers[key] = await people(self._questions[key])
+                parked = round(self._standstill.untold(self._loop.time()), 3)
+                self._emit_at(Site(key, *place(key)), "question_answered", answer=answer, by="person", parked_s=parked)
+                with _Busy(self):
+                    await self.commit()
+        except Later:
+            return
+        finally:
+            self._inline -= 1
+            self._mind_the_clock()
+            self._park_if_only_people_can_go_on()
+
+    def _mind_the_clock(self) -> None:
+        self._standstill.update(self._inline > 0 and not self._active, self._loop.time())
 
     # -- effects -----------------------------------------------------------------------------------------------------
 
@@ -242,12 +298,16 @@ class LocalEngine:
     async def perform(
         self, key: str, effect: Effect, *, on_text: Callable[[str], None] | None = None
     ) -> ModelResult | ToolResult:
-        site = _Site(key, *place(key))
-        recorded = self._replay.committed.get(key)
-        if recorded is not None and recorded["fingerprint"] == effect.fingerprint:
+        task, attempt = place(key)
+        site = Site(key, task, self._attempts.get(task) if attempt is None else attempt)
+        if (recorded := self._replay.committed.get(key)) is not None:
+            if recorded["fingerprint"] != effect.fingerprint:
+                # Prompts or tools are described differently by now. What was paid for stands all the same.
+                message = f"{key} would be asked for differently today; its recorded result is used."
+                self.emit("warning", task=site.task, attempt=site.attempt, message=message)
             return _result(effect, recorded["result"])
-        if self._draining:
-            await _never()  # nothing new is begun; the session ends around us
+        if self._slots.draining:
+            await never()  # nothing new is begun; the session ends around us
         with _Busy(self):
             if self._prior is not None and (reused := await self._reuse(self._prior, site, effect)) is not None:
                 return reused
@@ -257,7 +317,7 @@ class LocalEngine:
                 return await self._only_once(site, effect)
             return await self._tool(site, effect)
 
-    async def _reuse(self, prior: Prior, site: _Site, effect: Effect) -> Result | None:
+    async def _reuse(self, prior: Prior, site: Site, effect: Effect) -> Result | None:
         """The success the run that this one repeats has under this key, if it would come out the same now."""
         earlier = prior.replay.committed.get(site.key)
         if earlier is None or earlier["fingerprint"] != effect.fingerprint:
@@ -272,86 +332,14 @@ class LocalEngine:
         await self.commit()
         return result
 
-    async def _model(self, site: _Site, effect: ModelCall, on_text: Callable[[str], None] | None) -> ModelResult:
-        waited = _Waited()
-        intent = self._intent(site, effect)
-        granted = await self._reserve(site, effect, intent, waited)
-        if isinstance(granted, Deny):
-            denied = ModelResult(error=Fault(kind="budget", message=granted.reason), waiting_s=waited.seconds)
-            return await self._finish(site, effect, denied)
-        max_output = granted.reservation.output_tokens
-        tokens: int | None = None
-        usd: float | None = None
-        try:
-            sends = 1 + (intent or {}).get("send", 0)
-            result = await self._call(site, effect, max_output, sends, waited, on_text)
-            if result.reply is not None and result.reply.usage is not None:
-                tokens, usd = result.reply.usage.input_tokens + result.reply.usage.output_tokens, result.usd
-            elif result.error is not None and result.error.kind not in ("timeout", "connection"):
-                tokens, usd = 0, 0.0  # the provider refused it: nothing was used
-        finally:
-            if not waited.sent:
-                tokens, usd = 0, 0.0  # stopped in the queue: nothing was used
-            self._settle(site, tokens, usd)
+    async def _model(self, site: Site, effect: ModelCall, on_text: Callable[[str], None] | None) -> ModelResult:
+        async def begin(max_output: int, sent_before: int) -> None:
+            await self._begin(site, effect, max_output=max_output, send=sent_before + 1)
+
+        result = await self._calls.make(site, effect, self._intent(site, effect), begin, on_text)
         return await self._finish(site, effect, result)
 
-    async def _call(
-        self,
-        site: _Site,
-        effect: ModelCall,
-        max_output: int,
-        sends: int,
-        waited: _Waited,
-        on_text: Callable[[str], None] | None,
-    ) -> ModelResult:
-        """The call, and while that may help the same bytes again, with no slot held in between."""
-        idempotency_key = _idempotency_key(self._run, site.key, effect)
-        attribution = Attribution(self._run, site.task, site.attempt, effect.role, idempotency_key)
-        worked = 0.0
-        for retry in range(TRANSPORT_RETRIES + 1):
-            await self._take_slot(site, waited)
-            began = self._loop.time()
-            try:
-                if retry == 0:
-                    await self._begin(site, effect, max_output=max_output, send=sends)
-                    began = self._loop.time()
-                waited.sent = True
-                reply, usd = await self._handlers.model(effect, max_output, attribution, on_text)
-                worked += self._loop.time() - began
-                return ModelResult(reply=reply, usd=usd, seconds=worked, waiting_s=waited.seconds)
-            except ModelError as error:
-                worked += self._loop.time() - began
-                if not error.transient or retry == TRANSPORT_RETRIES:
-                    fault = Fault(kind=error.kind, message=str(error))
-                    return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
-                after = self._backoff(retry, error)
-                self.emit(
-                    "decision",
-                    task=site.task,
-                    attempt=site.attempt,
-                    key=f"{site.key}/retry/{retry + 1}",
-                    decision="transport_retry",
-                    value={"after_s": round(after, 3)},
-                    reason=str(error),
-                )
-            except ChargehandError:
-                raise  # the record itself failed, or the run is not ours any more
-            except Exception as error:  # noqa: BLE001 -- recorded: a bug in a handler is one task's failure
-                return ModelResult(error=_bug(effect, error), seconds=worked, waiting_s=waited.seconds)
-            finally:
-                self._free_slot()
-            began = self._loop.time()
-            await asyncio.sleep(after)
-            waited.seconds += self._loop.time() - began
-        raise AssertionError("the last retry returns")
-
-    def _backoff(self, retry: int, error: ModelError) -> float:
-        """Full jitter below a doubling ceiling, or what the provider asked for and a little."""
-        if error.retry_after is not None:
-            return error.retry_after + self._chance.uniform(0, 0.1)
-        return self._chance.uniform(0, min(LONGEST_BACKOFF_S, 0.5 * 2**retry))
-
-    async def _only_once(self, site: _Site, effect: ToolCall) -> ToolResult:
+    async def _only_once(self, site: Site, effect: ToolCall) -> ToolResult:
         """A tool that must not run twice: asked for again it gives its result, broken off and in doubt an error."""
         if (flight := self._flights.get(site.key)) is not None:
             return await asyncio.shield(flight)
@@ -376,9 +364,9 @@ class LocalEngine:
         finally:
             del self._flights[site.key]
 
-    async def _tool(self, site: _Site, effect: ToolCall) -> ToolResult:
-        waited = _Waited()
-        await self._take_slot(site, waited)
+    async def _tool(self, site: Site, effect: ToolCall) -> ToolResult:
+        waited = Waited()
+        await self._slots.take(site.task, waited)
         began = self._loop.time()
         try:
             await self._begin(site, effect, send=1 + (self._intent(site, effect) or {}).get("send", 0))
@@ -391,25 +379,26 @@ class LocalEngine:
         except Exception as error:  # noqa: BLE001 -- recorded: a bug in a handler is one task's failure
             result = ToolResult(error=_bug(effect, error))
         finally:
-            self._free_slot()
+            self._slots.free()
         timed = result.model_copy(update={"seconds": self._loop.time() - began, "waiting_s": waited.seconds})
         return await self._finish(site, effect, timed)
 
-    async def _begin(self, site: _Site, effect: Effect, **clamps: int) -> None:
+    async def _begin(self, site: Site, effect: Effect, **clamps: int) -> None:
         """On disk before it happens, so that a repeat after a crash is the same to the byte."""
+        self._sent.add((site.task, site.attempt))
         self._emit_at(site, effect.started, fingerprint=effect.fingerprint, **self._describe(effect), **clamps)
         await self.commit()
 
-    async def _finish(self, site: _Site, effect: Effect, result: R) -> R:
+    async def _finish(self, site: Site, effect: Effect, result: R) -> R:
         """Put the result on disk. It is in the buffer before the first await, so cancellation cannot lose it."""
         self._emit_at(site, effect.ended, fingerprint=effect.fingerprint, result=_packed(result))
         await self.commit()
         return result
 
-    def _emit_at(self, site: _Site, kind: EventKind, **data: Any) -> None:
+    def _emit_at(self, site: Site, kind: EventKind, **data: Any) -> None:
         self.emit(kind, task=site.task, attempt=site.attempt, key=site.key, **data)
 
-    def _intent(self, site: _Site, effect: Effect) -> dict[str, Any] | None:
+    def _intent(self, site: Site, effect: Effect) -> dict[str, Any] | None:
         """What an earlier session recorded before it sent this very effect and stopped."""
         intent = self._replay.intents.get(site.key)
         return intent if intent is not None and intent["fingerprint"] == effect.fingerprint else None
@@ -434,88 +423,24 @@ class LocalEngine:
             "options": effect.options,
         }
 
-    # -- budget and slots --------------------------------------------------------------------------------------------
-
-    async def _reserve(
-        self, site: _Site, effect: ModelCall, intent: Mapping[str, Any] | None, waited: _Waited
-    ) -> Grant | Deny:
-        """Set aside what the call may cost; wait while others could free enough."""
-        price = self._handlers.price(effect)
-        per_token = None if price is None else (price.input / 1e6, price.output / 1e6)
-        estimate = self._handlers.estimate(effect)
-        # A repeat asks for just what was recorded, so that it is the same bytes: its share was decided then.
-        cap = intent["max_output"] if intent is not None else effect.output_cap
-        least = cap if intent is not None else SMALLEST_OUTPUT
-        while True:
-            share = 1 if intent is not None else self._unfinished
-            match self._ledger.reserve(site.key, estimate, cap, per_token, share, least):
-                case Wait():
-                    began = self._loop.time()
-                    turn: asyncio.Future[None] = self._loop.create_future()
-                    self._budget_waiters.append(turn)
-                    await turn
-                    waited.seconds += self._loop.time() - began
-                case Deny() as denied:
-                    self.emit(
-                        "decision",
-                        task=site.task,
-                        attempt=site.attempt,
-                        key=f"{site.key}/budget",
-                        decision="budget_denial",
-                        value=True,
-                        reason=denied.reason,
-                    )
-                    return denied
-                case Grant() as granted:
-                    reservation = granted.reservation
-                    self._emit_at(site, "budget_reserved", tokens=reservation.tokens, usd=reservation.usd)
-                    return granted
-
-    def _settle(self, site: _Site, tokens: int | None, usd: float | None) -> None:
-        reservation = self._ledger.open[site.key]
-        self._ledger.settle(site.key, tokens, usd)
-        self._emit_at(
-            site,
-            "budget_settled",
-            tokens=reservation.tokens if tokens is None else tokens,
-            usd=reservation.usd if usd is None and tokens is None else usd,
-            estimated=tokens is None,
-        )
-        if self._budget_waiters:
-            waiters, self._budget_waiters = self._budget_waiters, []
-            for turn in waiters:
-                if not turn.done():
-                    turn.set_result(None)
-
-    async def _take_slot(self, site: _Site, waited: _Waited) -> None:
-        began = self._loop.time()
-        await self._gate.acquire(self._orders.setdefault(site.task, len(self._orders)))
-        self._idle.clear()
-        waited.seconds += self._loop.time() - began
-        if self._draining:
-            self._free_slot()
-            await _never()
-
-    def _free_slot(self) -> None:
-        self._gate.release()
-        if not self._gate.held:
-            self._idle.set()
-
     def enter(self) -> None:
         self._active += 1
+        if self._inline:
+            self._mind_the_clock()
 
     def leave(self) -> None:
         self._active -= 1
         if not self._active:
+            self._mind_the_clock()
             self._park_if_only_people_can_go_on()
 
     def _park_if_only_people_can_go_on(self) -> None:
-        if self._asking and not self._active:
+        if self._asking and not self._active and not self._inline:
             self._park(_TURNS_BEFORE_PARKING)
 
     def _park(self, turns: int) -> None:
         # Some loop turns later: what just ended may have woken a task that starts something new.
-        if self._active or not self._asking or self._parked is None or self._parked.done():
+        if self._active or self._inline or not self._asking or self._parked is None or self._parked.done():
             return
         if turns:
             self._loop.call_soon(self._park, turns - 1)
@@ -538,10 +463,6 @@ class _Busy:
         self._engine.leave()
 
 
-async def _never() -> None:
-    await asyncio.get_running_loop().create_future()
-
-
 def _bug(effect: Effect, error: Exception) -> Fault:
     return Fault(kind="internal", message=f"{type(error).__name__} in the {effect.kind} handler: {error}")
 
@@ -560,7 +481,3 @@ def _free(result: Result) -> Result:
         reply = result.reply.model_copy(update={"usage": TokenCount()})
         return result.model_copy(update={"reply": reply, "usd": 0.0, "seconds": 0.0, "waiting_s": 0.0})
     return result.model_copy(update={"seconds": 0.0, "waiting_s": 0.0})
-
-
-def _idempotency_key(run: str, key: str, effect: Effect) -> str:
-    return hashlib.sha256(f"{run}\n{key}\n{effect.fingerprint}".encode()).hexdigest()[:40]

@@ -33,6 +33,8 @@ class Recorder:
         # Digests of messages already handed over in this session.
         self._stored: set[str] = set()
         self._waiting: list[asyncio.Future[None]] = []
+        # Those whose batch is being written.
+        self._served: list[asyncio.Future[None]] = []
         self._wanted = asyncio.Event()
         # Why nothing can be written any more; told to everybody who asks.
         self._broken: ChargehandError | None = None
@@ -55,8 +57,21 @@ class Recorder:
         self._seq += 1
         event = Event(self._run, self._seq, self._clock(), kind, task, attempt, data)
         self._events.append(event)
+        broken: list[tuple[Listener, Exception]] = []
         for listener in self._listeners:
-            listener(event)
+            try:
+                listener(event)
+            except Exception as error:  # noqa: BLE001 -- recorded below: who watches a run must not be able to end it
+                broken.append((listener, error))
+        if broken:
+            self._leave_out(broken)
+
+    def _leave_out(self, broken: list[tuple[Listener, Exception]]) -> None:
+        """Go on without listeners that raised; the others are told, once they have all heard the event itself."""
+        self._listeners = tuple(each for each in self._listeners if all(each is not gone for gone, _ in broken))
+        for _, error in broken:
+            message = f"A listener raised {type(error).__name__}: {error}. The run goes on without it."
+            self.emit("warning", None, None, {"message": message})
 
     def store(self, message: Message) -> None:
         """Keep a message under its digest; events name it by that, so a record grows linearly with steps."""
@@ -68,28 +83,38 @@ class Recorder:
         """Return once everything emitted so far is on disk."""
         if self._broken is not None:
             raise self._broken
+        if self._writer is not None and self._writer.done():
+            raise asyncio.CancelledError  # the loop shuts down and has cancelled the writer before us
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
         self._wanted.set()
         await done
 
     async def _write(self) -> None:
+        try:
+            await self._write_batches()
+        except asyncio.CancelledError:
+            for done in (*self._served, *self._waiting):
+                done.cancel()  # nothing may hang on a writer that is gone
+            raise
+
+    async def _write_batches(self) -> None:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
             events, self._events = self._events, []
             blobs, self._blobs = self._blobs, {}
-            waiting, self._waiting = self._waiting, []
+            self._served, self._waiting = self._waiting, []
             try:
                 if events:
                     await self._journal.append(events, blobs)
             except Exception as error:  # noqa: BLE001 -- told to everybody who waits: nothing may hang on a broken record
                 self._broken = error if isinstance(error, ChargehandError) else StorageError(_unwritable(error))
-                for done in (*waiting, *self._waiting):
+                for done in (*self._served, *self._waiting):
                     if not done.done():
                         done.set_exception(self._broken)
                 return
-            for done in waiting:
+            for done in self._served:
                 if not done.done():
                     done.set_result(None)
 

@@ -23,6 +23,10 @@ class Replay:
     start: Data = field(default_factory=dict[str, Any])
     sessions: int = 0
     plan: Data | None = None
+    # The plan_approved event's data: what runs, whether it was given, what planning used.
+    approved: Data | None = None
+    # The last plan without errors that was drafted: what a person is asked to approve.
+    drafted: Data | None = None
     # The plan came from the user: the planner is never asked.
     plan_given: bool = False
     # key -> {fingerprint, result}: effects that returned.
@@ -33,11 +37,19 @@ class Replay:
     questions: dict[str, Data] = field(default_factory=dict[str, Data])
     answers: dict[str, JSON] = field(default_factory=dict[str, JSON])
     ended: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    # task/attempt -> the outcome of an attempt that came to nothing.
+    attempted: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    # task, and task/attempt -> when it was first begun, in owned seconds.
+    begun: dict[str, float] = field(default_factory=dict[str, float])
     # task -> attempts begun; where a reopened task counts on from.
     attempts: dict[str, int] = field(default_factory=dict[str, int])
     reopened: dict[str, int] = field(default_factory=dict[str, int])
     spent_tokens: int = 0
     spent_usd: float = 0.0
+    # Output tokens of the workers: what the synthesizer will have to read.
+    written: int = 0
+    # task -> (tokens, usd) of the above.
+    spent_by_task: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
     # key -> (tokens, usd) set aside and never settled, and the keys of calls sent, both in the last session only.
     reserved: dict[str, tuple[int, float | None]] = field(default_factory=dict[str, tuple[int, float | None]])
     sent: set[str] = field(default_factory=set[str])
@@ -59,21 +71,31 @@ class Replay:
                 self._write_off()
                 self._session_began, self._owned_before = event.at, self.owned_s
                 self.status, self.report = "running", None
-            case "plan_drafted":
+            case "plan_drafted" if event.task is None:  # else it is a part of the plan, split into smaller tasks
                 self.plan_given = data.get("source") == "given"
+                if not any(problem["severity"] == "error" for problem in data.get("problems") or ()):
+                    self.drafted = data.get("plan")
             case "plan_approved":
-                self.plan = data["plan"]
+                self.plan, self.approved = data["plan"], data
             case "model_called" | "tool_called":
                 self.intents[data["key"]] = data
                 self.sent.add(data["key"])
             case "model_replied" | "tool_returned" | "reused":
-                self.intents.pop(data["key"], None)
+                called = self.intents.pop(data["key"], None)
+                if called is not None and called.get("role") == "worker":
+                    self.written += _output_tokens(data["result"])
                 self.committed[data["key"]] = data
             case "decision":
                 self._decide(data)
             case "attempt_started":
                 if event.task is not None and event.attempt is not None:
                     self.attempts[event.task] = event.attempt
+                    now = self._owned_before + max(0.0, event.at - self._session_began)
+                    self.begun.setdefault(event.task, now)
+                    self.begun.setdefault(f"{event.task}/{event.attempt}", now)
+            case "attempt_ended":
+                if data.get("outcome") is not None:
+                    self.attempted[f"{event.task}/{event.attempt}"] = Outcome.model_validate(data["outcome"])
             case "task_ended":
                 outcome = Outcome.model_validate(data["outcome"])
                 self.ended[outcome.task] = outcome
@@ -81,17 +103,32 @@ class Replay:
                 self.questions[data["key"]] = data["question"]
             case "question_answered":
                 self.answers[data["key"]] = data["answer"]
+                # While it only waited for the person, the run did not run.
+                self._owned_before -= data.get("parked_s") or 0.0
             case "budget_reserved":
                 self.reserved[data["key"]] = (data["tokens"], data["usd"])
             case "budget_settled":
                 self.reserved.pop(data["key"], None)
                 self.spent_tokens += data["tokens"]
                 self.spent_usd += data["usd"] or 0.0
+                if event.task is not None:
+                    tokens, usd = self.spent_by_task.get(event.task, (0, 0.0))
+                    self.spent_by_task[event.task] = (tokens + data["tokens"], usd + (data["usd"] or 0.0))
             case "run_ended":
                 self.status, self.report = data["status"], data.get("report")
             case _:
                 pass
-        self.owned_s = self._owned_before + max(0.0, event.at - self._session_began)
+        if not event.outside:
+            self.owned_s = self._owned_before + max(0.0, event.at - self._session_began)
+
+    def open_questions(self) -> dict[str, Data]:
+        """Questions without an answer, by key, in the order they were asked."""
+        return {key: question for key, question in self.questions.items() if key not in self.answers}
+
+    def spent_by(self, task: str) -> tuple[int, float]:
+        """Tokens and USD a task has used, the tasks it was split into included."""
+        spent = [cost for id, cost in self.spent_by_task.items() if id == task or id.startswith(f"{task}.s.")]
+        return sum(tokens for tokens, _ in spent), sum(usd for _, usd in spent)
 
     def in_flight(self) -> list[tuple[int, float | None]]:
         """What was set aside for calls under way when the session died, (tokens, usd): it may have been used.
@@ -114,12 +151,24 @@ class Replay:
         self.decisions[data["key"]] = data["value"]
 
     def reopen(self, tasks: Iterable[str]) -> None:
-        """Let tasks run again, attempts counting on, and let the supervisor's own failed calls be made again."""
-        for task in tasks:
+        """Let tasks and the parts they were split into run again, attempts counting on.
+
+        The supervisor's own failed calls are made again as well, and the answer is written anew.
+        """
+        wholes = set(tasks)
+        for task in {*wholes, *(part for part in self.attempts if part.partition(".s.")[0] in wholes)}:
             self.ended.pop(task, None)
+            self.begun.pop(task, None)
             self.reopened[task] = self.attempts.get(task, 0)
-        for key in [k for k, v in self.committed.items() if k.startswith("@") and v["result"].get("error")]:
-            del self.committed[key]
+        for key, data in list(self.committed.items()):
+            if key.startswith("@synthesis") or (key.startswith("@") and data["result"].get("error")):
+                del self.committed[key]
+
+
+def _output_tokens(result: Data) -> int:
+    reply: Data = result.get("reply") or {}
+    counted: Data = reply.get("usage") or result.get("estimated") or {}
+    return counted.get("output_tokens") or 0
 
 
 def replay(events: Iterable[Event]) -> Replay:

@@ -11,6 +11,7 @@ from pydantic_core import from_json, to_json
 from chargehand.effect import ModelCall
 from chargehand.messages import Message, Reply, TokenCount, ToolRequest
 from chargehand.models import schema
+from chargehand.models.options import sendable
 
 _VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
@@ -46,6 +47,8 @@ class Anthropic:
             body["tools"] = [
                 {"name": t.name, "description": t.description, "input_schema": t.parameters} for t in call.tools
             ]
+            if call.tool_choice == "none":
+                body["tool_choice"] = {"type": "none"}
             _mark(body["messages"])
         if system:
             system[-1]["cache_control"] = _EPHEMERAL
@@ -55,7 +58,7 @@ class Anthropic:
         if stream:
             body["stream"] = True
         refused = _SAMPLING if version >= (4, 7) else frozenset[str]()
-        body.update((k, v) for k, v in call.options.items() if k not in refused)
+        body.update(sendable(call.options, refused))
         if output:
             body["output_config"] = {**body.get("output_config", {}), **output}
         return body

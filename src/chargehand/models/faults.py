@@ -13,6 +13,8 @@ from pydantic_core import from_json
 from chargehand.errors import ErrorKind, ModelError
 
 _SHOWN = 400
+# A provider that asks for more than this is asked again after this.
+LONGEST_WAIT_S = 600.0
 _OVERLOADED = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _TOO_LONG = (
     "context_length_exceeded",
@@ -94,18 +96,35 @@ def kind_of(status: int) -> ErrorKind:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the provider asks to wait: `retry-after-ms`, or Retry-After as seconds or as a date."""
+    """Seconds the provider asks to wait, at most ten minutes: `retry-after-ms`, or Retry-After (seconds or a date)."""
     try:
-        if (ms := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(ms) / 1000)
-        if (value := headers.get("Retry-After")) is None:
-            return None
-        if value.replace(".", "", 1).isdigit():
-            return float(value)
-        at = parsedate_to_datetime(value)
-        return max(0.0, (at - datetime.now(UTC if at.tzinfo else None)).total_seconds())
+        asked = _asked_to_wait(headers)
     except ValueError:
         return None
+    return None if asked is None else min(max(0.0, asked), LONGEST_WAIT_S)
+
+
+def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
+    if (ms := headers.get("retry-after-ms")) is not None:
+        return float(ms) / 1000
+    if (value := headers.get("Retry-After")) is None:
+        return None
+    if value.replace(".", "", 1).isdigit():
+        return float(value)
+    return (_moment(value) - _their_now(headers)).total_seconds()
+
+
+def _their_now(headers: Mapping[str, str]) -> datetime:
+    """The time on the provider's clock, which may be far from ours: a date it names is meant by that clock."""
+    try:
+        return _moment(headers["Date"])
+    except (KeyError, ValueError):
+        return datetime.now(UTC)
+
+
+def _moment(value: str) -> datetime:
+    at = parsedate_to_datetime(value)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def unreadable(endpoint: Endpoint, body: bytes) -> ModelError:

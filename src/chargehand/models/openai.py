@@ -13,6 +13,7 @@ from pydantic_core import from_json, to_json
 from chargehand.effect import ModelCall
 from chargehand.messages import Message, Reply, TokenCount, ToolRequest, ToolSpec
 from chargehand.models import schema
+from chargehand.models.options import sendable
 
 _REASONING = re.compile(r"(gpt-[5-9]|o\d)(?!.*-chat)")
 # These take function tools on this wire only when told not to reason.
@@ -46,15 +47,17 @@ class OpenAI:
         body["max_completion_tokens" if own else "max_tokens"] = max_output
         if call.tools:
             body["tools"] = [_tool(t) for t in call.tools]
+            if call.tool_choice == "none":
+                body["tool_choice"] = "none"
             if own and name.startswith(_TOOLS_WITHOUT_REASONING):
                 body["reasoning_effort"] = "none"
         if call.output_schema is not None:
-            _ask_for_schema(body, call.output_schema, native=own or not call.tools)
+            _ask_for_schema(body, call.output_schema, native=own or not call.tools or call.tool_choice == "none")
         if stream:
             body["stream"] = True
             body["stream_options"] = {"include_usage": True}
         refused = _SAMPLING if _reasons(name) else frozenset[str]()
-        body.update((k, v) for k, v in call.options.items() if k not in refused)
+        body.update(sendable(call.options, refused))
         return body
 
     def reply(self, body: dict[str, Any]) -> Reply:
@@ -162,8 +165,8 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _ask_for_schema(body: dict[str, Any], wanted: dict[str, Any], *, native: bool) -> None:
-    # Local servers turn the schema into a grammar for the whole answer, which forbids tool calls: with tools
-    # they are told in words.
+    # Local servers turn the schema into a grammar for the whole answer, which forbids tool calls: with tools that
+    # may be called they are told in words.
     if not native:
         body["messages"].insert(_lead(body["messages"]), {"role": "system", "content": schema.instruction(wanted)})
         return

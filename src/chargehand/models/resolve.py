@@ -8,19 +8,24 @@ from pathlib import Path
 from typing import Literal, assert_never
 from urllib.parse import urlsplit
 
+from pydantic import Field
+
 from chargehand import __version__
 from chargehand.errors import MissingKey, UsageError
+from chargehand.limits import ProviderLimits, ProviderRegistry
 from chargehand.models import ModelClient, prices
 from chargehand.models.anthropic import Anthropic
 from chargehand.models.client import HttpModel
 from chargehand.models.faults import Endpoint
 from chargehand.models.openai import OpenAI
-from chargehand.models.prices import Price, Tier
+from chargehand.models.prices import Price
 from chargehand.models.scripted import ScriptedModel
 from chargehand.models.transport import Transport
 from chargehand.value import Value
 
 Wire = Literal["openai", "anthropic"]
+# All runs of a process share what a provider allows.
+REGISTRY = ProviderRegistry()
 
 
 class Provider(Value):
@@ -31,6 +36,10 @@ class Provider(Value):
     wire: Wire
     key_env: str | None = None
     key_required: bool = False
+    # What it allows: requests and tokens a minute, calls at once. None is no limit but what it answers.
+    rpm: int | None = Field(default=None, gt=0)
+    tpm: int | None = Field(default=None, gt=0)
+    max_concurrent: int | None = Field(default=None, gt=0)
 
 
 def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
@@ -60,14 +69,6 @@ def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
         ),
     )
     return {provider.name: provider for provider in known}
-
-
-def default_model(env: Mapping[str, str], tier: Tier = "medium") -> str | None:
-    """The model to use when nobody chose one: by the first key the environment has."""
-    for provider in built_in(env).values():
-        if provider.key_env and env.get(provider.key_env) and (model := prices.default_model(provider.name, tier)):
-            return model
-    return None
 
 
 class Models:
@@ -114,6 +115,15 @@ class Models:
         """How many tokens the model can hold."""
         prefix, _, name = model.partition(":")
         return prices.window(prefix, name)
+
+    def limits(self, model: str) -> ProviderLimits:
+        """The limits of the model's provider; one for each endpoint in this process."""
+        prefix, _, name = model.partition(":")
+        provider = self._providers.get(prefix)
+        if provider is None:
+            return REGISTRY.limits_for(prefix, name)
+        limits = {"rpm": provider.rpm, "tpm": provider.tpm, "max_concurrent": provider.max_concurrent}
+        return REGISTRY.limits_for(prefix, provider.base_url, **limits)
 
     async def close(self) -> None:
         await self._transport.close()

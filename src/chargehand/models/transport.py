@@ -105,7 +105,7 @@ class Transport:
                 yield response
         except aiohttp.ConnectionTimeoutError:
             message = f"no connection to {endpoint.provider} at {endpoint.url} within {_CONNECT_S:g} s"
-            raise ModelError("connection", f"{message}; check the network, proxy and base URL") from None
+            raise ModelError("connection", f"{message}; check the network, proxy and base URL", unsent=True) from None
         except TimeoutError:
             message = f"{endpoint.provider} at {endpoint.url} sent nothing for {self._idle_s:g} s"
             raise ModelError("timeout", f"{message}; ask for less at once or use a faster model") from None
@@ -238,19 +238,26 @@ def _unreachable(endpoint: Endpoint, error: Exception) -> ModelError:
             why = endpoint.safe(str(error.certificate_error))
             remedy = "name the right CA file in SSL_CERT_FILE"
             return ModelError(
-                "connection", f"the certificate of {where} is not trusted ({why}); {remedy}", transient=False
+                "connection",
+                f"the certificate of {where} is not trusted ({why}); {remedy}",
+                transient=False,
+                unsent=True,
             )
         case aiohttp.ClientConnectorSSLError():
             message = f"no secure connection to {where}"
-            return ModelError("connection", f"{message}; check that the base URL's port speaks https", transient=False)
+            return ModelError(
+                "connection", f"{message}; check that the base URL's port speaks https", transient=False, unsent=True
+            )
         case aiohttp.ClientHttpProxyError():
             message = f"the proxy refused to connect to {where} ({error.status})"
-            return ModelError("connection", f"{message}; check HTTPS_PROXY and NO_PROXY")
+            return ModelError("connection", f"{message}; check HTTPS_PROXY and NO_PROXY", unsent=True)
         case aiohttp.ClientProxyConnectionError():
-            return ModelError("connection", f"the proxy for {where} does not answer; check HTTPS_PROXY and NO_PROXY")
+            return ModelError(
+                "connection", f"the proxy for {where} does not answer; check HTTPS_PROXY and NO_PROXY", unsent=True
+            )
         case aiohttp.ClientConnectorError():
             message = f"cannot reach {where}: {endpoint.safe(error.strerror or str(error.os_error))}"
-            return ModelError("connection", f"{message}; check that it runs, the base URL and the network")
+            return ModelError("connection", f"{message}; check that it runs, the base URL and the network", unsent=True)
         case _:
             # The text of aiohttp's response errors can hold request headers, so only the type's name is shown.
             return ModelError("connection", f"the connection to {where} broke ({type(error).__name__})")

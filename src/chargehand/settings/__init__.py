@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from chargehand.settings.earlier import as_before, check_endpoints
 from chargehand.settings.load import load_settings
-from chargehand.settings.value import Limits, ModelChoice, Models, RoleModel, Settings
+from chargehand.settings.script import found_from
+from chargehand.settings.value import DEFAULT_TIER, Limits, ModelChoice, Models, RoleModel, Settings
 
-__all__ = ["Limits", "ModelChoice", "Models", "RoleModel", "Settings", "load_settings"]
+__all__ = [
+    "DEFAULT_TIER",
+    "Limits",
+    "ModelChoice",
+    "Models",
+    "RoleModel",
+    "Settings",
+    "as_before",
+    "check_endpoints",
+    "found_from",
+    "load_settings",
+]

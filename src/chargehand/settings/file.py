@@ -12,17 +12,20 @@ from urllib.parse import urlsplit
 from chargehand.budget import Budget
 from chargehand.effect import Role
 from chargehand.errors import UsageError
+from chargehand.models.options import HARMLESS, wrong_option
 from chargehand.models.resolve import Provider
 from chargehand.plan import Tier
+from chargehand.settings.script import found_from
 from chargehand.settings.toml_file import TomlFile, suggestion
 from chargehand.settings.value import RoleModel
+from chargehand.value import JSON
 
 TIERS: tuple[Tier, ...] = get_args(Tier)
 ROLES: tuple[Role, ...] = get_args(Role)
-# What a call is made of: an option may tune it, not replace it.
-_NOT_OPTIONS = frozenset({"model", "messages", "system", "tools", "tool_choice", "stream", "response_format"})
 # Providers without an endpoint.
 NOT_SERVED = frozenset({"scripted"})
+# What a provider allows: requests and tokens a minute, calls at once.
+_PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent")
 _PROVIDER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _KEYS = frozenset({"model", "team", "deadline", "max_concurrent", "max_tasks", "budget", "models", "providers"})
 
@@ -40,15 +43,22 @@ class Layer:
 
 
 class Reader:
-    """Takes typed values out of a TOML file and collects what is wrong with it."""
+    """Takes typed values out of a TOML file and collects what is wrong with it or needs trust."""
 
-    def __init__(self, file: TomlFile, prefix: Sequence[str] = ()) -> None:
+    def __init__(self, file: TomlFile, prefix: Sequence[str] = (), *, trusted: bool = True) -> None:
         self.file = file
         self.prefix = tuple(prefix)
+        self.trusted = trusted
         self.problems: list[tuple[str, str]] = []
+        # One line for each thing that is left out.
+        self.ignored: list[str] = []
 
     def wrong(self, key: Sequence[str], message: str, code: str = "invalid_value") -> None:
         self.problems.append((code, f"{self.file.place((*self.prefix, *key))}: {message}"))
+
+    def ignore(self, key: Sequence[str], why: str) -> None:
+        place = self.file.place((*self.prefix, *key))
+        self.ignored.append(f"{place}: ignored, {why}; to allow it: chargehand trust {self.file.path.parent.resolve()}")
 
     def unknown(self, key: Sequence[str], known: Collection[str]) -> None:
         self.wrong(key, f"{'.'.join(key)!r} is not a setting.{suggestion(key[-1], known)}", "unknown_key")
@@ -119,36 +129,46 @@ class Reader:
         if temperature is not None and temperature > 2:
             self.wrong(("models", role, "temperature"), f"'temperature' is {temperature}: it must be at most 2.")
             temperature = None
-        options = self.table(table, "options", "models", role)
-        for key in sorted(options.keys() & _NOT_OPTIONS):
-            self.wrong(("models", role, "options", key), f"{key!r} is not an option: chargehand itself sets it.")
+        options = self._options(self.table(table, "options", "models", role), role)
         model = self._model(table, "model", "models", role)
         return RoleModel(model=model, temperature=temperature, options=options)
+
+    def _options(self, table: Mapping[str, JSON], role: Role) -> dict[str, JSON]:
+        """What is sent with the role's calls; a file without trust may only say how a model samples and thinks."""
+        options: dict[str, JSON] = {}
+        for key, value in table.items():
+            if wrong := wrong_option(key, value):
+                self.wrong(("models", role, "options", key), wrong)
+            elif self.trusted or key in HARMLESS:
+                options[key] = value
+            else:
+                self.ignore(("models", role, "options", key), f"the option {key!r} may do more than tune the reply")
+        return options
 
     def _model(self, data: Mapping[str, Any], key: str, *path: str) -> str | None:
         name = self.text(data, key, *path)
         if name is not None and not all(name.partition(":")):
             self.wrong((*path, key), f"{name!r} is not a model: write 'provider:name', like 'ollama:llama3'.")
             return None
-        return name
+        return None if name is None else found_from(name, self.file.path.parent)
 
 
 def read_layer(
     file: TomlFile, data: Mapping[str, Any], prefix: Sequence[str], known: Mapping[str, Provider], trusted: bool
 ) -> Layer:
     """The file's settings; `data` is its chargehand part, found under `prefix`."""
-    reader, layer = Reader(file, prefix), Layer()
+    reader, layer = Reader(file, prefix, trusted=trusted), Layer()
     for key in sorted(data.keys() - _KEYS):
         reader.unknown((key,), _KEYS)
     providers = {name: _provider(reader, data, name, known) for name in reader.table(data, "providers")}
     if trusted:
         layer.providers = {name: provider for name, provider in providers.items() if provider is not None}
     elif providers:
-        layer.warnings.append(_ignored(reader, ("providers",), "[providers] names endpoints and keys"))
+        reader.ignore(("providers",), "[providers] names endpoints and keys")
     layer.tiers, layer.roles = reader.models(data)
     if (model := reader.top_model(data)) is not None:
         layer.tiers = {**dict.fromkeys(TIERS, model), **layer.tiers}
-    _drop_unknown_providers(reader, layer, {*known, *layer.providers, *NOT_SERVED}, trusted)
+    _drop_unknown_providers(reader, layer, {*known, *layer.providers, *NOT_SERVED})
     layer.budget = reader.budget(data)
     layer.plain = {
         "team": _team(reader.text(data, "team"), file.path.parent),
@@ -158,6 +178,7 @@ def read_layer(
     }
     if reader.problems:
         raise UsageError("\n".join(message for _, message in reader.problems))
+    layer.warnings = reader.ignored
     return layer
 
 
@@ -177,7 +198,7 @@ def checked_url(url: str) -> str | None:
 def _provider(reader: Reader, data: Mapping[str, Any], name: str, known: Mapping[str, Provider]) -> Provider | None:
     path = ("providers", name)
     table, before = reader.table(reader.table(data, "providers"), name, "providers"), len(reader.problems)
-    keys = {"base_url", "wire", "key_env"}
+    keys = {"base_url", "wire", "key_env", *_PROVIDER_LIMITS}
     for key in sorted(table.keys() - keys):
         reader.unknown((*path, key), keys)
     if name in NOT_SERVED or not _PROVIDER_NAME.fullmatch(name):
@@ -198,39 +219,36 @@ def _provider(reader: Reader, data: Mapping[str, Any], name: str, known: Mapping
             (*path, "base_url"),
             f'say which key goes to this endpoint: add key_env = "{built_in.key_env}", or rename it.',
         )
+    set_ = {each: reader.number(table, each, *path, whole=True) for each in _PROVIDER_LIMITS if each in table}
+    limits = {each: int(value) for each, value in set_.items() if value is not None}
     if url is None or len(reader.problems) > before:
         return None
     if built_in is not None and key_env is None:
-        return built_in.model_copy(update={"base_url": url, "wire": wire})
+        return built_in.model_copy(update={"base_url": url, "wire": wire, **limits})
     return Provider.model_validate(
-        {"name": name, "base_url": url, "wire": wire, "key_env": key_env, "key_required": key_env is not None}
+        {"name": name, "base_url": url, "wire": wire, "key_env": key_env, "key_required": key_env is not None, **limits}
     )
 
 
-def _drop_unknown_providers(reader: Reader, layer: Layer, known: Collection[str], trusted: bool) -> None:
+def _drop_unknown_providers(reader: Reader, layer: Layer, known: Collection[str]) -> None:
     """A model of a provider nobody defined is an error; from an untrusted file, a line and no more."""
 
     def is_known(name: str | None, path: Sequence[str]) -> bool:
         provider = (name or "").partition(":")[0]
         if name is None or provider in known:
             return True
-        if trusted:
+        if reader.trusted:
             reader.wrong(
                 path, f"{provider!r} is not a provider: add [providers.{provider}].{suggestion(provider, known)}"
             )
         else:
-            layer.warnings.append(_ignored(reader, path, f"{name!r} is of a provider that you have not defined"))
+            reader.ignore(path, f"{name!r} is of a provider that you have not defined")
         return False
 
     layer.tiers = {tier: name for tier, name in layer.tiers.items() if is_known(name, ("models", tier))}
     for role, entry in layer.roles.items():
         if not is_known(entry.model, ("models", role, "model")):
             layer.roles[role] = entry.model_copy(update={"model": None})
-
-
-def _ignored(reader: Reader, key: Sequence[str], why: str) -> str:
-    place = reader.file.place((*reader.prefix, *key))
-    return f"{place}: ignored, {why}; to allow it: chargehand trust {reader.file.path.parent}"
 
 
 def _team(name: str | None, folder: Path) -> str | None:

@@ -14,11 +14,13 @@ from chargehand.models.prices import default_model
 from chargehand.models.resolve import Provider, built_in
 from chargehand.plan import Tier
 from chargehand.settings.file import NOT_SERVED, TIERS, Layer, checked_url, read_layer
+from chargehand.settings.script import found_from
 from chargehand.settings.toml_file import read, suggestion
 from chargehand.settings.value import Pinned, RoleModel, Settings
 from chargehand.trust import TrustRegistry
 
-_BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+# The endpoints the environment can name.
+BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 _PINS: tuple[Pinned, ...] = ("tokens", "usd", "deadline", "max_concurrent", "max_tasks")
 
 
@@ -37,7 +39,10 @@ def load_settings(env: Mapping[str, str], cwd: str | Path, flags: Mapping[str, A
     if (tree := _tree_layer(Path(cwd), known, TrustRegistry(str(home)))) is not None:
         layers.append(tree)
         known.update(_not_in_env(tree.providers, env))
-    settings = _settings(str(home), known, layers, env, {k: v for k, v in flags.items() if v is not None})
+    given = {name: value for name, value in flags.items() if value is not None}
+    settings = _settings(str(home), known, layers, env, given)
+    if (model := _forced_model(given, env, known)) is not None:
+        settings = settings.model_copy(update={"model": found_from(model, Path(cwd))})
     return settings, [line for layer in layers for line in layer.warnings]
 
 
@@ -59,7 +64,6 @@ def _settings(
             raise UsageError(f"--{name.removesuffix('_s').replace('_', '-')} is {value}: it must be over 0.")
     return Settings(
         home=home,
-        model=_forced_model(flags, env, providers),
         tiers=tiers,
         roles=roles,
         providers=providers,
@@ -95,7 +99,7 @@ def _defaults_by_key(env: Mapping[str, str]) -> dict[Tier, str]:
 
 
 def _built_in(env: Mapping[str, str]) -> dict[str, Provider]:
-    for variable in _BASE_URLS.values():
+    for variable in BASE_URLS.values():
         if env.get(variable) and (wrong := checked_url(env[variable])):
             raise UsageError(f"{variable}: {wrong}")
     return built_in(env)
@@ -103,7 +107,7 @@ def _built_in(env: Mapping[str, str]) -> dict[str, Provider]:
 
 def _not_in_env(providers: Mapping[str, Provider], env: Mapping[str, str]) -> dict[str, Provider]:
     """Without those whose endpoint the environment names: it wins whole, so that no file's key goes to its endpoint."""
-    return {name: provider for name, provider in providers.items() if not env.get(_BASE_URLS.get(name, ""))}
+    return {name: provider for name, provider in providers.items() if not env.get(BASE_URLS.get(name, ""))}
 
 
 def _tree_layer(cwd: Path, known: Mapping[str, Provider], trust: TrustRegistry) -> Layer | None:

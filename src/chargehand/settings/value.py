@@ -8,7 +8,8 @@ from pydantic import Field
 
 from chargehand.budget import DEFAULT_TOKENS, Budget
 from chargehand.effect import Role
-from chargehand.errors import MissingKey
+from chargehand.errors import MissingKey, UsageError
+from chargehand.models.options import wrong_option
 from chargehand.models.resolve import Provider
 from chargehand.plan import Tier
 from chargehand.value import JSON, Value
@@ -97,6 +98,8 @@ class Settings(Value):
         )
         if name is None:
             raise MissingKey(NO_MODEL)
+        if wrong := [why for key, value in of_role.options.items() if (why := wrong_option(key, value))]:
+            raise UsageError(f"The options for the role {role} cannot be sent: {' '.join(wrong)}")
         return ModelChoice(model=name, temperature=of_role.temperature, options=of_role.options)
 
     def for_team(self, models: Models, budget: Budget, limits: Limits) -> Settings:

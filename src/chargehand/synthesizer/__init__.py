@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
@@ -20,11 +20,14 @@ from chargehand.report import Contradiction, Gap, Provenance
 from chargehand.request import Request
 from chargehand.schema import violations
 from chargehand.synthesizer import plain, prompt
-from chargehand.synthesizer.citations import provenance_of
+from chargehand.synthesizer.citations import provenance_of, provenance_of_listing
 from chargehand.value import JSON
 from chargehand.workers.agent import usage_of
+from chargehand.workers.answer import read_confidence
 
 ROUNDS = 2
+# What is wrong with the answer as data, beyond its schema; None when it is good.
+Validate: TypeAlias = Callable[[JSON], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +51,13 @@ async def synthesize(
     engine: Engine,
     brain: Brain | None,
     seconds: float | None = None,
+    validate: Validate | None = None,
 ) -> Synthesis:
     """One answer from all outcomes, failures included. Without a model, or when it fails, the text is made by code."""
     gaps = plain.gaps(plan, outcomes)
     if not any(outcome.ok or outcome.partial for outcome in outcomes.values()):
         return Synthesis(answer=plain.nothing_done(plan, outcomes), gaps=gaps)
-    if len(plan.tasks) == 1 and (only := _only_answer(request, outcomes[plan.tasks[0].id])) is not None:
+    if len(plan.tasks) == 1 and (only := _only_answer(request, outcomes[plan.tasks[0].id], validate)) is not None:
         return only
     if brain is None:
         return _by_code(request, plan, outcomes, gaps, "No model is configured: the answer lists the results.")
@@ -61,16 +65,18 @@ async def synthesize(
     used: list[Usage] = []
     try:
         async with asyncio.timeout(seconds):
-            return await _by_model(request, plan, outcomes, engine, brain, gaps, used)
+            return await _by_model(request, plan, outcomes, engine, brain, gaps, used, validate)
     except TimeoutError:
         engine.emit("draft_discarded", reason="The deadline came before the synthesis was written.")
         note = "The deadline left no time for a synthesis: the answer lists the results."
         return _by_code(request, plan, outcomes, gaps, note, Usage.total(used))
 
 
-def _only_answer(request: Request, outcome: Outcome) -> Synthesis | None:
+def _only_answer(request: Request, outcome: Outcome, validate: Validate | None) -> Synthesis | None:
     """A one-task plan needs no synthesis, unless a typed answer is wanted that the outcome is not."""
     if request.answer_schema is not None and (not outcome.ok or violations(outcome.output, request.answer_schema)):
+        return None
+    if validate is not None and validate(outcome.output) is not None:
         return None
     answer = plain.text_of(outcome)
     return Synthesis(
@@ -99,7 +105,7 @@ def _by_code(
         answer=answer,
         gaps=gaps,
         confidence=plain.confidence(outcomes),
-        provenance=provenance_of(answer, outcomes),
+        provenance=provenance_of_listing(answer, outcomes),
         usage=usage or Usage(),
         notes=(note,),
     )
@@ -113,10 +119,12 @@ async def _by_model(
     brain: Brain,
     gaps: tuple[Gap, ...],
     usages: list[Usage],
+    validate: Validate | None,
 ) -> Synthesis:
     """The model's answer; what is wrong with it goes back once, then stands in the report."""
     messages = [system(prompt.RULES), user(prompt.ask(request, plan, outcomes, brain))]
     best: Synthesis | None = None
+    why = ""
     for number in range(1, ROUNDS + 1):
         call = ModelCall(
             role="synthesizer",
@@ -132,10 +140,12 @@ async def _by_model(
             why = result.error.message if result.error else "the answer was refused or cut off"
             engine.emit("draft_discarded", reason=why)
             break
-        data, problems = read_object(result.reply.text, prompt.schema(request.answer_schema))
+        data, problems = _read(result.reply.text, request)
+        why = "; ".join(problems)
         if data is not None:
-            best = _draft(data, outcomes, gaps)
-            problems = list(best.provenance.problems)
+            invalid = validate(data["data"]) if validate is not None else None
+            best = _draft(data, outcomes, gaps, invalid)
+            problems = [*best.provenance.problems, *([] if invalid is None else [invalid])]
             if not problems:
                 break
         if number < ROUNDS:
@@ -143,9 +153,8 @@ async def _by_model(
             messages += [result.reply.as_message(), user(prompt.again(problems))]
     usage = Usage.total(usages)
     if best is None:
-        return _by_code(
-            request, plan, outcomes, gaps, "The synthesis could not be used: the answer lists the results.", usage
-        )
+        note = f"There is no synthesis ({why}): the answer lists the results."
+        return _by_code(request, plan, outcomes, gaps, note, usage)
     return Synthesis(
         answer=best.answer,
         contradictions=best.contradictions,
@@ -157,7 +166,24 @@ async def _by_model(
     )
 
 
-def _draft(data: dict[str, Any], outcomes: Mapping[str, Outcome], gaps: tuple[Gap, ...]) -> Synthesis:
+def _read(text: str, request: Request) -> tuple[dict[str, Any] | None, list[str]]:
+    """The synthesizer's answer, or None and what to tell it. An odd confidence is mended, a blank answer is none."""
+    data, problems = read_object(text)
+    if data is None:
+        return None, problems
+    data = {name: value for name, value in data.items() if name == "data" or value is not None}
+    if "confidence" in data:
+        data["confidence"] = read_confidence(data["confidence"], "confidence", [])
+    if problems := violations(data, prompt.schema(request.answer_schema)):
+        return None, problems
+    return (data, []) if data["answer"].strip() else (None, ["The answer is empty"])
+
+
+def _draft(
+    data: dict[str, Any], outcomes: Mapping[str, Outcome], gaps: tuple[Gap, ...], invalid: str | None
+) -> Synthesis:
+    if invalid is not None:
+        gaps = (*gaps, Gap(reason=invalid, impact="`data` is as the model gave it."))
     known = {gap.task for gap in gaps}
     stated = [gap for gap in map(_gap, data.get("gaps") or []) if gap is not None]
     return Synthesis(

@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 from chargehand.frontmatter import Field, FrontMatter, FrontMatterError, parse
 from chargehand.plan import Problem, Tier
 from chargehand.settings.toml_file import suggestion
-from chargehand.team.worker import Worker
+from chargehand.team.worker import Kind, Worker
 from chargehand.tools import Tool
 
 _KEYS = frozenset(
@@ -22,6 +22,7 @@ _KEYS = frozenset(
         "tools",
         "model",
         "maxTurns",
+        "check",
         "kind",
         "team",
         "tier",
@@ -37,7 +38,7 @@ _UNUSED = frozenset(
 )
 _TIERS: dict[str, Tier] = {"haiku": "small", "sonnet": "medium", "opus": "large"}
 _CLAUDE_TOOLS = {"Read": "read_file", "Grep": "search_files", "Glob": "list_files"}
-_LATER_KINDS = ("analyzer", "human", "delegate")
+_LATER_KINDS = ("analyzer", "delegate")
 READ_ONLY = ("read_file", "list_files", "search_files")
 
 
@@ -99,8 +100,8 @@ def _check_keys(agent: AgentFile, matter: FrontMatter, bare: bool) -> None:
     if kind in _LATER_KINDS or (kind == "agent" and "team" in matter.fields):
         key = "kind" if kind != "agent" else "team"
         agent.wrong("not_available", key, f"'{key}: {_text(matter, key)}' is not available yet in this version.")
-    elif kind != "agent":
-        agent.wrong("invalid_value", "kind", f"{kind!r} is not a kind of worker.{suggestion(kind, ['agent'])}")
+    elif kind not in get_args(Kind):
+        agent.wrong("invalid_value", "kind", f"{kind!r} is not a kind of worker.{suggestion(kind, get_args(Kind))}")
 
 
 def _worker(
@@ -108,7 +109,9 @@ def _worker(
 ) -> Worker:
     model, tier = _model_and_tier(agent, matter)
     turns = _number(agent, matter, "maxTurns", whole=True)
-    names = _bare_tools(agent, matter, tools) if bare else matter.fields.get("tools", Field(None, 1)).items
+    kind: Kind = "human" if _text(matter, "kind") == "human" else "agent"
+    by_claude = bare and kind == "agent"
+    names = _bare_tools(agent, matter, tools) if by_claude else matter.fields.get("tools", Field(None, 1)).items
     return Worker(
         _text(matter, "name"),
         _text(matter, "description"),
@@ -119,7 +122,9 @@ def _worker(
         max_steps=steps if turns is None else int(turns),
         output_schema=_schema(agent, matter, path.parent, root),
         fallback=_text(matter, "fallback") or None,
+        check=tools.get(_text(matter, "check"), _text(matter, "check")) or None,
         temperature=_number(agent, matter, "temperature", whole=False),
+        kind=kind,
     )
 
 

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 from chargehand.plan import Tier
-from chargehand.settings import ModelChoice, Settings
+from chargehand.settings import DEFAULT_TIER, ModelChoice, Settings
 from chargehand.team.roster import Team
 from chargehand.team.worker import Worker
-from chargehand.workers import Roster
+from chargehand.workers import Roster, WorkerPort
 from chargehand.workers.agent import Agent, AgentTool
+from chargehand.workers.human import Human
+
+# How long a call waits for a provider that is down, without and with a fallback to hand the task to.
+PATIENCE_S = 120.0
+PATIENCE_WITH_FALLBACK_S = 2.0
 
 TIERS: tuple[Tier | None, ...] = (None, "small", "medium", "large")
 
 
-def roster(team: Team, settings: Settings) -> Roster:
-    return {worker.name: _agent(worker, settings) for worker in team.workers}
+def roster(team: Team, settings: Settings, *, ask: bool = False) -> Roster:
+    """`ask`: a person may be asked about tool calls that need approval."""
+    return {worker.name: _worker(worker, settings, ask) for worker in team.workers}
 
 
-def _agent(worker: Worker, settings: Settings) -> Agent:
+def _worker(worker: Worker, settings: Settings, ask: bool) -> WorkerPort:
+    match worker.kind:
+        case "agent":
+            return _agent(worker, settings, ask)
+        case "human":
+            check = worker.check.name if worker.check else None
+            return Human(worker.name, worker.prompt, worker.output_schema, check=check)
+        case _:
+            assert_never(worker.kind)
+
+
+def _agent(worker: Worker, settings: Settings, ask: bool) -> Agent:
     choices: dict[Tier | None, ModelChoice] = {
         tier: settings.model_for("worker", tier or worker.tier, worker.model) for tier in TIERS
     }
@@ -27,10 +44,14 @@ def _agent(worker: Worker, settings: Settings) -> Agent:
         description=worker.description,
         prompt=worker.prompt,
         models={tier: choice.model for tier, choice in choices.items()},
-        tools={tool.name: AgentTool(tool.spec, tool.effect) for tool in worker.tools},
+        tier=worker.tier or DEFAULT_TIER["worker"],
+        check=worker.check.name if worker.check else None,
+        tools={tool.name: AgentTool(tool.spec, tool.effect, tool.approve, tool.code) for tool in worker.tools},
         max_steps=worker.max_steps,
         output_schema=worker.output_schema,
         options=options_of(choices[None], worker.temperature),
+        ask=ask,
+        patience_s=PATIENCE_WITH_FALLBACK_S if worker.fallback else PATIENCE_S,
     )
 
 

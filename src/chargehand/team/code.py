@@ -36,7 +36,7 @@ def read_code(folder: Path, trust: TrustRegistry | None, label: str = "tools.py"
     path = folder / "tools.py"
     if not path.is_file():
         return TeamCode()
-    if not _may_run(path, trust):
+    if not is_trusted(path, trust):
         warning = (
             f"{label}: not loaded, {folder} is not trusted; to allow its tools: chargehand trust {folder.resolve()}"
         )
@@ -65,7 +65,8 @@ def stored_tools(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple
     return code.tools, []
 
 
-def _may_run(path: Path, trust: TrustRegistry | None) -> bool:
+def is_trusted(path: Path, trust: TrustRegistry | None) -> bool:
+    """Whether a file of a team folder may do what needs trust."""
     if path.resolve().is_relative_to(shipped_home()):
         return True
     # Both: a link must not carry the trust of the one to the other.

@@ -14,18 +14,33 @@ from chargehand.budget import Budget
 from chargehand.errors import InvalidPlan, InvalidTeam, UsageError
 from chargehand.plan import Problem, Synthesis, errors_in
 from chargehand.plan import parse as parse_plan
+from chargehand.recovery import Policy
 from chargehand.settings import Limits, Models
 from chargehand.settings.file import Reader
 from chargehand.settings.toml_file import read, suggestion
 from chargehand.team.agent_file import AgentFile, read_agent
-from chargehand.team.code import TeamCode, read_code, shipped_home
+from chargehand.team.code import TeamCode, is_trusted, read_code, shipped_home
 from chargehand.team.roster import Example, Team, Where, invalid, worker_problems
 from chargehand.team.worker import DEFAULT_STEPS
 from chargehand.tools import BUILTIN
 from chargehand.trust import TrustRegistry
 
-_KEYS = frozenset({"name", "description", "supervisor", "limits", "budget", "synthesis", "models", "shared_tools"})
-_LATER = frozenset({"recovery", "people", "factory", "routes"})
+_KEYS = frozenset(
+    {
+        "name",
+        "description",
+        "supervisor",
+        "limits",
+        "budget",
+        "synthesis",
+        "models",
+        "people",
+        "recovery",
+        "shared_tools",
+    }
+)
+_LATER = frozenset({"factory", "routes"})
+_RECOVERY = frozenset({"attempts", "ladder", "score", "hedge_after"})
 _LIMITS = frozenset({"max_concurrent", "max_tasks", "max_steps", "deadline"})
 _LABELS_OF_ROUTES = frozenset({"route", "primary", "worker"})
 
@@ -42,6 +57,8 @@ class _Parts:
     budget: Budget = field(default_factory=Budget)
     limits: Limits = field(default_factory=Limits)
     models: Models = field(default_factory=Models)
+    ask: bool = False
+    recovery: Policy = field(default_factory=Policy)
     steps: int = DEFAULT_STEPS
     problems: list[Problem] = field(default_factory=list[Problem])
 
@@ -74,7 +91,7 @@ def _load_folder(folder: Path, trust: TrustRegistry | None) -> Team:
     if bare and (folder / "workers").is_dir():
         message = "team.toml:1: the folder has workers/ but no team.toml: add one with name and description."
         raise invalid(folder.name, [Problem(code="no_team_file", message=message)])
-    parts = _Parts(folder.resolve().name) if bare else _toml_parts(folder)
+    parts = _Parts(folder.resolve().name) if bare else _toml_parts(folder, trust)
     code = TeamCode() if bare else _code(folder, trust, parts.problems)
     agents = _agents(folder, parts, code, bare)
     parts.problems += [problem for agent in agents for problem in agent.problems]
@@ -98,6 +115,8 @@ def _load_folder(folder: Path, trust: TrustRegistry | None) -> Team:
         budget=parts.budget,
         limits=parts.limits,
         models=parts.models,
+        ask=parts.ask,
+        recovery=parts.recovery,
         tools_path=code.path,
         tools_hash=code.hash,
         # The roster's own warnings are found again by `Team.problems`.
@@ -136,14 +155,14 @@ def _code(folder: Path, trust: TrustRegistry | None, problems: list[Problem]) ->
         return TeamCode()
 
 
-def _toml_parts(folder: Path) -> _Parts:
+def _toml_parts(folder: Path, trust: TrustRegistry | None) -> _Parts:
     parts = _Parts(folder.resolve().name)
     try:
         file = read(folder / "team.toml", "team.toml")
     except UsageError as error:
         parts.problems.append(Problem(code="invalid_toml", message=str(error)))
         return parts
-    reader, data = Reader(file), file.data
+    reader, data = Reader(file, trusted=is_trusted(file.path, trust)), file.data
     for key in sorted(data.keys() - _KEYS - _LATER):
         reader.unknown((key,), _KEYS)
     for key in sorted(data.keys() & _LATER):
@@ -159,8 +178,11 @@ def _toml_parts(folder: Path) -> _Parts:
     parts.models = Models(tiers=tiers, roles=roles)
     _limits(reader, data, parts)
     _supervisor(reader, data)
+    parts.ask = _ask(reader, data)
+    parts.recovery = _recovery(reader, data)
     parts.synthesis = _synthesis(reader, data)
     parts.problems += [Problem(code=code, message=message) for code, message in reader.problems]
+    parts.problems += [Problem(code="untrusted_option", severity="warning", message=line) for line in reader.ignored]
     return parts
 
 
@@ -185,6 +207,34 @@ def _limits(reader: Reader, data: Mapping[str, Any], parts: _Parts) -> None:
     )
     steps = reader.number(table, "max_steps", "limits", whole=True)
     parts.steps = DEFAULT_STEPS if steps is None else int(steps)
+
+
+def _ask(reader: Reader, data: Mapping[str, Any]) -> bool:
+    table = reader.table(data, "people")
+    for key in sorted(table.keys() - {"ask"}):
+        reader.unknown(("people", key), {"ask"})
+    value = table.get("ask", False)
+    if not isinstance(value, bool):
+        reader.wrong(("people", "ask"), f"'ask' is true or false, not {value!r}.")
+        return False
+    return value
+
+
+def _recovery(reader: Reader, data: Mapping[str, Any]) -> Policy:
+    table = dict(reader.table(data, "recovery"))
+    if "hedge_after" in table:
+        table["hedge_after_s"] = table.pop("hedge_after")
+    try:
+        return Policy.model_validate(table)
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            names = [str(part) for part in each["loc"] if isinstance(part, str)]
+            names = ["hedge_after" if name == "hedge_after_s" else name for name in names]
+            if each["type"] == "extra_forbidden":
+                reader.unknown(("recovery", *names), _RECOVERY)
+            else:
+                reader.wrong(("recovery", *names), f"'{'.'.join(names)}': {each['msg']}.")
+        return Policy()
 
 
 def _supervisor(reader: Reader, data: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ from pydantic import Field
 from chargehand.budget import Budget
 from chargehand.errors import InvalidTeam
 from chargehand.plan import Plan, Problem, Synthesis, errors_in
+from chargehand.recovery import Policy
 from chargehand.settings import Limits, Models
 from chargehand.settings.toml_file import suggestion
 from chargehand.team.worker import Worker
@@ -48,6 +49,10 @@ class Team:
     budget: Budget
     limits: Limits
     models: Models
+    # Escalations may reach a person, as with `--ask`.
+    ask: bool
+    # What is done about tasks that fail.
+    recovery: Policy
     # Where its own tool code is and the hash it had when it was loaded.
     tools_path: str | None
     tools_hash: str | None
@@ -66,6 +71,8 @@ class Team:
         budget: Budget | None = None,
         limits: Limits | None = None,
         models: Models | None = None,
+        ask: bool = False,
+        recovery: Policy | None = None,
         tools_path: str | None = None,
         tools_hash: str | None = None,
         warnings: Iterable[Problem] = (),
@@ -80,6 +87,8 @@ class Team:
             "budget": budget or Budget(),
             "limits": limits or Limits(),
             "models": models or Models(),
+            "ask": ask,
+            "recovery": recovery or Policy(),
             "tools_path": tools_path,
             "tools_hash": tools_hash,
             "warnings": tuple(warnings),
@@ -97,13 +106,16 @@ class Team:
         """The worker of that name; KeyError when there is none."""
         return {worker.name: worker for worker in self.workers}[name]
 
+    def fallbacks(self) -> dict[str, str]:
+        return {worker.name: worker.fallback for worker in self.workers if worker.fallback is not None}
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(worker.name for worker in self.workers)
 
     def tools(self) -> dict[str, Tool]:
-        """Every tool a worker of the team holds, by name."""
-        return {t.name: t for worker in self.workers for t in worker.tools}
+        """Every tool a worker of the team holds or is checked by, by name."""
+        return {t.name: t for worker in self.workers for t in worker.all_tools}
 
     def to_json(self) -> dict[str, JSON]:
         """As stored with a run, so that it can be resumed with the team it started with."""
@@ -117,6 +129,8 @@ class Team:
             "budget": self.budget.to_json(),
             "limits": self.limits.to_json(),
             "models": self.models.to_json(),
+            "people": {"ask": self.ask},
+            "recovery": self.recovery.to_json(),
             "tools_path": self.tools_path,
             "tools_hash": self.tools_hash,
         }
@@ -135,6 +149,8 @@ class Team:
             budget=Budget.model_validate(data["budget"]),
             limits=Limits.model_validate(data["limits"]),
             models=Models.model_validate(data["models"]),
+            ask=data.get("people", {}).get("ask", False),
+            recovery=Policy.model_validate(data.get("recovery", {})),
             tools_path=data["tools_path"],
             tools_hash=data["tools_hash"],
         )
@@ -194,6 +210,11 @@ def _own_problems(worker: Worker, where: Callable[[str], str], known_tools: Sequ
     if ESCALATE in worker.tool_names:
         message = f"{where('tools')}every worker has a built-in tool {ESCALATE!r}: rename the one of {worker.name!r}."
         found.append(Problem(code="duplicate_tool", message=message))
+    if worker.kind == "human":
+        held = {"tools": worker.tool_names or worker.missing_tools, "model": worker.model, "tier": worker.tier}
+        for key in (name for name, value in held.items() if value):
+            message = f"{where(key)}the worker {worker.name!r} is a person, who has no {key!r}: leave it out."
+            found.append(Problem(code="invalid_value", message=message))
     if worker.max_steps < 1:
         message = f"{where('maxTurns')}the worker {worker.name!r} may take {worker.max_steps} steps: allow at least 1."
         found.append(Problem(code="invalid_value", message=message))

@@ -10,7 +10,7 @@ from chargehand.plan import Tier
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.value import JSON
 
-Kind = Literal["agent"]
+Kind = Literal["agent", "human"]
 DEFAULT_STEPS = 10
 # A tool, a function that becomes one, or the name of a built-in.
 AnyTool: TypeAlias = Tool | Callable[..., Any] | str
@@ -31,6 +31,8 @@ class Worker:
     fallback: str | None
     temperature: float | None
     kind: Kind
+    # Tells whether an output is good: it returns nothing, or what is wrong. Not offered to the model.
+    check: Tool | None
     missing_tools: tuple[str, ...]
 
     def __init__(
@@ -47,8 +49,10 @@ class Worker:
         fallback: str | None = None,
         temperature: float | None = None,
         kind: Kind = "agent",
+        check: AnyTool | None = None,
     ) -> None:
-        found = [BUILTIN.get(t, t) if isinstance(t, str) else t if isinstance(t, Tool) else tool(t) for t in tools]
+        found = [_found(t) for t in tools]
+        tells = None if check is None else _check(check)
         values: dict[str, Any] = {
             "name": name,
             "description": description,
@@ -61,7 +65,8 @@ class Worker:
             "fallback": fallback,
             "temperature": temperature,
             "kind": kind,
-            "missing_tools": tuple(t for t in found if isinstance(t, str)),
+            "check": tells if isinstance(tells, Tool) else None,
+            "missing_tools": tuple(t for t in (*found, tells) if isinstance(t, str)),
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -70,9 +75,14 @@ class Worker:
     def tool_names(self) -> tuple[str, ...]:
         return tuple(t.name for t in self.tools)
 
+    @property
+    def all_tools(self) -> tuple[Tool, ...]:
+        """What it holds and what it is checked by."""
+        return self.tools if self.check is None else (*self.tools, self.check)
+
     def without_missing_tools(self) -> Worker:
         """The same worker with just the tools that were found."""
-        return Worker.from_json({**self.to_json(), "tools": self.tool_names}, {t.name: t for t in self.tools})
+        return Worker.from_json({**self.to_json(), "tools": self.tool_names}, {t.name: t for t in self.all_tools})
 
     def to_json(self) -> dict[str, JSON]:
         """As stored with a run: tools by name."""
@@ -88,6 +98,7 @@ class Worker:
             "fallback": self.fallback,
             "temperature": self.temperature,
             "kind": self.kind,
+            "check": self.check.name if self.check else None,
         }
 
     @staticmethod
@@ -95,4 +106,17 @@ class Worker:
         """The stored worker, with its tools looked up by name."""
         fields = dict(data)
         fields["tools"] = [tools.get(name, name) for name in fields["tools"]]
+        fields["check"] = tools.get(fields.get("check") or "", fields.get("check"))
         return Worker(**fields)
+
+
+def _found(given: AnyTool) -> Tool | str:
+    """The tool, or the name that no built-in has."""
+    if isinstance(given, str):
+        return BUILTIN.get(given, given)
+    return given if isinstance(given, Tool) else tool(given)
+
+
+def _check(given: AnyTool) -> Tool | str:
+    """A function that checks only reads: it is wrapped as such."""
+    return given if isinstance(given, str | Tool) else tool(effect="read")(given)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import marshal
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, get_args, overload
 
 from chargehand.effect import ToolEffect
@@ -28,6 +31,8 @@ class Tool:
     fn: Callable[..., Any]
     effect: ToolEffect = "once"
     isolated: bool = False
+    # A person says yes before each call.
+    approve: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.fn(*args, **kwargs)
@@ -43,6 +48,13 @@ class Tool:
         return self.arguments.schema
 
     @cached_property
+    def code(self) -> str:
+        """A hash of the file the function is in, so that a rerun can tell whether it would do the same now."""
+        file = inspect.getsourcefile(self.fn)
+        source = Path(file).read_bytes() if file and Path(file).is_file() else marshal.dumps(self.fn.__code__)
+        return hashlib.sha256(source).hexdigest()[:16]
+
+    @cached_property
     def spec(self) -> ToolSpec:
         """What a model is told."""
         return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
@@ -52,7 +64,7 @@ class Tool:
 def tool(fn: Callable[..., Any], /) -> Tool: ...
 @overload
 def tool(
-    *, effect: ToolEffect = "once", isolated: bool = False, name: str | None = None
+    *, effect: ToolEffect = "once", isolated: bool = False, approve: bool = False, name: str | None = None
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -62,12 +74,14 @@ def tool(
     *,
     effect: ToolEffect = "once",
     isolated: bool = False,
+    approve: bool = False,
     name: str | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """A typed function as a tool.
 
     `effect` says what a repeat would do: `read` changes nothing, `idempotent` may be repeated, `once` must not be.
     `isolated` runs it in a process of its own that is killed when the call is cancelled.
+    `approve` asks a person before each call; it needs a run with `--ask`.
     """
 
     def define(function: Callable[..., Any]) -> Tool:
@@ -77,7 +91,7 @@ def tool(
             raise UsageError(
                 f"Tool {title!r} of {function.__qualname__}: a name is 1 to 64 letters, digits, _ and -; set name=."
             )
-        return Tool(title, docstring.summary(function.__doc__ or ""), function, effect, isolated)
+        return Tool(title, docstring.summary(function.__doc__ or ""), function, effect, isolated, approve)
 
     return define if fn is None else define(fn)
 

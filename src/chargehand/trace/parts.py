@@ -115,10 +115,12 @@ class SessionView:
     started: float
     ended: float
     resumed: bool = False
+    # How long it only waited for a person.
+    parked_s: float = 0.0
 
     @property
     def seconds(self) -> float:
-        return max(self.ended - self.started, 0.0)
+        return max(self.ended - self.started - self.parked_s, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

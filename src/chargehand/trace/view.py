@@ -67,7 +67,7 @@ class RunView:
         if not self.sessions:
             self.run, self.started = event.run, event.at
             self.sessions.append(SessionView(1, event.at, event.at))
-        if event.kind != "run_started":
+        if event.kind != "run_started" and not event.outside:
             self.sessions[-1].ended = event.at
         if (fold_one := _FOLDS.get(event.kind)) is not None:
             fold_one(self, event, event.data)
@@ -334,6 +334,7 @@ def _question_asked(view: RunView, event: Event, data: Data) -> None:
 
 def _question_answered(view: RunView, event: Event, data: Data) -> None:
     view.questions.pop(_text(data, "key"), None)
+    view.sessions[-1].parked_s += _money(data, "parked_s") or 0.0
 
 
 def _synthesis_started(view: RunView, event: Event, data: Data) -> None:

@@ -29,6 +29,16 @@ class Assignment:
 class WorkerPort(Protocol):
     """Stateless between assignments; expected failures are outcomes, never exceptions."""
 
+    @property
+    def tier(self) -> Tier:
+        """The tier it works at when the task names none."""
+        ...
+
+    @property
+    def check(self) -> str | None:
+        """The tool that tells whether an output is good, if it has one."""
+        ...
+
     def model_for(self, tier: Tier | None) -> str | None:
         """The model an attempt at this tier uses; None for workers without one."""
         ...

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pydantic_core import to_json
-
 from chargehand.effect import ModelCall, ModelResult, ToolCall, ToolEffect, ToolResult
 from chargehand.engine import Engine
-from chargehand.messages import Message, Reply, ToolRequest, ToolSpec, system, tool_result, user
+from chargehand.messages import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
+from chargehand.people import question_about_tool, verdict
 from chargehand.plan import Tier
 from chargehand.workers import Assignment
-from chargehand.workers.answer import answer_schema, read_answer
+from chargehand.workers.answer import Answer, Unusable, answer_schema, head, read_answer
 from chargehand.workers.prompt import ESCALATE, LAST_STEP, system_prompt, task_prompt
 
 _REASONS: tuple[EscalationReason, ...] = ("out_of_scope", "ambiguous_input", "confidence_too_low", "timeout")
-# With less of its token budget left than this, a task makes no further call.
-_SMALLEST_CALL = 256
+# What one warning lists of what was mended in an answer.
+_MOST_MENDED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class AgentTool:
 
     spec: ToolSpec
     effect: ToolEffect
+    approve: bool = False
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,17 @@ class Agent:
     prompt: str
     # By tier; None is the worker's own.
     models: Mapping[Tier | None, str]
+    tier: Tier = "medium"
+    check: str | None = None
     tools: Mapping[str, AgentTool] = field(default_factory=dict[str, AgentTool])
     max_steps: int = 10
     output_schema: dict[str, Any] | None = None
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     output_cap: int = 4096
+    # How long it waits out a provider that is down: not long when another worker stands by.
+    patience_s: float = 60.0
+    # A person may be asked: whether calls of tools that need approval have a chance.
+    ask: bool = False
 
     def model_for(self, tier: Tier | None) -> str:
         return self.models[tier]
@@ -95,7 +103,7 @@ class _Attempt:
             last = step == self.steps
             if last and step > 1:
                 self.messages.append(user(LAST_STEP))
-            reply = await self._ask(with_tools=not last or step == 1)
+            reply = await self._ask(may_call_tools=not last or step == 1)
             if isinstance(reply, Outcome):
                 return reply
             if not reply.tool_calls:
@@ -107,23 +115,20 @@ class _Attempt:
                 return doubt
         return self._fail("budget", f"{self.agent.name} used all of its {self.steps} steps without an answer.")
 
-    async def _ask(self, *, with_tools: bool = True) -> Reply | Outcome:
+    async def _ask(self, *, may_call_tools: bool = True) -> Reply | Outcome:
         """The next reply, or the outcome when there is none."""
-        cap = self._room()
-        if cap < _SMALLEST_CALL:
-            return self._fail(
-                "budget", f"The task's budget of {self.task.budget and self.task.budget.tokens} tokens is used up."
-            )
         self.calls += 1
         call = ModelCall(
             role="worker",
             worker=self.agent.name,
             model=self.agent.model_for(self.task.tier),
             messages=tuple(self.messages),
-            tools=self.agent.specs if with_tools else (),
+            tools=self.agent.specs,
+            tool_choice="auto" if may_call_tools else "none",
             output_schema=self.agent.answer_schema,
             options=self.agent.options,
-            output_cap=min(cap, self.agent.output_cap),
+            output_cap=self.agent.output_cap,
+            patience_s=self.agent.patience_s,
         )
         result = await self.engine.perform(self.assignment.key("model", self.calls), call)
         self.usages.append(usage_of(result, call.model))
@@ -137,36 +142,45 @@ class _Attempt:
                     "refused", f"{call.model} refused the task: {result.reply.text[:300] or 'no reason given'}"
                 )
             case "length":
+                what = f"call of {result.reply.tool_calls[-1].name}" if result.reply.tool_calls else "answer"
                 return self._fail(
                     "contract",
-                    f"The answer was cut off after {cap:,} tokens; ask for less or raise the budget.",
+                    f"The {what} was cut off at its token limit; ask for less or raise the budget.",
                     result.reply.text or None,
                 )
             case _:
                 return result.reply
 
-    def _room(self) -> int:
-        """Tokens this task may still use."""
-        if self.task.budget is None or self.task.budget.tokens is None:
-            return self.agent.output_cap
-        return self.task.budget.tokens - sum(usage.tokens for usage in self.usages)
-
     async def _answer(self, reply: Reply) -> Outcome:
         """The structured result; unreadable ones are asked for once more, with what was wrong."""
-        answer, problems = read_answer(reply.text, self.agent.output_schema)
-        if answer is None:
-            self.messages += [reply.as_message(), user(_again(problems))]
-            second = await self._ask(with_tools=False)
-            if isinstance(second, Outcome):
-                return second if not reply.text.strip() or self.agent.output_schema else self._plain(reply.text)
-            answer, problems = read_answer(second.text, self.agent.output_schema)
-            if answer is None:
-                text = second.text if second.text.strip() else reply.text
-                if self.agent.output_schema is not None or not text.strip():
-                    return self._fail(
-                        "contract", "The answer does not have the agreed shape: " + "; ".join(problems), text or None
-                    )
-                return self._plain(text)
+        first = read_answer(reply.text, self.agent.output_schema)
+        if isinstance(first, Answer):
+            return self._done(first)
+        self.messages += [reply.as_message(), user(_again(first.problems))]
+        again = await self._ask(may_call_tools=False)
+        text = "" if first.empty else reply.text
+        if isinstance(again, Outcome):
+            return self._plain(text) if text and self.agent.output_schema is None else again
+        second = read_answer(again.text, self.agent.output_schema)
+        if isinstance(second, Answer):
+            return self._done(second)
+        text = text if second.empty else again.text
+        return self._plain(text) if text and self.agent.output_schema is None else self._misshapen(second, text)
+
+    def _misshapen(self, answer: Unusable, text: str) -> Outcome:
+        why = "; ".join(answer.problems)
+        return self._fail("contract", f"The answer does not have the agreed shape: {why}", text or None)
+
+    def _done(self, answer: Answer) -> Outcome:
+        if answer.mended:
+            shown = "; ".join(answer.mended[:_MOST_MENDED])
+            more = f"; and {len(answer.mended) - _MOST_MENDED:,} more" if len(answer.mended) > _MOST_MENDED else ""
+            self.engine.emit(
+                "warning",
+                task=self.task.id,
+                attempt=self.assignment.attempt,
+                message=f"The answer of {self.agent.name} to {self.task.id} was mended: {shown}{more}.",
+            )
         return done(
             self.task.id,
             self.agent.name,
@@ -179,8 +193,7 @@ class _Attempt:
 
     def _plain(self, text: str) -> Outcome:
         """Text without the agreed shape still counts as work, at unknown confidence."""
-        summary = " ".join(text.split())
-        return done(self.task.id, self.agent.name, summary=summary[:300], output=text)
+        return done(self.task.id, self.agent.name, summary=head(text), output=text)
 
     def _escalation(self, reply: Reply) -> Outcome | None:
         for request in reply.tool_calls:
@@ -223,14 +236,33 @@ class _Attempt:
             )
         if request.arguments is None:
             return self._refuse(request, f"The arguments are not a JSON object: {request.raw[:200]!r}.")
-        effect = ToolCall(worker=self.agent.name, tool=request.name, arguments=request.arguments, effect=tool.effect)
+        effect = ToolCall(
+            worker=self.agent.name,
+            tool=request.name,
+            arguments=request.arguments,
+            effect=tool.effect,
+            code=tool.code,
+        )
         if tool.effect == "once":
             # Without the attempt: whatever happens to this attempt, the same call is never made twice for this task.
-            digest = hashlib.sha256(to_json(request.arguments)).hexdigest()[:16]
+            digest = hashlib.sha256(_canonical(request.arguments, tool.spec).encode()).hexdigest()[:16]
             key = f"{self.task.id}/once/{request.name}/{digest}"
         else:
             key = self.assignment.key("tool", f"{self.calls}.{number}")
+        if tool.approve and (refusal := await self._refusal(key, request, request.arguments)) is not None:
+            return self._refuse(request, refusal)
         return await self.engine.perform(key, effect)
+
+    async def _refusal(self, key: str, request: ToolRequest, arguments: dict[str, Any]) -> str | None:
+        """Why a call that needs a person's approval may not be made; None when the person said yes."""
+        if not self.agent.ask:
+            return f"{request.name} needs a person's approval and nobody may be asked: run it with --ask."
+        question = question_about_tool(self.task, self.agent.name, request.name, arguments)
+        said = verdict(await self.engine.ask(f"{key}/approve", question))
+        if said is not None and said.approved:
+            return None
+        reason = said.reason if said else ""
+        return f"A person rejected this call of {request.name}{f': {reason}' if reason else '.'}"
 
     def _refuse(self, request: ToolRequest, reason: str) -> ToolResult:
         self.engine.emit(
@@ -251,13 +283,14 @@ class _Attempt:
 
 
 def usage_of(result: ModelResult, model: str) -> Usage:
-    """What one call used; a call without a reply used nothing that we know of."""
-    tokens = result.reply.usage if result.reply else None
+    """What one call used. Where the provider did not say, it counts as much as it can have been, at unknown cost."""
+    known = result.reply.usage if result.reply else None
+    tokens = known or result.estimated or TokenCount()
     return Usage(
-        input_tokens=tokens.input_tokens if tokens else 0,
-        output_tokens=tokens.output_tokens if tokens else 0,
-        cached_tokens=tokens.cached_tokens if tokens else 0,
-        usd=result.usd if tokens else 0.0 if result.reply is None else None,
+        input_tokens=tokens.input_tokens,
+        output_tokens=tokens.output_tokens,
+        cached_tokens=tokens.cached_tokens,
+        usd=result.usd if known else None if result.reply or result.estimated else 0.0,
         calls=0 if result.error is not None and result.error.kind == "budget" else 1,
         seconds=result.seconds,
         waiting_s=result.waiting_s,
@@ -265,5 +298,12 @@ def usage_of(result: ModelResult, model: str) -> Usage:
     )
 
 
-def _again(problems: list[str]) -> str:
+def _again(problems: Sequence[str]) -> str:
     return "Your answer could not be used: " + "; ".join(problems) + ". Answer again with the one JSON object only."
+
+
+def _canonical(arguments: dict[str, Any], spec: ToolSpec) -> str:
+    """The same text for the same call, however its arguments are ordered and whether defaults are spelt out."""
+    properties: dict[str, Any] = spec.parameters.get("properties", {})
+    defaults = {name: shape["default"] for name, shape in properties.items() if "default" in shape}
+    return json.dumps({**defaults, **arguments}, sort_keys=True, ensure_ascii=False)

@@ -53,12 +53,13 @@ def system_prompt(name: str, description: str, prompt: str) -> str:
 
 
 def task_prompt(task: Task, inputs: Mapping[str, Outcome]) -> str:
+    """The task in words. Without `inputs` it is the task alone, as one who rewrites or splits it sees it."""
     parts = [f"Task {task.id}\n{task.instruction.strip()}"]
     if task.context not in (None, "", {}, []):
         context = task.context if isinstance(task.context, str) else json.dumps(task.context, ensure_ascii=False)
         parts.append(f"Context\n{context}")
     parts.append(f"Success criterion\n{task.success_criterion.strip()}")
-    parts.extend(_input(inputs[dependency]) for dependency in dict.fromkeys(task.depends_on))
+    parts.extend(_input(inputs[id]) for id in dict.fromkeys(task.depends_on) if id in inputs)
     return "\n\n".join(parts)
 
 
@@ -66,10 +67,13 @@ def _input(outcome: Outcome) -> str:
     """One dependency as quoted data; a gap is stated, never passed over."""
     if not outcome.ok:
         why = outcome.error.message if outcome.error else outcome.summary
-        gap = f"Result of task {outcome.task}: missing ({outcome.status}: {why}). Say in your answer what this affects."
-        if not outcome.partial:
-            return gap
-        return f"{gap} A partial result:\n{quoted(outcome.output)}"
+        known = {
+            "status": outcome.status,
+            "why": why,
+            **({"partial result": outcome.output} if outcome.partial else {}),
+        }
+        gap = f"Result of task {outcome.task}: missing. Say in your answer what this affects. What is known (data):"
+        return f"{gap}\n{quoted(known)}"
     data = {
         "summary": outcome.summary,
         "output": outcome.output,

@@ -6,35 +6,17 @@ tasks  a   b<-a   c<-a   d<-b,c        strategy hybrid, depth 3, widest level 2
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError
-from pydantic_core import to_json
+from pydantic import BeforeValidator, Field
 
 from chargehand.budget import Budget
-from chargehand.errors import InvalidPlan
-from chargehand.schema import MAX_DEPTH, too_deep
+from chargehand.plan.problem import Problem, ProblemCode
 from chargehand.value import JSON, Value
 
 Tier = Literal["small", "medium", "large"]
 Strategy = Literal["single", "sequential", "parallel", "hybrid"]
-ProblemCode = Literal[
-    "invalid_id",
-    "duplicate_id",
-    "unknown_dependency",
-    "self_dependency",
-    "cycle",
-    "unknown_worker",
-    "forbidden_tool",
-    "missing_instruction",
-    "missing_criterion",
-    "vague_instruction",
-    "fan_out",
-    "depth",
-    "over_budget",
-    "empty_plan",
-]
 
 TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 # Words that point outside of the task: its worker sees nothing there.
@@ -51,18 +33,6 @@ def _none_is_empty(value: Any) -> Any:
 
 
 Text = Annotated[str, BeforeValidator(_none_is_empty)]
-
-
-class Problem(Value):
-    """One thing wrong with a plan or a team; warnings alone do not stop it."""
-
-    code: str
-    severity: Literal["error", "warning"] = "error"
-    task: str | None = None
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.code}: {self.message}"
 
 
 class Task(Value):
@@ -195,19 +165,28 @@ class Plan(Value):
         return ()
 
     def problems(
-        self, workers: Collection[str], *, max_tasks: int = 1000, budget_tokens: int | None = None
+        self,
+        workers: Collection[str] | None,
+        *,
+        max_tasks: int = 1000,
+        budget_tokens: int | None = None,
+        unread: Collection[str] = (),
     ) -> list[Problem]:
-        """Everything wrong with the plan, found without spending anything."""
+        """Everything wrong with the plan, found without spending anything.
+
+        Without `workers` every worker is good. `unread` are the places of a draft, such as `tasks[0].id`, that could
+        not be read: that they are empty here is not a problem of its own.
+        """
         return [
-            *self._size_problems(max_tasks, budget_tokens),
-            *self._task_problems(workers),
+            *self._size_problems(max_tasks, budget_tokens, unread),
+            *self._task_problems(workers, unread),
             *self._edge_problems(),
             *self._worker_spec_problems(),
         ]
 
-    def _size_problems(self, max_tasks: int, budget_tokens: int | None) -> list[Problem]:
+    def _size_problems(self, max_tasks: int, budget_tokens: int | None, unread: Collection[str]) -> list[Problem]:
         found: list[Problem] = []
-        if not self.tasks:
+        if not self.tasks and "tasks" not in unread:
             found.append(Problem(code="empty_plan", message="The plan has no tasks: give it at least one."))
         if len(self.tasks) > max_tasks:
             found.append(
@@ -228,11 +207,14 @@ class Plan(Value):
             )
         return found
 
-    def _task_problems(self, workers: Collection[str]) -> list[Problem]:
+    def _task_problems(self, workers: Collection[str] | None, unread: Collection[str]) -> list[Problem]:
         found: list[Problem] = []
         seen: set[str] = set()
-        known = ", ".join(sorted(workers)) or "none"
+        known = ", ".join(sorted(workers or ())) or "none"
         for number, task in enumerate(self.tasks, 1):
+            place = f"tasks[{number - 1}]"
+            if place in unread:
+                continue
 
             def add(
                 code: ProblemCode, message: str, severity: Literal["error", "warning"] = "error", task: Task = task
@@ -240,15 +222,16 @@ class Plan(Value):
                 found.append(Problem(code=code, severity=severity, task=task.id or None, message=message))
 
             name = task.id or f"number {number}"
-            if not TASK_ID.fullmatch(task.id):
+            if not TASK_ID.fullmatch(task.id) and f"{place}.id" not in unread:
                 add("invalid_id", f"Task {name!r}: an id is a letter, then up to 39 letters, digits, '_' or '-'.")
-            if task.id in seen:
+            if task.id and task.id in seen:
                 add("duplicate_id", f"Task {name!r} appears twice: ids must differ.")
             seen.add(task.id)
-            if task.worker not in workers:
+            if workers is not None and task.worker not in workers and f"{place}.worker" not in unread:
                 add("unknown_worker", f"Task {name!r} names the worker {task.worker!r}; this team has: {known}.")
             if not task.instruction.strip():
-                add("missing_instruction", f"Task {name!r} has no instruction: say what is to be done.")
+                if f"{place}.instruction" not in unread:
+                    add("missing_instruction", f"Task {name!r} has no instruction: say what is to be done.")
             elif len(task.instruction.split()) < 3 or _POINTS_ELSEWHERE.search(task.instruction):
                 add(
                     "vague_instruction",
@@ -256,25 +239,28 @@ class Plan(Value):
                     "its worker sees only this task and the results it depends on.",
                     "warning",
                 )
-            if not task.success_criterion.strip():
+            if not task.success_criterion.strip() and f"{place}.success_criterion" not in unread:
                 add("missing_criterion", f"Task {name!r} has no success criterion: say how to tell that it is done.")
         return found
 
     def _edge_problems(self) -> list[Problem]:
         ids = {task.id for task in self.tasks}
         found: list[Problem] = []
-        for task in self.tasks:
+        for number, task in enumerate(self.tasks, 1):
+            name = task.id or f"number {number}"
             for dependency in dict.fromkeys(task.depends_on):
                 if dependency == task.id:
                     found.append(
-                        Problem(code="self_dependency", task=task.id, message=f"Task {task.id!r} depends on itself.")
+                        Problem(
+                            code="self_dependency", task=task.id or None, message=f"Task {name!r} depends on itself."
+                        )
                     )
                 elif dependency not in ids:
                     found.append(
                         Problem(
                             code="unknown_dependency",
-                            task=task.id,
-                            message=f"Task {task.id!r} depends on {dependency!r}, which is not in the plan.",
+                            task=task.id or None,
+                            message=f"Task {name!r} depends on {dependency!r}, which is not in the plan.",
                         )
                     )
         for cycle in self._cycles():
@@ -284,7 +270,9 @@ class Plan(Value):
 
     def _cycles(self) -> list[list[str]]:
         """Cycles of two or more tasks, each by its path; one per back edge of a depth-first walk."""
-        edges = {t.id: [d for d in dict.fromkeys(t.depends_on) if d != t.id] for t in self.tasks}
+        edges: dict[str, list[str]] = {}
+        for task in self.tasks:  # a name used twice has the edges of both
+            edges.setdefault(task.id, []).extend(d for d in dict.fromkeys(task.depends_on) if d != task.id)
         state: dict[str, Literal["open", "closed"]] = {}
         cycles: list[list[str]] = []
         for root, first in edges.items():
@@ -318,80 +306,3 @@ class Plan(Value):
             )
             for spec in self.workers
         ]
-
-
-def errors_in(problems: Sequence[Problem]) -> list[Problem]:
-    return [problem for problem in problems if problem.severity == "error"]
-
-
-def parse(data: JSON) -> Plan:
-    """JSON data as a plan; every misshapen field is named at once in one InvalidPlan."""
-    try:
-        plan = Plan.model_validate(data)
-    except ValidationError as error:
-        lines = [f"{_place(e['loc'])}: {_plain(e)}" for e in error.errors(include_url=False, include_input=False)]
-        raise _misshapen(lines) from None
-    found = [(n, _unusable(task.context)) for n, task in enumerate(plan.tasks) if task.context is not None]
-    if lines := [f"tasks[{n}].context: {why}" for n, why in found if why is not None]:
-        raise _misshapen(lines)
-    return plan
-
-
-def with_valid_ids(plan: Plan) -> tuple[Plan, dict[str, str]]:
-    """The plan with ids that break the rule rewritten consistently, and what was rewritten."""
-    taken = {task.id for task in plan.tasks if TASK_ID.fullmatch(task.id)}
-    renamed: dict[str, str] = {}
-    numbers: dict[str, int] = {}
-    for task in plan.tasks:
-        if not task.id or task.id in taken or task.id in renamed:
-            continue
-        stem = re.sub(r"[^A-Za-z0-9_-]+", "_", task.id).strip("_-") or "task"
-        stem = (stem if stem[0].isalpha() else f"t{stem}")[:40]
-        fresh = stem
-        while fresh in taken:
-            # Counted per stem: thousands of ids may come down to one.
-            numbers[stem] = numbers.get(stem, 1) + 1
-            ending = f"_{numbers[stem]}"
-            fresh = stem[: 40 - len(ending)] + ending
-        taken.add(fresh)
-        renamed[task.id] = fresh
-    if not renamed:
-        return plan, {}
-    tasks = tuple(
-        task.model_copy(
-            update={
-                "id": renamed.get(task.id, task.id),
-                "depends_on": tuple(renamed.get(dep, dep) for dep in task.depends_on),
-            }
-        )
-        for task in plan.tasks
-    )
-    return plan.model_copy(update={"tasks": tasks}), renamed
-
-
-def _unusable(context: JSON) -> str | None:
-    """Why data that is JSON can still be neither recorded nor sent."""
-    if too_deep(context):
-        return f"is nested more than {MAX_DEPTH} levels deep"
-    try:
-        to_json(context, inf_nan_mode="null")
-    except ValueError:
-        return "holds text that is not valid Unicode"
-    return None
-
-
-def _misshapen(lines: list[str]) -> InvalidPlan:
-    return InvalidPlan("The plan does not have the shape of a plan: " + "; ".join(lines[:20]), lines)
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    text = ""
-    for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text or "the plan"
-
-
-def _plain(error: Any) -> str:
-    if error["type"] == "extra_forbidden":
-        return "is not a field of this object"
-    return str(error["msg"])

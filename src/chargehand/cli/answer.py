@@ -1,0 +1,65 @@
+"""`answer`, and what a run that waits for a person says: its questions, each with the command that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from chargehand.effect import Question
+
+# With more open questions than this the rest is only counted.
+MOST = 20
+
+
+@click.command(cls=Command)
+@click.argument("run_id", metavar="RUN")
+@click.argument("question")
+@click.argument("text", metavar="TEXT|@FILE|-")
+def answer(run_id: str, question: str, text: str) -> None:
+    """Answer QUESTION of RUN and put it on the record; `chargehand resume RUN` goes on with it.
+
+    To a plan: `approve`, `reject [reason]`, or @FILE with an edited plan. To a tool call: `approve` or `reject
+    [reason]`. To anything else: the answer itself. @FILE is what FILE holds, `-` is stdin. `chargehand show RUN` lists
+    what is asked.
+    """
+    import asyncio
+
+    from chargehand.cli import inputs
+    from chargehand.cli.front import records
+
+    words = inputs.text_of_stdin("the answer") if text == inputs.STDIN else inputs.words_of(text)
+    door = records()
+    name = door.home.find(run_id)
+    left = asyncio.run(door.answer(name, question, words))
+    out = screen()
+    out.say(f"The answer to {question} is on the record of {name}.")
+    for line in listing(name, left):
+        out.say(line)
+    out.say(f"Go on with: chargehand resume {name}")
+
+
+def listing(run: str, questions: Sequence[Question]) -> list[str]:
+    """The open questions as lines, each with how to answer it."""
+    from chargehand.people import choices, told
+
+    lines: list[str] = []
+    for question in questions[:MOST]:
+        lines += ["", f"question {question.id} ({question.kind})"]
+        lines += [f"  {line}".rstrip() for line in told(question).splitlines()]
+        lines.append("  answer with")
+        lines += [f"    chargehand answer {run} {question.id} {_quoted(choice)}" for choice in choices(question.kind)]
+    if len(questions) > MOST:
+        lines += ["", f"and {len(questions) - MOST} more questions: chargehand show {run} --json"]
+    return [*lines, ""] if lines else []
+
+
+def _quoted(choice: str) -> str:
+    """A choice as it is typed in a shell, what it means as a comment."""
+    words, bracket, meaning = choice.partition(" (")
+    typed = f"'{words}'" if " " in words else words
+    return f"{typed}   # {meaning.rstrip(')')}" if bracket else typed

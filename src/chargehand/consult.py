@@ -1,0 +1,59 @@
+"""A question to one of the supervisor's own models -> JSON in the agreed shape, asked for twice at most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chargehand.answer import read_object
+from chargehand.brains import Brain
+from chargehand.effect import ModelCall, Role
+from chargehand.engine import Engine
+from chargehand.messages import Message, user
+from chargehand.outcome import Fault, Usage
+from chargehand.workers.agent import usage_of
+
+TIMES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Consulted:
+    """Either data in the agreed shape or why there is none."""
+
+    data: dict[str, Any] | None
+    fault: Fault | None = None
+
+
+async def consult(
+    engine: Engine,
+    key: str,
+    role: Role,
+    brain: Brain,
+    messages: Sequence[Message],
+    schema: dict[str, Any],
+    used: list[Usage],
+) -> Consulted:
+    """`used` grows with each call, for who cuts it short."""
+    asked = list(messages)
+    problems: list[str] = []
+    for number in range(1, TIMES + 1):
+        call = ModelCall(
+            role=role,
+            model=brain.model,
+            messages=tuple(asked),
+            output_schema=schema,
+            options=brain.options,
+            output_cap=brain.output_cap,
+        )
+        result = await engine.perform(f"{key}/{number}", call)
+        used.append(usage_of(result, call.model))
+        if result.reply is None:
+            return Consulted(None, result.error)
+        data, problems = read_object(result.reply.text, schema)
+        if data is not None:
+            return Consulted(data)
+        again = f"Your answer could not be used: {'; '.join(problems)}. Answer with the one JSON object only."
+        asked += [result.reply.as_message(), user(again)]
+    message = f"The {role} gave no usable answer: {'; '.join(problems)}"
+    return Consulted(None, Fault(kind="contract", message=message))

@@ -1,0 +1,108 @@
+"""Plan -> Outcomes, as dependencies allow: pure dataflow, no waves, one outcome per task whatever happens.
+
+One coroutine per task waits for the tasks it depends on, then pursues the task. For `a`, `b<-a`, `c`, `d<-b,c` with `a`
+failing for good:
+
+    task   waits for   sees                       becomes      ends when
+    a      -           its instruction            failed       the ladder has no rung left for it
+    c      -           its instruction            done         its attempt has ended, whatever a does
+    b      a           a failed, says "skip"      skipped      a has ended
+    d      b, c        b skipped, says "proceed"  done         its attempt with b's gap stated has ended
+
+State, all of it in `_Dispatch`: `outcomes` holds a task's outcome from the moment it ends and never changes after;
+`over[id]` is set in the same loop turn. A task is in exactly one of: waiting, under way, in `outcomes`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chargehand.dispatcher.crew import Crew, out_key
+from chargehand.dispatcher.pursuit import Help, Pursuit
+from chargehand.engine import Engine
+from chargehand.outcome import Outcome, skipped
+from chargehand.plan import Plan, Task
+from chargehand.recovery import Policy
+from chargehand.workers import Roster
+
+__all__ = ["Help", "dispatch"]
+
+# Of a wide fan this many start in one turn of the loop, so that the first calls are under way while the rest start.
+STARTED_AT_ONCE = 64
+
+
+async def dispatch(
+    plan: Plan,
+    roster: Roster,
+    engine: Engine,
+    *,
+    stop_at: float | None = None,
+    policy: Policy | None = None,
+    fallbacks: Mapping[str, str] | None = None,
+    help: Help | None = None,
+) -> dict[str, Outcome]:
+    """Exactly one outcome per task, in plan order. Work still under way at `stop_at` fails with `deadline`."""
+    crew = Crew(roster, fallbacks or {})
+    for name in roster:
+        crew.restore(name, engine.decided(out_key(name)))
+    engine.expect(len(plan.tasks))
+    return await _Dispatch(plan, engine, crew, policy or Policy(), help or Help(), stop_at).run()
+
+
+@dataclass(slots=True)
+class _Dispatch:
+    plan: Plan
+    engine: Engine
+    crew: Crew
+    policy: Policy
+    help: Help
+    stop_at: float | None
+    # The task whose place this plan takes, when it is one split into smaller ones.
+    parent: Task | None = None
+    # When that task's own time is over.
+    ends_at: float | None = None
+    outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    over: dict[str, asyncio.Event] = field(default_factory=dict[str, asyncio.Event])
+
+    async def run(self) -> dict[str, Outcome]:
+        self.over = {task.id: asyncio.Event() for task in self.plan.tasks}
+        async with asyncio.TaskGroup() as group:
+            for number, task in enumerate(self.plan.tasks, 1):
+                group.create_task(self._settle(task), name=task.id)
+                if not number % STARTED_AT_ONCE:
+                    await asyncio.sleep(0)
+        return {task.id: self.outcomes[task.id] for task in self.plan.tasks}
+
+    async def _settle(self, task: Task) -> None:
+        for dependency in task.depends_on:
+            if dependency in self.over:  # else it is one of the parent's, over already
+                await self.over[dependency].wait()
+        outcome = self.engine.ended(task.id)
+        if outcome is None:
+            outcome = await self._outcome(task)
+            self.engine.emit("task_ended", task=task.id, attempt=outcome.attempts, outcome=outcome.to_json())
+        self.outcomes[task.id] = outcome
+        self.over[task.id].set()
+        if self.parent is None:
+            self.engine.expect(len(self.plan.tasks) - len(self.outcomes))
+
+    async def _outcome(self, task: Task) -> Outcome:
+        inputs = {dependency: self.outcomes[dependency] for dependency in task.depends_on}
+        missing = [id for id, outcome in inputs.items() if not outcome.ok]
+        if missing and task.on_dependency_failure == "skip":
+            return skipped(task.id, task.worker, missing)
+        self.engine.emit("task_ready", task=task.id, attempt=0, worker=task.worker)
+        pursuit = Pursuit(task, inputs, self.engine, self.crew, self.policy, self.help, self.stop_at)
+        pursuit.may_split = self.parent is None
+        pursuit.ends_at = self.ends_at
+        return await pursuit.run(self._in_its_place)
+
+    async def _in_its_place(
+        self, task: Task, plan: Plan, inputs: Mapping[str, Outcome], ends_at: float | None
+    ) -> list[Outcome]:
+        """The outcomes of the smaller tasks that take a task's place; they see what it would have seen."""
+        inner = _Dispatch(plan, self.engine, self.crew, self.policy, self.help, self.stop_at, task, ends_at)
+        inner.outcomes.update(inputs)
+        return list((await inner.run()).values())

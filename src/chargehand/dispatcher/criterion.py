@@ -1,0 +1,43 @@
+"""An outcome that says it is done -> whether it is: the worker's own check, then the scorer, if the team wants one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from chargehand.effect import ToolCall
+from chargehand.engine import Engine
+from chargehand.outcome import Outcome, Score, Usage, failed
+from chargehand.workers import Assignment, WorkerPort
+
+# None when the scorer gave no score, which proves nothing. What it uses joins what the assignment has used.
+Scorer = Callable[[Assignment, Outcome], Awaitable[Score | None]]
+
+
+async def checked(
+    assignment: Assignment, outcome: Outcome, worker: WorkerPort, engine: Engine, score: Scorer | None
+) -> Outcome:
+    """The outcome, or criterion_not_met with what was there as a partial result. "No exception" is not success."""
+    task = assignment.task
+    if worker.check is not None:
+        effect = ToolCall(worker=task.worker, tool=worker.check, arguments={"output": outcome.output}, effect="read")
+        result = await engine.perform(assignment.key("check"), effect)
+        problem = result.error.message if result.error else result.text.strip()
+        if problem and problem not in ("true", "null"):
+            return _not_met(outcome, "its check failed" if problem == "false" else problem)
+    if score is not None:
+        before = len(assignment.used)
+        found = await score(assignment, outcome)
+        used = Usage.total([outcome.usage, *assignment.used[before:]])
+        outcome = outcome.model_copy(update={"usage": used})
+        if found is None:
+            message = f"The result of {task.id} was not scored: the scorer gave no readable answer."
+            engine.emit("warning", task=task.id, attempt=assignment.attempt, message=message)
+        elif not found.met:
+            return _not_met(outcome, f"scored {found.score}: {found.reason}")
+    return outcome
+
+
+def _not_met(outcome: Outcome, why: str) -> Outcome:
+    message = f"The success criterion is not met: {why}"
+    result = failed(outcome.task, outcome.worker, "criterion_not_met", message, output=outcome.output)
+    return result.model_copy(update={"usage": outcome.usage})

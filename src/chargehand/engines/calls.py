@@ -1,0 +1,275 @@
+"""One model call from budget to result: reserve, wait for a slot and the provider's leave, send, retry, settle.
+
+What may be sent again is sent again with the same bytes and key, with no slot held in between. A call that is slow to
+answer may be hedged: a second one beside it, the first good answer wins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+
+from chargehand.budget import Deny, Reservation
+from chargehand.effect import ModelCall, ModelResult
+from chargehand.engines.purse import Purse, Site
+from chargehand.engines.recorder import Recorder
+from chargehand.engines.slots import Slots, Waited
+from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
+from chargehand.handlers import Handlers
+from chargehand.limits import CallResult, Change, Permit, Refused
+from chargehand.messages import TokenCount
+from chargehand.models import Attribution
+from chargehand.outcome import Fault
+
+TRANSPORT_RETRIES = 4
+LONGEST_BACKOFF_S = 30.0
+# How long a provider that is out is waited for when it has not answered even once: a wrong address is told soon.
+PATIENCE_AT_FIRST_S = 3.0
+
+OnText = Callable[[str], None] | None
+# Puts the call on the record, durably, before it is sent: (max_output, how often it was sent before).
+Begin = Callable[[int, int], Awaitable[None]]
+
+
+class Calls:
+    """One per session; nothing is kept between calls but what its parts keep."""
+
+    def __init__(
+        self,
+        run: str,
+        purse: Purse,
+        slots: Slots,
+        handlers: Handlers,
+        recorder: Recorder,
+        chance: random.Random,
+        hedge_after_s: float | None = None,
+    ) -> None:
+        self._run = run
+        self._purse = purse
+        self._slots = slots
+        self._handlers = handlers
+        self._recorder = recorder
+        self._chance = chance
+        # A call without an answer for this long is made a second time beside the first; None is never.
+        self._hedge_after_s = hedge_after_s
+
+    async def make(
+        self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, begin: Begin, on_text: OnText
+    ) -> ModelResult:
+        """The result, settled but not yet on the record. `intent`: what an earlier session recorded and sent."""
+        waited = Waited()
+        admitted = await self._admitted(site, effect, intent, waited)
+        if isinstance(admitted, Deny):
+            return ModelResult(error=Fault(kind="budget", message=admitted.reason), waiting_s=waited.seconds)
+        reservation, permit = admitted
+        sent_before = (intent or {}).get("send", 0)
+        call = self._settled(site, effect, reservation, permit, sent_before, waited, begin, on_text)
+        if self._hedge_after_s is None or on_text is not None:
+            return await call
+        return await self._hedged(site, effect, call, self._hedge_after_s)
+
+    async def _admitted(
+        self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, waited: Waited
+    ) -> tuple[Reservation, Permit | Refused] | Deny:
+        """Budget, slot and permit. What was set aside before a long wait is looked at again after it."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            granted = await self._purse.reserve(site, effect, intent)
+            waited.seconds += loop.time() - began
+            if isinstance(granted, Deny):
+                return granted
+            try:
+                permit = await self._leave_to_send(site, effect, granted.reservation.tokens, waited)
+            except BaseException:
+                self._purse.settle(site, effect.model, (0, 0), 0.0)
+                raise
+            if intent is not None or isinstance(permit, Refused) or not self._purse.outgrown(site, effect.model):
+                return granted.reservation, permit
+            permit.done("unsent", loop.time())
+            self._slots.free()
+            self._purse.settle(site, effect.model, (0, 0), 0.0)
+
+    async def _hedged(
+        self, site: Site, effect: ModelCall, call: Coroutine[Any, Any, ModelResult], after_s: float
+    ) -> ModelResult:
+        """The first good answer of the call and, once it is late, of a second one beside it, if the budget has room."""
+        calls = [asyncio.create_task(call, name=site.key)]
+        try:
+            await asyncio.wait(calls, timeout=after_s)
+            beside = Site(f"{site.key}/hedge", site.task, site.attempt)
+            if not calls[0].done() and (granted := self._purse.reserve_now(beside, effect)) is not None:
+                data = {"decision": "hedge", "value": {"after_s": after_s}, "reason": "no answer so far"}
+                self._recorder.emit("decision", site.task, site.attempt, {"key": beside.key, **data})
+                await self._recorder.commit()
+                second = self._settled(beside, effect, granted.reservation, None, 0, Waited(), _begun_already, None)
+                calls.append(asyncio.create_task(second, name=beside.key))
+            while True:
+                over, late = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+                good = [each for each in calls if each in over and each.result().ok]
+                if good or not late:
+                    return good[0].result() if good else calls[0].result()
+                await asyncio.wait(late)
+        finally:
+            for each in calls:
+                each.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+
+    async def _settled(
+        self,
+        site: Site,
+        effect: ModelCall,
+        reservation: Reservation,
+        permit: Permit | Refused | None,
+        sent_before: int,
+        waited: Waited,
+        begin: Begin,
+        on_text: OnText,
+    ) -> ModelResult:
+        """The result with its reservation closed, whatever happens."""
+        used: tuple[int, int] | None = None
+        usd: float | None = None
+        try:
+            result = await self._tries(site, effect, reservation, permit, sent_before, waited, begin, on_text)
+            if result.reply is not None and result.reply.usage is not None:
+                used = result.reply.usage.input_tokens, result.reply.usage.output_tokens
+                usd = result.usd
+            elif result.error is not None and result.error.kind not in ("timeout", "connection"):
+                used, usd = (0, 0), 0.0  # the provider refused it: nothing was used
+            elif waited.sent:
+                most = TokenCount(input_tokens=reservation.input_tokens, output_tokens=reservation.output_tokens)
+                result = result.model_copy(update={"estimated": most})
+            return result
+        finally:
+            if not waited.sent:
+                used, usd = (0, 0), 0.0  # stopped in the queue: nothing was used
+            self._purse.settle(site, effect.model, used, usd)
+
+    async def _tries(
+        self,
+        site: Site,
+        effect: ModelCall,
+        reservation: Reservation,
+        first: Permit | Refused | None,
+        sent_before: int,
+        waited: Waited,
+        begin: Begin,
+        on_text: OnText,
+    ) -> ModelResult:
+        loop = asyncio.get_running_loop()
+        attribution = Attribution(self._run, site.task, site.attempt, effect.role, self._idempotency_key(site, effect))
+        worked = 0.0
+        # The patience is for the call as a whole: it runs from the first failure, however often it is sent.
+        gives_up: float | None = None
+        for retry in range(TRANSPORT_RETRIES + 1):
+            patience = None if gives_up is None else max(gives_up - loop.time(), 0.0)
+            permit, first = first or await self._leave_to_send(site, effect, reservation.tokens, waited, patience), None
+            if isinstance(permit, Refused):
+                kind = "auth" if permit.until is None else "overloaded"
+                fault = Fault(kind=kind, message=f"Not sent: {permit.reason}")
+                return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
+            sent, before, began = False, waited.sent, loop.time()
+            try:
+                if retry == 0:
+                    await begin(reservation.output_tokens, sent_before)
+                sent, began = True, loop.time()
+                waited.sent = True
+                reply, usd = await self._handlers.model(effect, reservation.output_tokens, attribution, on_text)
+                worked += loop.time() - began
+                counted = reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else None
+                self._told(permit.done("ok", loop.time(), tokens_actual=counted))
+                return ModelResult(reply=reply, usd=usd, seconds=worked, waiting_s=waited.seconds)
+            except ModelError as error:
+                worked += loop.time() - began
+                waited.sent = before or not error.unsent
+                result, pause = _for_limits(error), error.retry_after
+                self._told(permit.done(result, loop.time(), retry_after=pause, reason=str(error)))
+                # Asked to come back later than the call may wait, it has failed: somebody else may do it sooner.
+                too_late = pause is not None and pause > effect.patience_s
+                if not error.transient or too_late or retry == TRANSPORT_RETRIES:
+                    fault = Fault(kind=error.kind, message=str(error))
+                    return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
+                gives_up = loop.time() + effect.patience_s if gives_up is None else gives_up
+                after = self._backoff(retry, error)
+                self._note_retry(site, retry + 1, after, str(error))
+            except UsageError as error:  # a key that is not set, a provider that is not there: this task's failure
+                kind = "auth" if isinstance(error, MissingKey) else "bad_request"
+                fault, waited.sent = Fault(kind=kind, message=str(error)), before
+                return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
+            except ChargehandError:
+                raise  # the record itself failed, or the run is not ours any more
+            except Exception as error:  # noqa: BLE001 -- recorded: a bug in a handler is one task's failure
+                message = f"{type(error).__name__} in the model handler: {error}"
+                return ModelResult(error=Fault(kind="internal", message=message), waiting_s=waited.seconds)
+            finally:
+                permit.done("cancelled" if sent else "unsent", loop.time())
+                self._slots.free()
+            began = loop.time()
+            await asyncio.sleep(after)
+            waited.seconds += loop.time() - began
+        raise AssertionError("the last retry returns")
+
+    async def _leave_to_send(
+        self, site: Site, effect: ModelCall, tokens: int, waited: Waited, patience: float | None = None
+    ) -> Permit | Refused:
+        """A slot and the provider's permit, or neither. No slot is held while waiting for the provider."""
+        loop = asyncio.get_running_loop()
+        limits = self._handlers.limits(effect)
+        await self._slots.take(site.task, waited)
+        permit = limits.try_acquire(self._run, tokens, loop.time())
+        if isinstance(permit, Permit):
+            return self._granted(permit)
+        self._slots.free()
+        if permit is None:
+            began = loop.time()
+            order = self._slots.order(site.task)
+            most = effect.patience_s if patience is None else patience
+            most = most if limits.answered else min(most, PATIENCE_AT_FIRST_S)
+            permit = await limits.acquire(self._run, order, tokens, max_wait=most)
+            waited.seconds += loop.time() - began
+        if isinstance(permit, Refused):
+            return permit
+        try:
+            await self._slots.take(site.task, waited)
+        except BaseException:
+            permit.done("unsent", loop.time())
+            raise
+        return self._granted(permit)
+
+    def _granted(self, permit: Permit) -> Permit:
+        if permit.change is not None:
+            self._told([permit.change])
+        return permit
+
+    def _told(self, changes: list[Change]) -> None:
+        for change in changes:
+            data = {"name": change.name, "state": change.state, "reason": change.reason}
+            self._recorder.emit("breaker_changed", None, None, data)
+
+    def _note_retry(self, site: Site, number: int, after: float, reason: str) -> None:
+        data = {"decision": "transport_retry", "value": {"after_s": round(after, 3)}, "reason": reason}
+        self._recorder.emit("decision", site.task, site.attempt, {"key": f"{site.key}/retry/{number}", **data})
+
+    def _backoff(self, retry: int, error: ModelError) -> float:
+        """Full jitter below a doubling ceiling, or what the provider asked for and a little."""
+        if error.retry_after is not None:
+            return error.retry_after + self._chance.uniform(0, 0.1)
+        return self._chance.uniform(0, min(LONGEST_BACKOFF_S, 0.5 * 2**retry))
+
+    def _idempotency_key(self, site: Site, effect: ModelCall) -> str:
+        return hashlib.sha256(f"{self._run}\n{site.key}\n{effect.fingerprint}".encode()).hexdigest()[:40]
+
+
+async def _begun_already(_max_output: int, _sent_before: int) -> None:
+    """A hedge is on the record as the decision to make it."""
+
+
+def _for_limits(error: ModelError) -> CallResult:
+    match error.kind:
+        case "rate_limited" | "overloaded" | "connection" | "timeout" | "auth":
+            return error.kind
+        case _:
+            return "other"

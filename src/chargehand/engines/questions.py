@@ -1,0 +1,67 @@
+"""The questions of one run and their answers, and how long the run stood still for a person."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from chargehand.effect import Question
+from chargehand.journal.replay import Replay
+from chargehand.value import JSON
+
+
+class Questions:
+    """By key, this session's and those before it. A key is asked once and answered once."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._asked = {key: Question.model_validate(asked) for key, asked in replay.questions.items()}
+        self.answers: dict[str, JSON] = dict(replay.answers)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._asked
+
+    def __getitem__(self, key: str) -> Question:
+        return self._asked[key]
+
+    def add(self, key: str, question: Question) -> Question:
+        """The question under an id no other of the run has; what was recorded keeps the id it has."""
+        taken = {asked.id for asked in self._asked.values()}
+        ids = (question.id if number == 1 else f"{question.id}-{number}" for number in count(1))
+        free = next(id for id in ids if id not in taken)
+        self._asked[key] = question.model_copy(update={"id": free})
+        return self._asked[key]
+
+    def borrow(self, key: str, question: Question, earlier: Replay) -> bool:
+        """Whether the run this one repeats has a person's work on the very same question; it is not asked twice."""
+        asked: dict[str, Any] = earlier.questions.get(key) or {}
+        same = question.kind == "task" and asked.get("prompt") == question.prompt and key in earlier.answers
+        if not same or key in self:
+            return False
+        self.add(key, question)
+        self.answers[key] = earlier.answers[key]
+        return True
+
+
+class Standstill:
+    """Adds up the seconds in which nothing but a person was waited for: the run's clock leaves them out."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._seconds = 0.0
+        self._told = 0.0
+
+    def update(self, still: bool, now: float) -> None:
+        if still and self._since is None:
+            self._since = now
+        elif not still and self._since is not None:
+            self._seconds += now - self._since
+            self._since = None
+
+    def seconds(self, now: float) -> float:
+        return self._seconds + (0.0 if self._since is None else now - self._since)
+
+    def untold(self, now: float) -> float:
+        """The seconds since this was last called: what the next answer puts on the record."""
+        total = self.seconds(now)
+        fresh, self._told = total - self._told, total
+        return fresh

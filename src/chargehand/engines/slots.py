@@ -1,0 +1,56 @@
+"""Who may have an effect in flight: the concurrency gate in task order, closed for good when the session winds down."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from chargehand.limits import Gate
+
+
+@dataclass(slots=True)
+class Waited:
+    """Seconds one effect was kept waiting, and whether anything of it was sent."""
+
+    seconds: float = 0.0
+    sent: bool = False
+
+
+class Slots:
+    """At most so many at once; begun tasks come before new ones, the supervisor's own calls before all."""
+
+    def __init__(self, limit: int) -> None:
+        self._gate = Gate(limit)
+        self._orders: dict[str | None, int] = {None: -1}
+        # Set while no slot is held: what a drain waits for.
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self.draining = False
+
+    @property
+    def held(self) -> int:
+        return self._gate.held
+
+    def order(self, task: str | None) -> int:
+        """The place of a task in the queue: that of its first attempt."""
+        return self._orders.setdefault(task, len(self._orders))
+
+    async def take(self, task: str | None, waited: Waited) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await self._gate.acquire(self.order(task))
+        self.idle.clear()
+        waited.seconds += loop.time() - began
+        if self.draining:
+            self.free()
+            await never()
+
+    def free(self) -> None:
+        self._gate.release()
+        if not self._gate.held:
+            self.idle.set()
+
+
+async def never() -> None:
+    """Wait until cancelled: nothing new is begun, the session ends around us."""
+    await asyncio.get_running_loop().create_future()

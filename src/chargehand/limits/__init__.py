@@ -1,0 +1,25 @@
+"""What holds effects back, beside the handlers: slots of a run, and per provider rate, concurrency and breaker."""
+
+from __future__ import annotations
+
+from chargehand.limits.adaptive import Adaptive
+from chargehand.limits.breaker import Breaker, Change, State, Ticket
+from chargehand.limits.gate import Gate
+from chargehand.limits.provider import CallResult, Permit, ProviderLimits, ProviderRegistry, Refused
+from chargehand.limits.rate import Bucket, Rate
+
+__all__ = [
+    "Adaptive",
+    "Breaker",
+    "Bucket",
+    "CallResult",
+    "Change",
+    "Gate",
+    "Permit",
+    "ProviderLimits",
+    "ProviderRegistry",
+    "Rate",
+    "Refused",
+    "State",
+    "Ticket",
+]

@@ -1,0 +1,83 @@
+"""Turns a provider's answers into how many calls it may have at once: one more for a round of successes, half on a 429.
+
+All calls begun between two halvings are one epoch. The first refusal of an epoch halves; the others tell the same news.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+
+UNLIMITED = sys.maxsize
+# How long nothing new starts after the second, third, ... refusal with no success in between and no Retry-After.
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 60.0
+# How many rounds of successes it takes at the most to go back to where it was refused.
+MOST_CAUTION = 16
+
+
+@dataclass(slots=True)
+class Adaptive:
+    """Invariant: 1 <= limit <= most."""
+
+    most: int = UNLIMITED
+    # Where to begin; None is at the top.
+    start: int | None = None
+    limit: int = field(init=False)
+    # Nothing new starts before this.
+    resume_at: float = field(default=-math.inf, init=False)
+    # Counts halvings.
+    epoch: int = field(default=0, init=False)
+    # Successes of this epoch since the limit last grew.
+    _successes: int = field(default=0, init=False)
+    # Refused epochs since the last success.
+    _refusals: int = field(default=0, init=False)
+    # How many were in use at the last refusal, and how many rounds of successes it takes to use so many again:
+    # twice as many each time it is refused there, so that a steady capacity is not tested all the time.
+    _refused_at: int = field(default=UNLIMITED, init=False)
+    _caution: int = field(default=1, init=False)
+
+    def __post_init__(self) -> None:
+        self.limit = self.most if self.start is None else max(1, min(self.start, self.most))
+
+    def succeeded(self, epoch: int, in_flight: int) -> None:
+        """A call was answered while `in_flight` were under way, itself included."""
+        self._refusals = 0
+        # A limit that holds nobody back is not tested by a success.
+        if epoch != self.epoch or in_flight * 2 < self.limit:
+            return
+        self._successes += 1
+        if self._successes >= self.limit * (self._caution if self.limit + 1 == self._refused_at else 1):
+            if self.limit >= self._refused_at:
+                self._refused_at, self._caution = UNLIMITED, 1
+            self._successes = 0
+            self.limit = min(self.limit + 1, self.most)
+
+    def throttled(self, now: float, epoch: int, in_flight: int, retry_after: float | None) -> None:
+        """A call was refused for now (429)."""
+        if epoch == self.epoch:
+            in_use = min(self.limit, in_flight)
+            self._caution = min(self._caution * 2, MOST_CAUTION) if in_use >= self._refused_at else 2
+            self._refused_at = in_use
+            self._refusals += 1
+            if retry_after is None and self._refusals > 1:
+                # Fewer at once did not help, so the limit is one of time: probe rarely, not with every waiter.
+                retry_after = min(FIRST_PAUSE_S * 2.0 ** min(self._refusals - 2, 10), LONGEST_PAUSE_S)
+        self.shrink(epoch, in_flight)
+        self.hold(now, retry_after)
+
+    def shrink(self, epoch: int, in_flight: int) -> None:
+        """Halve what is in use, once an epoch."""
+        if epoch == self.epoch:
+            self.epoch += 1
+            self._successes = 0
+            self.limit = max(1, min(self.limit, in_flight) // 2)
+
+    def hold(self, now: float, retry_after: float | None) -> None:
+        if retry_after is not None:
+            self.resume_at = max(self.resume_at, now + retry_after)
+
+    def tighten(self, most: int) -> None:
+        self.most = min(self.most, most)
+        self.limit = min(self.limit, self.most)

@@ -1,0 +1,125 @@
+"""Turns results in a row into whether to go on: a worker or provider that keeps failing is left alone, then tried.
+
+    state       a call may begin        success            failure
+    closed      always                  forgets failures   counted; the threshold opens it
+    open        from retry_at, as the   late: ignored      late: ignored
+                trial call: half_open
+    half_open   no: one trial at once   closed             open, for twice as long as before
+
+A result counts only in the state its call began in, so what comes late from before a change moves nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+State = Literal["closed", "open", "half_open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A breaker went into a state: what a `breaker_changed` event says."""
+
+    name: str
+    state: State
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A call that began, and the change its beginning made."""
+
+    generation: int
+    change: Change | None = None
+
+
+@dataclass(slots=True)
+class Breaker:
+    """Closed, open or half open. Times are the caller's; no method waits."""
+
+    name: str
+    threshold: int = 5
+    cooldown_s: float = 1.0
+    longest_s: float = 30.0
+    state: State = field(default="closed", init=False)
+    # Why it is in this state; shown to who is sent away.
+    reason: str = field(default="", init=False)
+    # Open until the end: nothing is tried again.
+    for_good: bool = field(default=False, init=False)
+    # Counts changes of state. A ticket of an earlier generation is late.
+    _generation: int = field(default=0, init=False)
+    # Who failed since the last success; only while closed.
+    _failed: set[str] = field(default_factory=set[str], init=False)
+    # How long it is or will next be open.
+    _cooldown: float = field(default=0.0, init=False)
+    # When the next trial may begin. While half open it is when a trial without a result is given up on.
+    _retry_at: float = field(default=0.0, init=False)
+
+    def allows(self, now: float) -> bool:
+        at = self.retry_at(now)
+        return at is not None and at <= now
+
+    def retry_at(self, now: float) -> float | None:
+        """When a call may begin, as things are; None is never."""
+        if self.for_good:
+            return None
+        return now if self.state == "closed" else self._retry_at
+
+    def begin(self, now: float) -> Ticket:
+        """Let a call begin. Unless closed it is the trial, and nobody else begins until it ends or takes too long."""
+        assert self.allows(now), f"{self.name} is {self.state} until {self._retry_at}"
+        if self.state == "closed":
+            return Ticket(self._generation)
+        self._retry_at = now + self.longest_s
+        if self.state == "half_open":
+            return Ticket(self._generation)
+        return Ticket(self._generation + 1, self._go("half_open", f"one call is tried after {self._cooldown:g} s"))
+
+    def succeeded(self, ticket: Ticket) -> Change | None:
+        if ticket.generation != self._generation:
+            return None
+        self._failed.clear()
+        if self.state == "closed":
+            return None
+        self._cooldown = 0.0
+        return self._go("closed", "it works again")
+
+    def failed(self, ticket: Ticket, now: float, what: str, reason: str) -> Change | None:
+        """Count a failure of `what`; the same one failing again counts once."""
+        if ticket.generation != self._generation:
+            return None
+        if self.state == "half_open":
+            return self._open(now, f"the trial call failed: {reason}")
+        self._failed.add(what)
+        if len(self._failed) < self.threshold:
+            return None
+        return self._open(now, f"{len(self._failed)} failures in a row, the last: {reason}")
+
+    def abandoned(self, ticket: Ticket, now: float) -> None:
+        """Forget a call that was broken off: nothing was learnt, and a trial may go to somebody else."""
+        if ticket.generation == self._generation and self.state == "half_open":
+            self._retry_at = now
+
+    def open_until(self, at: float, reason: str) -> None:
+        """Be open as it was when somebody wrote that down."""
+        self._cooldown, self._retry_at = self.cooldown_s, at
+        self._go("open", reason)
+
+    def open_for_good(self, reason: str) -> Change | None:
+        if self.for_good:
+            return None
+        self.for_good = True
+        return self._go("open", reason)
+
+    def _open(self, now: float, why: str) -> Change:
+        self._cooldown = min(self._cooldown * 2 or self.cooldown_s, self.longest_s)
+        self._retry_at = now + self._cooldown
+        self._failed.clear()
+        return self._go("open", f"{why}; tried again in {self._cooldown:g} s")
+
+    def _go(self, state: State, reason: str) -> Change:
+        self.state = state
+        self.reason = reason
+        self._generation += 1
+        return Change(self.name, state, reason)

@@ -1,0 +1,350 @@
+"""Turns a wish to call a provider into a permit, or a refusal: rate, concurrency and breaker of one provider, joined.
+
+permit = await limits.acquire(run, order, tokens, max_wait=10)
+if isinstance(permit, Refused): ...                 # go to the fallback
+try:
+    reply = await ...
+    changes = permit.done("ok", loop.time(), tokens_actual=1_234)
+finally:
+    permit.done("cancelled", loop.time())           # does nothing after the first `done`
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+from typing import Literal, assert_never
+from weakref import WeakKeyDictionary
+
+from chargehand.errors import UsageError
+from chargehand.limits.adaptive import UNLIMITED, Adaptive
+from chargehand.limits.breaker import Breaker, Change, Ticket
+from chargehand.limits.fair import FairQueue
+from chargehand.limits.rate import Rate
+
+# `cancelled` was sent and broken off; `unsent` never left, so that everything is given back.
+CallResult = Literal[
+    "ok", "rate_limited", "overloaded", "connection", "timeout", "auth", "other", "cancelled", "unsent"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The provider is not to be called now. `until` is when to try again, on the loop's clock; None: not this run."""
+
+    until: float | None
+    reason: str
+
+
+@dataclass(slots=True, eq=False)
+class Permit:
+    """One call may be made. It counts as in flight until `done`."""
+
+    run: str
+    tokens: int
+    # What granting it did to the breaker: it went half open, and this is the trial call.
+    change: Change | None
+    _limits: ProviderLimits
+    _ticket: Ticket
+    _epoch: int
+    _open: bool = True
+
+    def done(
+        self,
+        result: CallResult,
+        now: float,
+        *,
+        retry_after: float | None = None,
+        tokens_actual: int | None = None,
+        reason: str = "",
+    ) -> list[Change]:
+        """Give the permit back with what came of the call. The first time counts."""
+        if not self._open:
+            return []
+        self._open = False
+        if result == "ok":
+            self._limits.answered = True
+        return self._limits.settle(self, self._ticket, self._epoch, result, now, retry_after, tokens_actual, reason)
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    run: str
+    tokens: int
+    arrived: float
+    # How long it may wait for a provider that is out; None is as long as it takes.
+    max_wait: float | None
+    # Done as soon as the waiter is served, refused or cancelled; it stays in the queue until it is at the head.
+    turn: asyncio.Future[Permit | Refused]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outage:
+    """Nothing may start: until a time at the latest, and until a time at the earliest."""
+
+    until: float
+    at_least: float
+    reason: str
+
+
+class ProviderLimits:
+    """The limits of one provider for all runs of one event loop. All state changes happen between two awaits.
+
+    Waiters go one run after the other, so that a wide run does not starve a narrow one. Only the head is looked at:
+    a large request that has to wait for tokens holds up the small ones behind it and is never overtaken for ever.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        rpm: float | None = None,
+        tpm: float | None = None,
+        max_concurrent: int | None = None,
+        start: int | None = None,
+        threshold: int = 5,
+        cooldown_s: float = 1.0,
+        longest_s: float = 30.0,
+    ) -> None:
+        self.name = name
+        self.in_flight = 0
+        # Whether it has ever answered: one that never did is likely not there at all.
+        self.answered = False
+        self.rate = Rate()
+        self.adaptive = Adaptive(start=start)
+        self.breaker = Breaker(f"provider:{name}", threshold, cooldown_s, longest_s)
+        self.tighten(rpm=rpm, tpm=tpm, max_concurrent=max_concurrent)
+        # Runs whose key was refused.
+        self._barred: dict[str, Breaker] = {}
+        self._queue: FairQueue[_Waiter] = FairQueue()
+        # Since when nothing may start because of the breaker or Retry-After; None while it may.
+        self._out_since: float | None = None
+        self._failures = 0
+        # The next moment at which time alone changes something for a waiter. None when nobody waits for time.
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> int:
+        return sum(not waiter.turn.done() for waiter in self._queue)
+
+    def tighten(self, *, rpm: float | None = None, tpm: float | None = None, max_concurrent: int | None = None) -> None:
+        """Hold these limits too: between runs with different ones the strictest holds."""
+        given = {"rpm": rpm, "tpm": tpm, "max_concurrent": max_concurrent}
+        for setting, value in given.items():
+            if value is not None and not value > 0:
+                raise UsageError(
+                    f"{setting} of provider {self.name} is {value}; give a number above 0, or leave it out for no limit"
+                )
+        self.rate.tighten(rpm, tpm)
+        self.adaptive.tighten(UNLIMITED if max_concurrent is None else max_concurrent)
+
+    # -- for callers -------------------------------------------------------------------------------------------------
+
+    def try_acquire(self, run: str, tokens: int, now: float) -> Permit | Refused | None:
+        """A permit if one is free and nobody waits, a refusal if the run's key was refused, else None."""
+        if (barred := self._barred.get(run)) is not None:
+            return Refused(None, barred.reason)
+        if self._head() is None and self._ready_at(now, tokens) <= now:
+            return self._grant(now, run, tokens)
+        return None
+
+    async def acquire(self, run: str, order: int, tokens: int, *, max_wait: float | None = None) -> Permit | Refused:
+        """Wait for a permit: for a slot and for the rate as long as it takes, for a provider that is out `max_wait`.
+
+        Out means an open breaker or a Retry-After that has not passed. With `max_wait=0` an outage refuses at once.
+        """
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if (answer := self.try_acquire(run, tokens, now)) is not None:
+            return answer
+        waiter = _Waiter(run, tokens, now, max_wait, loop.create_future())
+        self._queue.push(run, order, waiter)
+        self._pump(now)
+        try:
+            return await waiter.turn
+        except asyncio.CancelledError:
+            if not waiter.turn.cancelled() and isinstance(granted := waiter.turn.result(), Permit):
+                granted.done("unsent", loop.time())  # it was handed over in the moment of cancellation
+            else:
+                self._pump(loop.time())  # the next one may need less
+            raise
+
+    def leave(self, run: str, now: float) -> None:
+        """Forget a run that ended: whoever still waits is refused, and a refused key counts no more."""
+        self._barred.pop(run, None)
+        self._refuse_run(run, Refused(None, f"run {run} has ended"))
+        self._pump(now)
+
+    # -- for permits -------------------------------------------------------------------------------------------------
+
+    def settle(
+        self,
+        permit: Permit,
+        ticket: Ticket,
+        epoch: int,
+        result: CallResult,
+        now: float,
+        retry_after: float | None,
+        tokens_actual: int | None,
+        reason: str,
+    ) -> list[Change]:
+        """Take a permit back and learn from its result. Called by the permit, once."""
+        if result == "unsent":
+            self.rate.take(now, -1, -permit.tokens)
+        elif tokens_actual is not None:
+            self.rate.correct(now, permit.tokens, tokens_actual)
+        changes = self._learn(permit.run, ticket, epoch, result, now, retry_after, reason or result)
+        self.in_flight -= 1
+        self._pump(now)
+        return changes
+
+    def _learn(
+        self, run: str, ticket: Ticket, epoch: int, result: CallResult, now: float, retry_after: float | None, why: str
+    ) -> list[Change]:
+        changes: list[Change | None] = []
+        match result:
+            case "ok":
+                self.adaptive.succeeded(epoch, self.in_flight)
+                changes.append(self.breaker.succeeded(ticket))
+            case "rate_limited":
+                self.adaptive.throttled(now, epoch, self.in_flight, retry_after)
+                changes.append(self.breaker.succeeded(ticket))  # it answers; how much it takes is not the breaker's
+            case "overloaded":
+                self.adaptive.shrink(epoch, self.in_flight)
+                self.adaptive.hold(now, retry_after)
+                changes.append(self._failed(ticket, now, why))
+            case "connection" | "timeout":
+                opened = self._failed(ticket, now, why)
+                if opened is not None:
+                    self.adaptive.shrink(epoch, self.in_flight)  # so that all waiters do not come back at once
+                changes.append(opened)
+            case "auth":
+                changes += [self.breaker.succeeded(ticket), self._bar(run, why)]
+            case "other":
+                changes.append(self.breaker.succeeded(ticket))
+            case "cancelled" | "unsent":
+                self.breaker.abandoned(ticket, now)
+            case _:
+                assert_never(result)
+        return [change for change in changes if change is not None]
+
+    def _failed(self, ticket: Ticket, now: float, why: str) -> Change | None:
+        self._failures += 1  # every failure of a provider counts, whoever asked
+        return self.breaker.failed(ticket, now, str(self._failures), why)
+
+    def _bar(self, run: str, why: str) -> Change | None:
+        barred = self._barred.setdefault(run, Breaker(self.breaker.name))
+        change = barred.open_for_good(f"the key was refused, so this run calls {self.name} no more: {why}")
+        self._refuse_run(run, Refused(None, barred.reason))
+        return change
+
+    def _refuse_run(self, run: str, refused: Refused) -> None:
+        for waiter in self._queue.drop(run):
+            if not waiter.turn.done():
+                waiter.turn.set_result(refused)
+
+    # -- the queue ---------------------------------------------------------------------------------------------------
+
+    def _pump(self, now: float) -> None:
+        """Serve whom it is time for, send away who will not wait longer, and come back when time changes that.
+
+        Invariant: afterwards no waiter could be served before `_timer` unless a permit is given back or someone comes.
+        """
+        while (head := self._head()) is not None and self._ready_at(now, head.tokens) <= now:
+            self._queue.serve()
+            head.turn.set_result(self._grant(now, head.run, head.tokens))
+        patience = self._refuse_the_impatient(now)
+        head = self._head()
+        self._arm(math.inf if head is None else min(self._ready_at(now, head.tokens), patience), head)
+
+    def _arm(self, at: float, head: _Waiter | None) -> None:
+        if self._timer is not None:
+            if self._timer.when() == at:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if head is not None and at < math.inf:
+            loop = head.turn.get_loop()
+            self._timer = loop.call_at(at, self._wake, loop, at)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
+        self._timer = None
+        self._pump(max(at, loop.time()))  # a timer may fire a hair early
+
+    def _head(self) -> _Waiter | None:
+        while (head := self._queue.head()) is not None and head.turn.done():
+            self._queue.skip()
+        return head
+
+    def _ready_at(self, now: float, tokens: int) -> float:
+        """When a call of so many tokens may start, as things are; never while all slots are taken."""
+        opens = self.breaker.retry_at(now)
+        if opens is None or self.in_flight >= self.adaptive.limit:
+            return math.inf
+        return max(opens, self.adaptive.resume_at, now + self.rate.wait_for(now, 1, tokens))
+
+    def _grant(self, now: float, run: str, tokens: int) -> Permit:
+        self.rate.take(now, 1, tokens)
+        self.in_flight += 1
+        ticket = self.breaker.begin(now)
+        return Permit(run, tokens, ticket.change, self, ticket, self.adaptive.epoch)
+
+    def _refuse_the_impatient(self, now: float) -> float:
+        """Send away whoever waited long enough for a provider that is out; when the next one will have."""
+        outage = self._outage(now)
+        if outage is None:
+            self._out_since = None
+            return math.inf
+        if self._out_since is None:
+            self._out_since = now
+        soonest = math.inf
+        for waiter in self._queue:
+            if waiter.max_wait is None or waiter.turn.done():
+                continue
+            gives_up = max(waiter.arrived, self._out_since) + waiter.max_wait
+            if gives_up <= now or outage.at_least > gives_up:
+                waiter.turn.set_result(Refused(max(outage.until, now), outage.reason))
+            else:
+                soonest = min(soonest, gives_up)
+        return soonest
+
+    def _outage(self, now: float) -> _Outage | None:
+        resume = self.adaptive.resume_at
+        if self.breaker.state == "closed":
+            asked = f"{self.name} asked to be left alone until then"
+            return _Outage(resume, resume, asked) if now < resume else None
+        retry = self.breaker.retry_at(now)
+        assert retry is not None, "a provider is never given up on, only by a run"
+        reason = f"{self.name} is out: {self.breaker.reason}"
+        # A trial under way may end at any moment; how long it may take is only the latest.
+        at_least = retry if self.breaker.state == "open" else now
+        return _Outage(max(resume, retry), max(resume, at_least), reason)
+
+
+class ProviderRegistry:
+    """One ProviderLimits for each provider and base URL, shared by all runs of an event loop.
+
+    Each loop has its own: times and waiters of one loop mean nothing on another.
+    """
+
+    def __init__(self) -> None:
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], ProviderLimits]]
+        self._loops = WeakKeyDictionary()
+
+    def limits_for(
+        self,
+        name: str,
+        base_url: str,
+        *,
+        rpm: float | None = None,
+        tpm: float | None = None,
+        max_concurrent: int | None = None,
+    ) -> ProviderLimits:
+        """The provider's limits on the running loop; those given hold besides the ones given before."""
+        for loop in [loop for loop in self._loops if loop.is_closed()]:
+            del self._loops[loop]  # a waiter left behind there keeps its loop alive
+        known = self._loops.setdefault(asyncio.get_running_loop(), {})
+        limits = known.setdefault((name, base_url.rstrip("/")), ProviderLimits(name))
+        limits.tighten(rpm=rpm, tpm=tpm, max_concurrent=max_concurrent)
+        return limits

@@ -1,0 +1,72 @@
+"""A plan -> what running it would take, roughly: calls, tokens, money and time before any is spent."""
+
+from __future__ import annotations
+
+import json
+
+from chargehand.models import prices
+from chargehand.plan import Plan, Task
+from chargehand.request import Request
+from chargehand.team import Team
+from chargehand.trace.figures import duration, money, several
+from chargehand.workers import Roster
+
+CHARACTERS_PER_TOKEN = 4
+# What a worker is told besides its own prompt, what describes one tool, and what a typical answer has, in tokens.
+FRAME, TOOL, ANSWER = 400, 150, 700
+# A worker with tools typically makes this many calls, one without makes one.
+CALLS_WITH_TOOLS = 3
+# What a call with such an answer typically takes.
+SECONDS_A_CALL = 10.0
+
+
+def preview(plan: Plan, team: Team, roster: Roster, synthesizer: str, request: Request) -> str:
+    """One line, honest about being an estimate."""
+    calls, tokens = 0, 0
+    costs: list[float | None] = []
+    seconds: dict[str, float] = {}
+    for task in plan.tasks:
+        number = _calls(task, team)
+        read, written = number * _input(task, team), number * ANSWER
+        calls, tokens = calls + number, tokens + read + written
+        seconds[task.id] = number * SECONDS_A_CALL
+        costs.append(_usd(roster[task.worker].model_for(task.tier), read, written))
+    took = max(plan.critical_path(seconds)[0], sum(seconds.values()) / request.max_concurrent)
+    if len(plan.tasks) > 1:
+        read = FRAME + len(plan.tasks) * ANSWER
+        calls, tokens, took = calls + 1, tokens + read + ANSWER, took + SECONDS_A_CALL
+        costs.append(_usd(synthesizer, read, ANSWER))
+    usd = None if None in costs else sum(cost or 0.0 for cost in costs)
+    cost = "cost unknown" if usd is None else f"about {money(usd)}"
+    limit = f", never more than the budget of {request.budget.tokens:,} tokens" if request.budget.tokens else ""
+    parallel = f"{several(len(plan.tasks), 'task')}, {plan.strategy}, {plan.depth} deep"
+    time = f"some {duration(took)}{' besides the time people take' if _people(plan, team) else ''}"
+    return f"Running it: {parallel}; an estimated {several(calls, 'call')}, {tokens:,} tokens, {time}, {cost}{limit}."
+
+
+def _people(plan: Plan, team: Team) -> bool:
+    return any(team.worker(task.worker).kind == "human" for task in plan.tasks)
+
+
+def _calls(task: Task, team: Team) -> int:
+    worker = team.worker(task.worker)
+    if worker.kind == "human":
+        return 0
+    return CALLS_WITH_TOOLS if worker.tool_names else 1
+
+
+def _input(task: Task, team: Team) -> int:
+    worker = team.worker(task.worker)
+    context = len(json.dumps(task.context, default=str)) if task.context is not None else 0
+    written = len(worker.prompt) + len(task.instruction) + len(task.success_criterion) + context
+    told = len(worker.tool_names) * TOOL + len(task.depends_on) * ANSWER
+    return FRAME + written // CHARACTERS_PER_TOKEN + told
+
+
+def _usd(model: str | None, read: int, written: int) -> float | None:
+    """None when the price is unknown; work without a model costs nothing."""
+    if model is None:
+        return 0.0
+    provider, _, name = model.partition(":")
+    price = prices.price(provider, name)
+    return None if price is None else (read * price.input + written * price.output) / 1e6

@@ -1,0 +1,13 @@
+"""`scripted:FILE` as it is found from anywhere, so that a run can be resumed in another folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def found_from(model: str, folder: Path) -> str:
+    """The model with the path of its script made absolute, from the folder it was named in; others as they are."""
+    provider, colon, name = model.partition(":")
+    if provider != "scripted" or not name:
+        return model
+    return f"{provider}{colon}{folder.absolute() / Path(name).expanduser()}"

@@ -1,0 +1,62 @@
+"""A person as a worker: the task is put to them as a question, and what they answer is its outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from chargehand.effect import Question
+from chargehand.engine import Engine
+from chargehand.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
+from chargehand.people import as_text, described, escalation, readable
+from chargehand.plan import Tier
+from chargehand.workers import Assignment
+
+_LONGEST_SUMMARY = 300
+_REASONS: dict[str, EscalationReason] = {reason: reason for reason in get_args(EscalationReason)}
+
+
+@dataclass(frozen=True)
+class Human:
+    """Somebody who answers, now or days later. Uses no model and holds no slot while waiting."""
+
+    name: str
+    # What the person is told with every task.
+    prompt: str = ""
+    output_schema: dict[str, Any] | None = None
+    # The highest there is: a person is never exchanged for a larger model.
+    tier: Tier = "large"
+    check: str | None = None
+
+    def model_for(self, tier: Tier | None) -> None:
+        return None
+
+    async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
+        task = assignment.task
+        question = Question(id=task.id, kind="task", prompt=self._prompt(assignment), answer_schema=self.output_schema)
+        began = engine.now()
+        answer = await engine.ask(assignment.key("ask"), question)
+        assignment.used.append(Usage(waiting_s=max(engine.now() - began, 0.0)))
+        return self._outcome(task.id, answer).model_copy(update={"usage": Usage.total(assignment.used)})
+
+    def _outcome(self, task: str, answer: Any) -> Outcome:
+        if (reason := escalation(answer)) is not None:
+            named, _, rest = reason.partition(":")
+            known = _REASONS.get(named.strip().lower())
+            message = reason if known is None else rest.strip()
+            return escalated(task, self.name, known or "out_of_scope", message or f"{self.name} handed the task back.")
+        if answer in (None, "", {}, []):
+            return failed(task, self.name, "contract", f"{self.name} gave an empty answer.")
+        text = as_text(answer)
+        summary = text if len(text) <= _LONGEST_SUMMARY else f"{text[: _LONGEST_SUMMARY - 1]}…"
+        return done(task, self.name, summary=summary, output=answer)
+
+    def _prompt(self, assignment: Assignment) -> str:
+        parts = [part for part in (self.prompt.strip(), described(assignment.task)) if part]
+        for id in dict.fromkeys(assignment.task.depends_on):
+            outcome = assignment.inputs[id]
+            if outcome.ok:
+                parts.append(f"Result of {id}, by {outcome.worker}: {outcome.summary}\n{readable(outcome.output)}")
+            else:
+                parts.append(f"Result of {id}: missing ({outcome.status}: {outcome.summary})")
+        return "\n\n".join(parts)

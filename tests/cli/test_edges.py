@@ -1,0 +1,195 @@
+"""Odd terminals, odd arguments, odd words of providers: the command line keeps its exit codes and its manners."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.terminal import COMMAND, ROOT, Shell, finished, plan, planned, process, task
+from tests.cli.test_run import ANSWER, failing
+
+
+def said(answer: str, **more: Any) -> dict[str, Any]:
+    return {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": answer, **more}}}
+
+
+# --- terminals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", ["1", "2", "10", "15", "16"])
+def test_a_narrow_terminal_does_not_change_how_a_run_ends(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    """Lines are too long rather than the footer an error."""
+    monkeypatch.setenv("COLUMNS", columns)
+    got = shell("run", "Say it", "--model", shell.script(failing("t2")))
+    assert (got.code, got.out) == (3, ANSWER)
+    assert "--retry-failed" in got.err
+    assert shell("show", "last").code == shell("runs").code == 0
+
+
+def test_an_argument_that_is_not_utf8_is_refused_in_a_sentence(shell: Shell) -> None:
+    """Exit code 2, and no run."""
+    environment = {**os.environ, "CHARGEHAND_HOME": str(shell.home), "PYTHONPATH": str(ROOT / "src"), "PYTHONUTF8": "1"}
+    command = [*map(os.fsencode, COMMAND), b"run", b"caf\xe9", b"--model", os.fsencode(shell.script())]
+    got = subprocess.run(command, env=environment, capture_output=True, timeout=30, check=False)
+    assert got.returncode == 2
+    assert got.stderr.decode().startswith("chargehand: The argument 'caf\\udce9' is not UTF-8 text")
+    assert not shell.home.exists()
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "html"])
+def test_a_trace_goes_to_a_stdout_of_any_encoding(shell: Shell, form: str) -> None:
+    """JSON lines and pages are UTF-8 whatever the terminal speaks."""
+    shell("run", "Grüße an Łódź", "--model", shell.script())
+    ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    child = process("trace", "last", "--format", form, "-o", "-", home=shell.home, env=ascii_only, encoding="utf-8")
+    got = finished(child)
+    assert (got.code, got.err) == (0, "")
+    assert "Łódź" in (json.dumps(json.loads(got.out), ensure_ascii=False) if form == "json" else got.out)
+
+
+def test_no_escape_of_a_provider_reaches_the_terminal(shell: Shell) -> None:
+    """Neither in an error that ends the command, nor in the lines and the footer of a run."""
+    evil = "no\x1b]0;owned\x07 \x1b[31mred\x9b"
+    model = shell.script({"when": {"role": "planner"}, "reply": {"error": {"status": 400, "message": evil}}})
+    for command in ("plan", "run"):
+        got = shell(command, "x", "--model", model)
+        assert got.code == 1
+        assert "owned" in got.complaint
+        assert not {"\x1b", "\x07", "\x9b"} & set(got.err + got.out)
+
+
+# --- what is delivered ----------------------------------------------------------------------------------------------
+
+SCHEMA = {"type": "object", "properties": {"token": {"type": "string"}, "key": {"type": "string"}}}
+DATA = {"token": "the unit of a text", "api_key": "see page 4 of the manual"}
+PROSE = "Write `token = abc123def456` into the file, and password: hunter2hunter2 [t1, t2]."
+
+
+def test_an_answer_is_delivered_as_it_is(shell: Shell, tmp_path: Path) -> None:
+    """No field by its name and no assignment is cut out of what was asked for; `show` stays careful."""
+    model = shell.script(said(PROSE, data=DATA))
+    schema = shell.write("schema.json", SCHEMA)
+    assert shell("run", "x", "--model", shell.script(said(PROSE), name="prose.json")).out == f"{PROSE}\n"
+    assert shell("run", "x", "--model", model, "--schema", schema).json == DATA
+    whole = shell("run", "x", "--model", model, "--schema", schema, "--json").json
+    assert (whole["answer"], whole["data"]) == (PROSE, DATA)
+    assert shell("resume", "last").json == DATA
+    assert shell("resume", "last", "--json").json["answer"] == PROSE
+    shell("rerun", "last", "-o", "out.json")
+    assert json.loads((tmp_path / "out.json").read_text()) == DATA
+    shown = shell("show", "last").out + json.dumps(shell("show", "last", "--json").json)
+    assert "abc123def456" not in shown
+
+
+def test_a_known_secret_is_delivered_to_nobody(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of secret variables and keys by their form are taken out of answers, data and reports."""
+    monkeypatch.setenv("DEPLOY_TOKEN", "zanzibar-quill-4711")
+    key = "sk-ant-" + "api03-" + "aB3" * 10
+    pem = "-----BEGIN PRIVATE KEY-----\n" + "QUJDREVG" * 8 + "\n-----END PRIVATE KEY-----"
+    prose = f"It is zanzibar-quill-4711, {key} and {pem} [t1, t2]."
+    model = shell.script(said(prose, data={"zanzibar-quill-4711": [key]}))
+    schema = shell.write("schema.json", {"type": "object"})
+    plain = shell.script(said(prose), name="plain.json")
+    for args in (("--schema", schema), ("--schema", schema, "--json"), (), ("--json",), ("-o", "answer.md")):
+        got = shell("run", "x", "--model", model if schema in args else plain, *args)
+        out = got.out or Path("answer.md").read_text()
+        assert "[redacted" in out
+        assert not [secret for secret in ("zanzibar", key, "QUJDREVG") if secret in out + got.err]
+
+
+# --- commands that need only the home -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", ["file", "model"])
+def test_broken_settings_do_not_hide_the_records(shell: Shell, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    """`runs`, `show`, `trace` and `cancel` work; `run` says what is wrong."""
+    model = shell.script()
+    shell("run", "Say it", "--model", model)
+    if broken == "file":
+        shell.write("chargehand.toml", "max_tasks = [")
+    else:
+        monkeypatch.setenv("CHARGEHAND_MODEL", "nonsense")
+    for args in (("runs",), ("runs", "prune", "--keep", "1"), ("show", "last"), ("trace", "last"), ("cancel", "last")):
+        assert shell(*args).code == 0, args
+    assert shell("run", "Say it").code == 2
+
+
+# --- small things ---------------------------------------------------------------------------------------------------
+
+
+def test_material_from_stdin_is_for_its_owner_only(shell: Shell) -> None:
+    """Like the record: mode 0600."""
+    shell("run", "Read it", "--with", "-", "--model", shell.script(), stdin=b"private\n")
+    (file,) = shell.home.glob("runs/*/stdin.txt")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text() == "private\n"
+
+
+def test_output_to_a_dash_is_stdout(shell: Shell, tmp_path: Path) -> None:
+    """For run, resume and rerun; no file of that name is made."""
+    assert shell("run", "Say it", "-o", "-", "--model", shell.script()).out == ANSWER
+    assert shell("resume", "last", "-o", "-").out == shell("rerun", "last", "-o", "-").out == ANSWER
+    assert not (tmp_path / "-").exists()
+
+
+def test_a_schema_from_stdin_counts_as_a_use_of_it(shell: Shell) -> None:
+    """Alone it is read; beside another `-` it is refused."""
+    model = shell.script(said("x [t1, t2]", data={"a": 1}))
+    schema = json.dumps({"type": "object"}).encode()
+    assert shell("run", "x", "--schema", "-", "--model", model, stdin=schema).json == {"a": 1}
+    got = shell("run", "-", "--schema", "-", "--model", model, stdin=schema)
+    assert (got.code, "REQUEST and --schema" in got.complaint) == (2, True)
+
+
+def test_a_script_named_from_its_folder_is_found_by_a_resume_elsewhere(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The record holds its absolute path."""
+    shell.script(failing("t2"))
+    assert shell("run", "Say it", "--model", "scripted:script.json").code == 3
+    shell.script()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert shell("resume", "last", "--retry-failed").code == 0
+    assert shell("rerun", "last").code == 0
+
+
+# --- what to do next ------------------------------------------------------------------------------------------------
+
+
+def test_a_run_out_of_tokens_is_advised_to_get_more(shell: Shell) -> None:
+    """Trying again with the same budget would not help."""
+    model = shell.script(planned(*(task(f"t{n}") for n in range(9))))
+    got = shell("run", "Say it", "--tokens", "6000", "--model", model)
+    assert got.code in (1, 3)
+    assert "--tokens N" in got.err
+    assert "--retry-failed" not in got.err
+    assert "--tokens N" in shell("show", "last").out
+
+
+def test_a_run_out_of_time_is_advised_to_get_more(shell: Shell) -> None:
+    """Beside the tasks that failed for another reason."""
+    late = {"when": {"task": "t1"}, "delay_ms": 60_000, "reply": {"json": {"summary": "s", "output": "o"}}}
+    file = shell.write("plan.json", plan(task("t1"), task("t2"), task("t3")))
+    got = shell("run", "--plan", file, "--deadline", "1", "--model", shell.script(late, failing("t2")))
+    assert got.code == 3
+    assert "--deadline S" in got.err
+    assert "--retry-failed" in got.err
+
+
+def test_a_long_wait_for_a_provider_is_announced(shell: Shell) -> None:
+    """The line says how long; a short one is not worth it."""
+    for seconds, line in ((1.2, "t1 tries again in 1."), (0.1, "t1 tries again: slowly")):
+        limit = {"status": 429, "retry_after": seconds, "message": "slowly"}
+        model = shell.script(planned(task("t1")), {"when": {"task": "t1"}, "times": 1, "reply": {"error": limit}})
+        got = shell("run", "Say it", "--model", model)
+        assert got.code == 0
+        assert line in got.err

@@ -1,0 +1,97 @@
+"""Which brackets of an answer are citations, which of those are unknown, and which are none at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from chargehand.outcome import Outcome, done, failed
+from chargehand.synthesizer.citations import provenance_of, provenance_of_listing
+
+NUMBERED = ("t1", "t2")
+WORDS = ("market", "legal")
+
+
+def outcomes(*ids: str) -> dict[str, Outcome]:
+    return {id: done(id, "ann", summary="s", output="o") for id in ids}
+
+
+def unknown(answer: str, *ids: str) -> list[str]:
+    """The unknown citations of an answer that cites a task besides."""
+    found = provenance_of(f"{answer}\n\nSo it is [{ids[0]}].", outcomes(*ids)).problems
+    return [problem.partition("[")[2].partition("]")[0] for problem in found]
+
+
+@pytest.mark.parametrize("ids", [NUMBERED, WORDS, ("t1", "market"), ("a", "b")])
+def test_an_invented_number_is_unknown(ids: tuple[str, ...]) -> None:
+    """Whatever the plan's own ids look like; two digits or a letter more make no difference."""
+    assert unknown("All good [t7] and [t9x], also [T12] and [task3; task_4].", *ids) == [
+        "t7",
+        "t9x",
+        "T12",
+        "task3",
+        "task_4",
+    ]
+
+
+def test_an_invented_word_is_unknown_where_ids_are_words() -> None:
+    """And not where they are numbers: then it is prose."""
+    assert unknown("All good [finance] [market_size].", *WORDS) == ["finance", "market_size"]
+    assert unknown("All good [finance] [market_size].", *NUMBERED) == []
+    assert unknown("All good [finance].", "a", "b") == ["finance"]
+
+
+@pytest.mark.parametrize("ids", [NUMBERED, WORDS, ("a", "b")])
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "He said it [sic], see [1] and [2, 3].",
+        "- [x] one\n- [ ] two",
+        "[note] and [TODO] and [Note] and [...]",
+        "[finance](https://example.org) and [t9](#there)",
+        "[finance]: https://example.org\n[t9]: <x>",
+        "Call `rows[t9]` or ``x[finance]``.",
+        "```python\nrows[t9]\n\nrows[finance]\n```",
+        "~~~\n[t9]\n~~~",
+        "[RFC2119], [SHA256] and [Q3]",
+        "[t]he [w]ord",
+        "[see the finance report] [emphasis mine]",
+        "[Finance] and [FY]",
+    ],
+)
+def test_brackets_of_other_kinds_are_no_citations(prose: str, ids: tuple[str, ...]) -> None:
+    """Few false alarms: each would cost a second synthesis."""
+    assert unknown(prose, *ids) == []
+
+
+def test_known_tasks_are_found_in_every_form() -> None:
+    """Alone, in lists, one after the other, with dots, before a colon, at a paragraph's end."""
+    answer = "[t1]: first [t2][t3]と.\n\nThen [t1,t2; t3.s.t1]\n\nNone."
+    found = provenance_of(answer, outcomes("t1", "t2", "t3", "t3.s.t1", "t4"))
+    assert found.citations == {"1": ("t1", "t2", "t3"), "2": ("t1", "t2", "t3.s.t1")}
+    assert (found.problems, found.unused) == ((), ("t4",))
+
+
+def test_code_moves_no_paragraph() -> None:
+    """Blank lines in code count as they do without."""
+    found = provenance_of("a [t1]\n\n```\nx\n\ny[t2]\n```\n\nb [t2]", outcomes("t1", "t2"))
+    assert found.citations == {"1": ("t1",), "4": ("t2",)}
+
+
+def test_an_answer_that_cites_nothing_is_a_problem() -> None:
+    """With two results or more there is something to tell apart; brackets in code do not count."""
+    [problem] = provenance_of("All good. `[t1]`", outcomes("t1", "t2")).problems
+    assert problem.startswith("The answer cites no task")
+    one = {**outcomes("t1"), "t2": failed("t2", "ann", "tool", "no")}
+    assert provenance_of("All good.", one).problems == ()
+
+
+def test_results_listed_by_code_are_quoted_as_they_are() -> None:
+    """What a worker put into brackets is no citation of this run."""
+    found = provenance_of_listing("It says [t9].\n\n```json\ncut off [t1]\n\nmore [t2]", outcomes("t1", "t2"))
+    assert (found.problems, found.unused) == ((), ())
+
+
+def test_many_brackets_take_no_time() -> None:
+    """Linear in the length of the answer."""
+    for piece in ("[", "[t1", "[t1,", "`", "``", "[t1, ", "```\n", "[a]"):
+        assert provenance_of(piece * 20_000, outcomes("t1", "t2")) is not None

@@ -1,0 +1,59 @@
+"""A model's draft: everything wrong with it goes back at once, its shape and its sense together."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from chargehand import Team, Worker
+from chargehand.brains import Brain
+from chargehand.effect import ModelCall
+from chargehand.journal.memory import MemoryJournal, MemoryStore
+from chargehand.messages import Reply
+from chargehand.models import Attribution
+from chargehand.planner import Planned, make_plan
+from chargehand.request import Request
+from chargehand.testing import run_virtual
+from tests.kernel import MODEL, FunctionModel, engine, stored
+
+
+def task(id: str, *depends_on: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": id,
+        "worker": "ann",
+        "instruction": "Find one number.",
+        "success_criterion": "A number.",
+        "depends_on": depends_on,
+        **fields,
+    }
+
+
+def test_shape_and_sense_go_back_in_one_round() -> None:
+    """One repair is enough for a draft that is wrong in both; ids are still rewritten, not complained about."""
+    bad = {"goal": "g", "tasks": [task("a b", tier="huge"), task("c", "a b", "x", worker="nobody")], "extra": 1}
+    good = {"goal": "g", "tasks": [task("a b"), task("c", "a b")]}
+    drafts = [bad, good]
+
+    async def answer(call: ModelCall, attribution: Attribution) -> Reply:
+        return Reply(text=json.dumps(drafts.pop(0)))
+
+    model, store = FunctionModel(answer), MemoryStore()
+
+    async def main() -> Any:
+        async with engine(model, MemoryJournal(store)) as local:
+            team = Team(workers=[Worker("ann", "Finds numbers")])
+            return await make_plan(Request(text="r"), team, local, Brain(model=MODEL))
+
+    planned, _ = run_virtual(main())
+    assert isinstance(planned, Planned)
+    assert [each.id for each in planned.plan.tasks] == ["a_b", "c"]
+    [rejected] = [event for event in stored(store) if event.kind == "plan_rejected"]
+    assert sorted(problem["code"] for problem in rejected.data["problems"]) == [
+        "unknown_dependency",
+        "unknown_worker",
+        "unknown_worker",
+    ]
+    told = model.asked[1][0].messages[-1].text
+    assert "tasks[0].tier" in told
+    assert "'nobody'" in told
+    assert "'x'" in told

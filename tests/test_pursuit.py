@@ -1,0 +1,513 @@
+"""Each rung of the ladder really acts, on the record; criteria are checked; a crash anywhere changes no decision."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chargehand.dispatcher import Help, dispatch
+from chargehand.effect import ModelCall, Question
+from chargehand.engine import Engine
+from chargehand.errors import ModelError
+from chargehand.journal.memory import MemoryStore
+from chargehand.journal.replay import replay
+from chargehand.models import Attribution
+from chargehand.outcome import Outcome, done, escalated, failed
+from chargehand.plan import Plan, Tier
+from chargehand.recovery import Policy
+from chargehand.report import Report
+from chargehand.team import Worker
+from chargehand.testing import run_virtual
+from chargehand.workers import Assignment
+from tests.flows import Flow, Said, by_task, clerks, escalate, task, tasks, texts, works
+from tests.kernel import FunctionModel, after, engine, result, stored
+from tests.simulation.world import idempotency_key
+
+SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+
+
+def troubled(trouble: Callable[[ModelCall, Attribution], Said | None]) -> Callable[[ModelCall, Attribution], Said]:
+    """Everything works but for the workers' calls that `trouble` answers."""
+
+    def talk(call: ModelCall, attribution: Attribution) -> Said:
+        said = trouble(call, attribution) if call.role == "worker" else None
+        return works(call, attribution) if said is None else said
+
+    return talk
+
+
+# -- the rungs -------------------------------------------------------------------------------------------------------
+
+
+def busy_at_first() -> Flow:
+    left = [5]
+
+    def trouble(call: ModelCall, attribution: Attribution) -> Said | None:
+        left[0] -= 1
+        return ModelError("connection", "no line") if left[0] >= 0 else None
+
+    return Flow(troubled(trouble), tasks(task("a")))
+
+
+def test_retry_waits_and_tries_the_same_again() -> None:
+    """A call that failed with all its transport retries makes a second attempt after a pause below a second."""
+    flow = busy_at_first()
+    report = flow.run()
+    assert report.status == "complete"
+    assert report.outcomes[0].attempts == 2
+    decision = flow.decisions()["a/1/recovery"]
+    assert decision["kind"] == "retry"
+    assert 0 < decision["after_s"] < 1
+    assert len(flow.calls()) == 6
+
+
+def clumsy() -> Flow:
+    def trouble(call: ModelCall, attribution: Attribution) -> Said | None:
+        return None if "BETTER-WORDS" in texts([call]) else ModelError("bad_request", "THE-ERROR")
+
+    return Flow(troubled(trouble), tasks(task("a")))
+
+
+def test_refine_rewrites_the_instruction_from_the_error_on_the_record() -> None:
+    """First the same again, then with the supervisor's words; the rewrite is an event with its reason."""
+    flow = clumsy()
+    report = flow.run()
+    assert report.status == "complete"
+    assert flow.rungs("a") == ["retry", "refine"]
+    assert flow.decisions("rewrite") == {"a/2/rewrite": {"instruction": "BETTER-WORDS for it."}}
+    assert "THE-ERROR" in texts(flow.calls("refiner"))
+    assert "Work out the part a." not in texts(flow.calls()[2:])
+    assert report.outcomes[0].attempts == 3
+
+
+def shapeless() -> Flow:
+    def trouble(call: ModelCall, attribution: Attribution) -> Said | None:
+        return result({"n": 1}) if call.model == "scripted:large" else result("no number")
+
+    return Flow(
+        troubled(trouble), tasks(task("a", worker="typed")), clerks(Worker("typed", "Counts", output_schema=SCHEMA))
+    )
+
+
+def test_upgrade_uses_the_next_tiers_model() -> None:
+    """An answer that does not keep to its shape, asked for twice, is worth a better model."""
+    flow = shapeless()
+    report = flow.run()
+    assert report.status == "complete"
+    assert flow.decisions()["a/1/recovery"]["tier"] == "large"
+    assert [call.model for call in flow.calls()] == ["scripted:medium", "scripted:medium", "scripted:large"]
+
+
+def not_mine() -> Flow:
+    def trouble(call: ModelCall, attribution: Attribution) -> Said | None:
+        return escalate("out_of_scope") if call.worker in ("clerk", "second") else None
+
+    third = Worker("third", "Comes third")
+    return Flow(
+        troubled(trouble),
+        tasks(task("a", worker="clerk")),
+        clerks(third, Worker("second", "Stands in", fallback="third")),
+    )
+
+
+def test_reassign_goes_through_the_roster_and_never_back() -> None:
+    """Out of scope: the next worker in roster order gets it; one that failed it does not get it again."""
+    flow = not_mine()
+    report = flow.run()
+    assert report.status == "complete"
+    assert [call.worker for call in flow.calls()] == ["clerk", "third"]
+    assert report.outcomes[0].worker == "third"
+
+
+def test_reassign_takes_the_fallback_first() -> None:
+    """The worker named as fallback comes before those that stand earlier in the roster."""
+    flow = not_mine()
+    flow.team = clerks(Worker("third", "Comes third"), Worker("second", "Stands in"), name="team")
+    flow.team = type(flow.team)(
+        [Worker("clerk", "Does clerical work", fallback="second"), *flow.team.workers[1:]], name="team"
+    )
+    report = flow.run()
+    assert [call.worker for call in flow.calls()] == ["clerk", "second", "third"]
+    assert report.status == "complete"
+
+
+def too_much(second: dict[str, Any] | None = None) -> Flow:
+    part = {"worker": "clerk", "instruction": "Do a part.", "success_criterion": "It is there.", "depends_on": []}
+    parts = {"goal": "g", "tasks": [part | {"id": "p1"}, part | {"id": "p2", "depends_on": ["p1"]} | (second or {})]}
+    whole = {"goal": "g", "tasks": [part | {"id": "a"}, part | {"id": "b", "depends_on": ["a"]}]}
+
+    def talk(call: ModelCall, attribution: Attribution) -> Said:
+        if call.role == "planner":
+            return parts if attribution.task else whole
+        if call.role == "worker" and attribution.task == "a":
+            return ModelError("context_too_long", "It is too much.")
+        if call.role == "worker" and attribution.task == "a.s.p2" and second == {"instruction": "Fail."}:
+            return ModelError("refused", "No.")
+        return works(call, attribution)
+
+    return Flow(talk, None)
+
+
+def test_split_puts_smaller_tasks_in_a_tasks_place() -> None:
+    """They are planned and validated like any plan, run as dataflow, and their results are the task's one outcome."""
+    flow = too_much()
+    report = flow.run()
+    assert report.status == "complete"
+    outcomes = by_task(report)
+    assert list(outcomes) == ["a", "b"]
+    assert outcomes["a"].output == {"a.s.p1": "RESULT-a.s.p1", "a.s.p2": "RESULT-a.s.p2"}
+    assert outcomes["a"].attempts == 1
+    assert "RESULT-a.s.p1" in texts(flow.calls(task="a.s.p2"))
+    assert "RESULT-a.s.p2" in texts(flow.calls(task="b"))
+    assert outcomes["a"].usage.calls == 4, "its own attempt, the split, two parts"
+    assert [e.task for e in flow.events if e.kind == "task_ended"] == ["a.s.p1", "a.s.p2", "a", "b"]
+
+
+def test_a_split_with_a_failed_part_keeps_what_is_there() -> None:
+    """The task failed, its partial result names the parts that are done, and the gap says which are not."""
+    flow = too_much({"instruction": "Fail."})
+    report = flow.run()
+    a = by_task(report)["a"]
+    assert (a.status, a.partial, a.output) == ("failed", True, {"a.s.p1": "RESULT-a.s.p1"})
+    assert "a.s.p2" in a.summary
+    assert [gap.task for gap in report.gaps] == ["a", "b"]
+
+
+@pytest.mark.parametrize("broken", [{"worker": "nobody"}, {"depends_on": ["p2"]}, {"success_criterion": ""}])
+def test_a_split_that_cannot_be_run_is_passed_over(broken: dict[str, Any]) -> None:
+    """An invalid sub-plan is on the record with its problems, and the next rung is taken."""
+    flow = too_much(broken)
+    flow.run()
+    assert flow.rungs("a")[:2] == ["split", "upgrade"]
+    (drafted,) = [e for e in flow.events if e.kind == "plan_drafted" and e.task == "a"]
+    assert drafted.data["problems"]
+    assert flow.rungs("a").count("split") == 1
+
+
+def test_a_given_plan_is_never_planned_on() -> None:
+    """With --plan there is no planner call at all, so no split either."""
+    flow = too_much()
+    flow.plan = tasks(task("a"))
+    flow.run()
+    assert flow.calls("planner") == []
+    assert "split" not in flow.rungs("a")
+
+
+def asked_of(flow_said: list[str], people: Any, worker: Any, policy: Policy | None = None) -> Outcome:
+    """One task of a worker made of code, with a person to ask."""
+
+    def about(task: Any, outcome: Outcome) -> Question:
+        flow_said.append(outcome.summary)
+        return Question(id=task.id, kind="escalation", prompt=outcome.summary)
+
+    async def main() -> Outcome:
+        async with engine(FunctionModel(after(0)), people=people) as local:
+            help = Help(ask=about)
+            plan = tasks(task("a"))
+            return (await dispatch(plan, {"clerk": worker}, local, help=help, policy=policy))["a"]
+
+    return run_virtual(main())[0]
+
+
+class Coded:
+    """A worker made of a function of its assignment."""
+
+    tier: Tier = "large"
+    check: str | None = None
+
+    def __init__(self, does: Callable[[Assignment], Outcome]) -> None:
+        self.does = does
+        self.assignments: list[Assignment] = []
+
+    def model_for(self, tier: Tier | None) -> str | None:
+        return None
+
+    async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
+        self.assignments.append(assignment)
+        await engine.sleep(1)
+        return self.does(assignment)
+
+
+async def blue(_: Question) -> str:
+    return "The blue one."
+
+
+def unsure(assignment: Assignment) -> Outcome:
+    if "blue" in str(assignment.task.context):
+        return done("a", "clerk", summary="Done.", output="blue")
+    return escalated("a", "clerk", "ambiguous_input", "Which one?")
+
+
+def test_ask_puts_the_answer_into_the_task() -> None:
+    """The next attempt sees what was asked and what the person said."""
+    asked: list[str] = []
+    worker = Coded(unsure)
+    outcome = asked_of(asked, blue, worker)
+    assert outcome.output == "blue"
+    assert outcome.attempts == 2
+    assert asked == ["Which one?"]
+    assert worker.assignments[1].task.context["their answer"] == "The blue one."  # type: ignore[index]
+
+
+def test_after_the_last_attempt_the_answer_is_the_result() -> None:
+    """A task that used up its attempts is not tried again: what the person says stands."""
+    asked: list[str] = []
+    worker = Coded(unsure)
+    outcome = asked_of(asked, blue, worker, Policy(attempts=1))
+    assert (outcome.status, outcome.output, outcome.worker) == ("done", "The blue one.", "person")
+    assert len(worker.assignments) == 1
+
+
+def test_a_person_is_asked_once_a_task() -> None:
+    """Asked, tried again, unclear again: no second question."""
+    asked: list[str] = []
+    worker = Coded(lambda _: escalated("a", "clerk", "ambiguous_input", "Which one?"))
+    outcome = asked_of(asked, blue, worker)
+    assert outcome.status == "escalated"
+    assert len(asked) == 1
+
+
+def hopeless() -> Flow:
+    return Flow(troubled(lambda call, who: ModelError("bad_request", "NO-WAY") if who.task == "a" else None),
+                tasks(task("a"), task("b")))  # fmt: skip
+
+
+def test_giving_up_is_a_gap_with_its_reason() -> None:
+    """Three attempts, then the task is failed; the report names it, why, and what it costs."""
+    flow = hopeless()
+    report = flow.run()
+    assert report.status == "partial"
+    assert flow.rungs("a") == ["retry", "refine", "give_up"]
+    (gap,) = report.gaps
+    assert gap.task == "a"
+    assert "NO-WAY" in gap.reason
+    assert gap.impact
+    assert by_task(report)["a"].attempts == 3
+
+
+def test_every_decision_is_an_event_with_its_reason() -> None:
+    """Whoever reads the record sees why each rung was taken."""
+    flow = hopeless()
+    flow.run()
+    decided = [e for e in flow.events if e.kind == "decision" and e.data["decision"] == "recovery"]
+    assert decided
+    assert all("NO-WAY" in e.data["reason"] and e.task == "a" and e.attempt for e in decided)
+
+
+# -- criteria --------------------------------------------------------------------------------------------------------
+
+
+def scored(met: Callable[[int], Said]) -> Flow:
+    times = [0]
+
+    def talk(call: ModelCall, attribution: Attribution) -> Said:
+        if call.role == "scorer":
+            times[0] += 1
+            return met(times[0])
+        return works(call, attribution)
+
+    return Flow(talk, tasks(task("a")), clerks(recovery=Policy(score=True)))
+
+
+def test_no_exception_is_not_success() -> None:
+    """A result that does not meet its criterion is a contract failure: a better model does it again."""
+    flow = scored(lambda n: {"score": 20 if n == 1 else 90, "met": n > 1, "reason": "THE-LACK"})
+    report = flow.run()
+    assert report.status == "complete"
+    assert flow.rungs("a") == ["upgrade"]
+    assert [call.model for call in flow.calls()] == ["scripted:medium", "scripted:large"]
+    assert [call.model for call in flow.calls("scorer")] == ["scripted:small"] * 2
+    assert report.usage.calls == 4, "the scorer's calls are counted"
+
+
+def test_a_criterion_never_met_is_a_gap_that_keeps_the_result() -> None:
+    """What there is stays as a partial result, with what is missing."""
+    flow = scored(lambda _: {"score": 20, "met": False, "reason": "THE-LACK"})
+    report = flow.run()
+    outcome = report.outcomes[0]
+    assert outcome.error is not None
+    assert outcome.error.kind == "criterion_not_met"
+    assert "THE-LACK" in outcome.summary
+    assert (outcome.output, outcome.partial) == ("RESULT-a", True)
+
+
+@pytest.mark.parametrize("said", ["no json", ModelError("bad_request", "no"), {"score": "high", "met": 1}])
+def test_a_scorer_that_fails_refutes_nothing(said: Said) -> None:
+    """The result stands, unscored, and a warning says so."""
+    flow = scored(lambda _: said)
+    report = flow.run()
+    assert report.status == "complete"
+    assert any(e.kind == "warning" and "not scored" in e.data["message"] for e in flow.events)
+
+
+def test_without_the_teams_wish_nothing_is_scored() -> None:
+    """A scorer costs a call a task, so it is off by default."""
+    flow = Flow(works, tasks(task("a")))
+    flow.run()
+    assert flow.calls("scorer") == []
+
+
+def has_figures(output: str) -> str:
+    """What is missing; nothing when it is good."""
+    return "" if any(c.isdigit() for c in output) else "THE-CHECK wants a figure"
+
+
+def test_a_workers_own_check_decides_without_a_model() -> None:
+    """A deterministic check that fails is criterion_not_met; once it holds the task is done."""
+
+    def talk(call: ModelCall, attribution: Attribution) -> Said:
+        return works(call, attribution) if call.role != "worker" else result("7" if attribution.attempt == 2 else "few")
+
+    flow = Flow(talk, tasks(task("a", worker="counter")), clerks(Worker("counter", "Counts", check=has_figures)))
+    report = flow.run()
+    assert report.status == "complete"
+    assert report.outcomes[0].output == "7"
+    ended = [e.data for e in flow.events if e.kind == "attempt_ended"]
+    assert ended[0]["error"]["kind"] == "criterion_not_met"
+    assert "THE-CHECK" in ended[0]["error"]["message"]
+
+
+# -- time ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tasks_seconds_are_for_all_its_attempts() -> None:
+    """`budget.seconds` is the task's total: an attempt that failed late leaves the next one what is left."""
+    worker = Coded(
+        lambda a: failed("a", "clerk", "tool", "no") if a.attempt == 1 else done("a", "x", summary="", output=1)
+    )
+
+    async def main() -> Outcome:
+        async with engine(FunctionModel(after(0))) as local:
+            return (await dispatch(tasks(task("a", budget={"seconds": 1.5})), {"clerk": worker}, local))["a"]
+
+    outcome, seconds = run_virtual(main())
+    assert outcome.error is not None
+    assert outcome.error.kind == "timeout"
+    assert seconds == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("role", ["refiner", "planner"])
+def test_the_deadline_holds_while_a_task_is_being_recovered(role: str) -> None:
+    """A rewrite or a split that takes for ever is cut off like any work, and what it used is counted."""
+    flow = clumsy() if role == "refiner" else too_much()
+    talk = flow.talk
+
+    async def slow(call: ModelCall, attribution: Attribution) -> Said:
+        if call.role == role and attribution.task:
+            await asyncio.sleep(1_000)
+        return talk(call, attribution)  # type: ignore[return-value]
+
+    flow.talk, flow.request = slow, {"deadline_s": 10}
+    report = flow.run()
+    assert flow.took <= 10
+    error = by_task(report)["a"].error
+    assert error is not None
+    assert error.kind == "deadline"
+
+
+def test_a_pause_before_a_retry_ends_with_the_deadline() -> None:
+    """Waiting for a provider that is out counts too."""
+    flow = Flow(troubled(lambda *_: ModelError("connection", "no line")), tasks(task("a")), request={"deadline_s": 5})
+    report = flow.run()
+    assert flow.took <= 5
+    assert report.status == "failed"
+
+
+def test_a_resumed_attempt_has_what_is_left_of_its_time() -> None:
+    """Three of five seconds were used before the interruption: two are left after it."""
+
+    async def slow(call: ModelCall, attribution: Attribution) -> Said:
+        await asyncio.sleep(100)
+        return works(call, attribution)
+
+    flow = Flow(slow, tasks(task("a", timeout_s=9)), clerks(recovery=Policy(attempts=1)), seconds=0)
+    first = flow.run(interrupt_at=1)
+    assert first.status == "interrupted"
+    assert flow.took == pytest.approx(6), "calls in flight get five seconds to end"
+    report = flow.run(number=1)
+    assert flow.took == pytest.approx(3)
+    assert report.outcomes[0].error is not None
+    assert report.outcomes[0].error.kind == "timeout"
+
+
+# -- the record ------------------------------------------------------------------------------------------------------
+
+SCENES: dict[str, Callable[[], Flow]] = {
+    "retry": busy_at_first,
+    "refine": clumsy,
+    "upgrade": shapeless,
+    "reassign": not_mine,
+    "split": too_much,
+    "failed split": lambda: too_much({"instruction": "Fail."}),
+    "give up": hopeless,
+    "score": lambda: scored(lambda n: {"score": 20 if n == 1 else 90, "met": n > 1, "reason": "THE-LACK"}),
+}
+
+
+def _essence(report: Report) -> list[tuple[Any, ...]]:
+    return [(o.task, o.status, o.worker, o.output, o.attempts, o.usage.calls, o.usage.tokens) for o in report.outcomes]
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_crash_in_the_middle_of_any_rung_changes_no_decision(scene: str) -> None:
+    """The record is cut after each event; the resumed run decides nothing again and repeats no committed call.
+
+    The troubles go by what is asked, or are used up by calls that were made: a resumed run has none of those.
+    """
+    whole = SCENES[scene]()
+    expected = whole.run()
+    for kept in range(1, len(whole.events)):
+        flow = SCENES[scene]()
+        flow.store = MemoryStore(whole.store.events[:kept], dict(whole.store.blobs))
+        known = replay(stored(flow.store))
+        if scene in ("retry", "score"):  # what these answer depends on how often they were asked
+            _use_up(flow, whole, known.committed)
+        made = len(flow.model.asked)
+        report = flow.run(number=1)
+        sent = [who.idempotency_key for _, _, who in flow.model.asked[made:]]
+        done_before = _keys(known.committed)
+        assert done_before.isdisjoint(sent), f"cut after event {kept}"
+        again = {**flow.decisions(), **flow.decisions("rewrite")}
+        assert {
+            k: v for k, v in known.decisions.items() if k.endswith(("recovery", "rewrite"))
+        }.items() <= again.items()
+        if scene != "retry":
+            assert _essence(report) == _essence(expected), f"cut after event {kept}"
+        assert report.status == expected.status
+
+
+def _use_up(flow: Flow, whole: Flow, committed: dict[str, Any]) -> None:
+    """Make the calls whose results are on the record, as the session before the crash did."""
+    for call, _, who in whole.model.asked:
+        if who.idempotency_key in _keys(committed):
+            flow.talk(call, who)
+
+
+def _keys(committed: dict[str, Any]) -> set[str]:
+    """The idempotency keys of the committed calls."""
+    return {idempotency_key("run", key, data["fingerprint"]) for key, data in committed.items()}
+
+
+def test_parts_of_a_split_that_ended_stay_ended() -> None:
+    """Interrupted between two parts, the resumed run makes only the second one, from the plan on the record."""
+    flow = too_much()
+    flow.run(interrupt_at=3.5)
+    assert [e.task for e in flow.events if e.kind == "task_ended"] == ["a.s.p1"]
+    report = flow.run(number=1)
+    assert report.status == "complete"
+    assert len(flow.calls("planner")) == 2
+    assert len(flow.calls(task="a.s.p1")) == 1
+
+
+def test_a_reopened_task_is_split_anew() -> None:
+    """`--retry-failed` opens the parts with the whole: none of them is taken for done or failed from before."""
+    flow = too_much({"instruction": "Fail."})
+    flow.run()
+    state = replay(flow.events)
+    state.reopen(["a"])
+    assert not any(id.startswith("a") for id in state.ended)
+    assert state.reopened == {"a": 1, "a.s.p1": 1, "a.s.p2": len(flow.rungs("a.s.p2"))}
+    assert Plan.model_validate(state.plan).tasks[0].id == "a", "the plan is the run's, not the split's"

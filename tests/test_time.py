@@ -1,0 +1,232 @@
+"""Limits of time on a real clock over real HTTP: each fires in the middle of a call, and waiting is not working."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from chargehand import Supervisor, Team, Worker
+from chargehand.effect import ModelCall
+from chargehand.errors import ModelError
+from chargehand.messages import user
+from chargehand.models import Attribution
+from chargehand.models.anthropic import Anthropic
+from chargehand.models.client import HttpModel
+from chargehand.models.faults import Endpoint
+from chargehand.models.openai import OpenAI
+from chargehand.models.resolve import Provider
+from chargehand.models.transport import Transport
+from chargehand.plan import parse
+from chargehand.recovery import Policy
+from chargehand.report import Report
+from chargehand.settings import Settings
+from chargehand.testing import ScriptedModel, run_virtual
+from tests.loopback import Answer, Handler, Seen, answer_json, error, serve
+
+LATE_S = 0.25
+RESULT = {"summary": "Done.", "output": "Words.", "confidence": 80}
+SYNTHESIS = {"answer": "Words [t1].", "confidence": 70, "gaps": [], "contradictions": []}
+
+
+def team() -> Team:
+    return Team([Worker("writer", "Writes")], recovery=Policy(attempts=1))
+
+
+def plan(*ids: str, **of_first: Any) -> Any:
+    tasks: list[dict[str, Any]] = [
+        {"id": id, "worker": "writer", "instruction": f"Write {id} down.", "success_criterion": "It is written."}
+        for id in ids
+    ]
+    tasks[0] |= of_first
+    return parse({"goal": "Words", "tasks": tasks})
+
+
+def good(seen: Seen) -> Answer:
+    return answer_json(SYNTHESIS if seen.role == "synthesizer" else RESULT)
+
+
+def dripping(seen: Seen) -> Answer:
+    """One byte a second."""
+    return replace(good(seen), drip=1.0)
+
+
+def run(handler: Handler, home: Any, wire: Any = "openai", **options: Any) -> tuple[Report, float]:
+    """The report of a run against the handler, and the seconds it took by the wall's clock."""
+
+    async def main() -> tuple[Report, float]:
+        async with serve(handler) as server:
+            base = server.url if wire == "anthropic" else f"{server.url}/v1"
+            provider = Provider(name="mine", base_url=base, wire=wire)
+            settings = Settings(home=str(home), model="mine:model", providers={"mine": provider})
+            supervisor = Supervisor(team(), settings=settings)
+            began = time.monotonic()
+            report = await supervisor.run("Write it", **options)
+            return report, time.monotonic() - began
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+def test_a_timeout_of_one_second_fires_on_a_server_that_drips_one_byte_a_second(wire: str, tmp_path: Any) -> None:
+    """By 1.25 s the attempt is over, however alive the connection looks."""
+    report, seconds = run(dripping, tmp_path, wire, plan=plan("t1", timeout_s=1.0))
+    assert 1.0 <= seconds <= 1.0 + LATE_S
+    assert report.outcomes[0].error is not None
+    assert (report.status, report.outcomes[0].error.kind) == ("failed", "timeout")
+    assert report.gaps[0].task == "t1"
+
+
+def _deadline(report: Report) -> bool:
+    return report.outcomes[0].error is not None and report.outcomes[0].error.kind == "deadline"
+
+
+def _timeout(report: Report) -> bool:
+    return report.outcomes[0].error is not None and report.outcomes[0].error.kind == "timeout"
+
+
+@pytest.mark.parametrize("how", [Answer(silent=True), replace(answer_json(RESULT), drip=0.2)], ids=["silent", "drip"])
+@pytest.mark.parametrize(
+    ("limits", "options", "fires_at", "says"),
+    [
+        ({"timeout_s": 0.5}, {}, 0.5, _timeout),
+        ({"budget": {"seconds": 0.5}}, {}, 0.5, _timeout),
+        ({"timeout_s": 3.0, "budget": {"seconds": 0.5}}, {"deadline": 5.0}, 0.5, _timeout),
+        # Workers stop a fifth before the deadline.
+        ({}, {"deadline": 0.625}, 0.5, _deadline),
+        ({"timeout_s": 3.0}, {"deadline": 0.625}, 0.5, _deadline),
+    ],
+    ids=["task timeout", "task seconds", "the shortest", "deadline", "deadline first"],
+)
+def test_each_limit_fires_in_the_middle_of_a_call(
+    how: Answer,
+    limits: dict[str, Any],
+    options: dict[str, Any],
+    fires_at: float,
+    says: Callable[[Report], bool],
+    tmp_path: Any,
+) -> None:
+    """The nearest of the limits ends the attempt within 250 ms and is named in the outcome."""
+    report, seconds = run(lambda _: how, tmp_path, plan=plan("t1", **limits), **options)
+    assert fires_at <= seconds <= fires_at + LATE_S
+    assert says(report), report.outcomes[0].error
+
+
+@pytest.mark.parametrize("wire", [OpenAI("http://127.0.0.1/v1"), Anthropic()], ids=["openai", "anthropic"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_provider_that_sends_nothing_is_given_up_on(wire: Any, stream: bool) -> None:
+    """The idle timeout runs from the last byte, not from the first: words that keep coming keep it waiting."""
+    path = "/v1/messages" if isinstance(wire, Anthropic) else "/v1/chat/completions"
+
+    async def ask(how: Answer) -> float:
+        async with serve(lambda _: how) as server:
+            transport = Transport({}, idle_s=0.4)
+            client = HttpModel(Endpoint("mine", f"{server.url}{path}", {}), wire, transport)
+            call = ModelCall(role="worker", model="mine:model", messages=(user("Say hi."),))
+            began = time.monotonic()
+            try:
+                heard = (lambda _: None) if stream else None
+                await client.complete(call, 100, Attribution("r", "t1", 1, "worker", "k"), heard)
+            finally:
+                spent = time.monotonic() - began
+                await transport.close()
+            return spent
+
+    began = time.monotonic()
+    with pytest.raises(ModelError, match=r"sent nothing for 0\.4 s") as caught:
+        asyncio.run(ask(Answer(silent=True)))
+    assert caught.value.kind == "timeout"
+    assert 0.4 <= time.monotonic() - began <= 0.4 + LATE_S
+    if stream:
+        assert asyncio.run(ask(Answer(text="some words that come one by one", drip=0.1))) > 0.4 + LATE_S
+
+
+def test_waiting_for_a_rate_limit_is_not_working_time(tmp_path: Any) -> None:
+    """Two 429s of 0.3 s each are in waiting_s; seconds has only the 0.2 s the answer took."""
+    tries: list[str] = []
+
+    def handler(seen: Seen) -> Answer:
+        tries.append(seen.key)
+        if len(tries) <= 2:
+            return error(429, Retry_After="0.3")
+        return answer_json(RESULT, delay=0.2)
+
+    report, seconds = run(handler, tmp_path, plan=plan("t1"))
+    assert (report.status, len(tries), len(set(tries))) == ("complete", 3, 1)
+    usage = report.outcomes[0].usage
+    assert 0.6 <= usage.waiting_s <= seconds
+    assert 0.2 <= usage.seconds < 0.5
+    assert usage.waiting_s + usage.seconds <= seconds
+    assert report.timing.waiting_s >= 0.6
+
+
+def test_a_date_to_come_back_at_is_read_by_the_clock_of_who_named_it(tmp_path: Any) -> None:
+    """A provider three hours ahead that asks for a second gets a second, not three hours."""
+
+    def handler(seen: Seen) -> Answer:
+        theirs = datetime.now(UTC) + timedelta(hours=3)
+        later = format_datetime(theirs + timedelta(seconds=1), usegmt=True)
+        if seen.number == 1:
+            return error(429, Retry_After=later, Date=format_datetime(theirs, usegmt=True))
+        return answer_json(RESULT)
+
+    report, seconds = run(handler, tmp_path, plan=plan("t1"))
+    assert report.status == "complete"
+    assert 1.0 <= seconds < 2.0
+
+
+def test_a_pause_nobody_has_the_patience_for_is_a_failure_at_once(tmp_path: Any) -> None:
+    """Asked to come back in an hour, a run without a deadline ends with a gap that says so, after one call."""
+    report, seconds = run(lambda _: error(429, Retry_After="3600"), tmp_path, plan=plan("t1"))
+    assert seconds < 1.0
+    assert (report.status, report.usage.calls) == ("failed", 1)
+    assert report.outcomes[0].error is not None
+    assert report.outcomes[0].error.kind == "rate_limited"
+
+
+def test_waiting_for_a_slot_is_not_working_time(tmp_path: Any) -> None:
+    """With one call at a time three tasks of 0.2 s wait 0.2 and 0.4 s between them, and work 0.6 s."""
+    report, _ = run(
+        lambda seen: replace(good(seen), delay=0.2), tmp_path, plan=plan("t1", "t2", "t3"), max_concurrent=1
+    )
+    assert report.status == "complete"
+    worked, waited = (sum(getattr(o.usage, name) for o in report.outcomes) for name in ("seconds", "waiting_s"))
+    assert 0.6 <= worked < 1.1  # with the waiting it would be 1.2
+    assert waited >= 0.6
+
+
+@pytest.mark.parametrize(("deadline", "stop_at"), [(10.0, 8.0), (100.0, 80.0), (1_000.0, 970.0)])
+def test_workers_stop_early_enough_for_the_synthesis(deadline: float, stop_at: float, tmp_path: Any) -> None:
+    """A fifth of the deadline, 30 s at most, is left to write the answer from what is there."""
+    model = ScriptedModel(
+        [
+            {"when": {"task": "t2"}, "delay_ms": 5_000_000, "reply": {"json": RESULT}},
+            {"when": {"role": "worker"}, "reply": {"json": RESULT}},
+            {"when": {"role": "synthesizer"}, "delay_ms": 1_000, "reply": {"json": SYNTHESIS}},
+        ]
+    )
+    supervisor = Supervisor(team(), model=model, home=tmp_path)
+    report, seconds = run_virtual(supervisor.run("Write it", plan=plan("t1", "t2"), deadline=deadline))
+    assert seconds == pytest.approx(stop_at + 1.0, abs=0.6)  # `cancel` is looked for twice a second
+    assert report.answer == "Words [t1]."
+    assert [(o.task, o.status) for o in report.outcomes] == [("t1", "done"), ("t2", "failed")]
+    assert (report.status, report.gaps[0].task) == ("partial", "t2")
+
+
+def test_a_synthesis_that_does_not_fit_gives_way_to_the_results_themselves(tmp_path: Any) -> None:
+    """At the deadline the answer is made by code from what is done, and says so."""
+
+    def handler(seen: Seen) -> Answer:
+        return Answer(silent=True) if seen.role == "synthesizer" else answer_json(RESULT)
+
+    report, seconds = run(handler, tmp_path, plan=plan("t1", "t2"), deadline=0.7)
+    assert 0.7 <= seconds <= 0.7 + LATE_S
+    assert all(outcome.ok for outcome in report.outcomes)
+    assert report.answer.count("Words.") == 2
+    assert any("deadline" in note for note in report.notes)

@@ -1,0 +1,142 @@
+"""A worker's answer is read generously: the optional is mended or left out, only what is missing is asked for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chargehand.outcome import Claim, Finding
+from chargehand.workers.answer import Answer, Unusable, read_answer
+
+
+def read(**fields: Any) -> Answer:
+    answer = read_answer(json.dumps({"summary": "s", "output": "o", **fields}), None)
+    assert isinstance(answer, Answer)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as", "said"),
+    [
+        (0.8, 80, False),
+        (1.0, 100, False),
+        (87.5, 88, False),
+        (1, 1, False),
+        (0, 0, False),
+        ("85", 85, False),
+        ("85 %", 85, False),
+        ("0.9", 90, False),
+        (None, None, False),
+        (150, 100, True),
+        (-3, 0, True),
+        ("high", None, True),
+        (True, None, True),
+        ([90], None, True),
+    ],
+)
+def test_an_odd_confidence_is_mended_wherever_it_stands(written: Any, read_as: int | None, said: bool) -> None:
+    """In the answer, a claim and a finding alike; what changes its meaning is said."""
+    answer = read(
+        confidence=written,
+        claims=[{"statement": "x", "confidence": written}],
+        findings=[{"message": "m", "confidence": written}],
+    )
+    assert (answer.confidence, answer.claims[0].confidence, answer.findings[0].confidence) == (read_as,) * 3
+    assert [place.split()[0] for place in answer.mended] == (
+        ["claims[0].confidence", "findings[0].confidence", "confidence"] if said else []
+    )
+
+
+def test_only_the_misshapen_part_is_lost() -> None:
+    """One bad claim and one bad finding leave the others, and both are named."""
+    answer = read(
+        claims=[{"statement": "good"}, {"confidence": 3}, 7, {"statement": " "}],
+        findings=[{"severity": "info"}, {"message": "good"}],
+    )
+    assert [claim.statement for claim in answer.claims] == ["good"]
+    assert [finding.message for finding in answer.findings] == ["good"]
+    assert [said.split()[0] for said in answer.mended] == ["claims[1]", "claims[2]", "claims[3]", "findings[0]"]
+
+
+def test_words_in_place_of_a_claim_or_finding_are_one() -> None:
+    """Also alone, without the list around them."""
+    answer = read(claims="The sky is blue.", findings=["Too long."])
+    assert answer.claims == (Claim(statement="The sky is blue."),)
+    assert answer.findings == (Finding(message="Too long."),)
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [("High", "critical"), ("error", "critical"), ("medium", "warning"), ("low", "info"), ("note", "info"),
+     ("warning", "warning"), (None, "info"), ("gruesome", "warning"), (3, "warning")],
+)  # fmt: skip
+def test_other_scales_of_severity_are_understood(written: Any, read_as: str) -> None:
+    """An unknown word is a warning: not lost, not cried out."""
+    assert read(findings=[{"message": "m", "severity": written}]).findings[0].severity == read_as
+
+
+@pytest.mark.parametrize(
+    ("line", "end_line", "read_as"),
+    [(12, 14, (12, 14)), ("12", None, (12, None)), ("12-14", None, (12, 14)), (12.0, "L14", (12, 14)),
+     ("somewhere", None, (None, None)), ([1], True, (None, None))],
+)  # fmt: skip
+def test_line_numbers_come_in_many_forms(line: Any, end_line: Any, read_as: tuple[int | None, int | None]) -> None:
+    """A finding is not lost for the line it names."""
+    finding = read(findings=[{"message": "m", "line": line, "end_line": end_line}]).findings[0]
+    assert (finding.line, finding.end_line) == read_as
+
+
+def test_sources_of_a_wrong_type_are_left_out() -> None:
+    """A single one is a list of one."""
+    answer = read(claims=[{"statement": "a", "sources": "x.py:3"}, {"statement": "b", "sources": ["u", {"url": "v"}]}])
+    assert [claim.sources for claim in answer.claims] == [("x.py:3",), ("u",)]
+    assert answer.mended == ('claims[1].sources: {"url": "v"} left out',)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n",
+        "{}",
+        "null",
+        '""',
+        '{"summary": "", "output": null}',
+        '{"summary": " ", "output": "\\n", "confidence": 90}',
+        '{"summary": null, "output": []}',
+        '{"summary": ""}',
+    ],
+)
+def test_nothing_is_no_answer(text: str) -> None:
+    """Neither words nor data: there is nothing to fall back on."""
+    unusable = read_answer(text, None)
+    assert isinstance(unusable, Unusable)
+    assert unusable.empty
+    assert unusable.problems
+
+
+def test_an_output_without_a_summary_speaks_for_itself() -> None:
+    """Its beginning is the summary."""
+    assert read(summary=" ", output="One\n two " + "x" * 500).summary.startswith("One two xxx")
+    assert read(summary="", output={"a": 1}).summary == '{"a": 1}'
+    assert read(summary="Nothing was found.", output=None).summary == "Nothing was found."
+
+
+@pytest.mark.parametrize("text", ["I think so.", '{"summary": "s"}', '{"summary": 3, "output": "o"}', '["s", "o"]'])
+def test_what_is_required_is_asked_for(text: str) -> None:
+    """An answer in another shape is unusable, and is not empty."""
+    unusable = read_answer(text, None)
+    assert isinstance(unusable, Unusable)
+    assert not unusable.empty
+
+
+def test_an_output_is_held_to_its_schema() -> None:
+    """What is wrong is told by place."""
+    text = json.dumps({"summary": "s", "output": {"n": "x"}, "confidence": "high"})
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    unusable = read_answer(text, schema)
+    assert isinstance(unusable, Unusable)
+    assert "n" in unusable.problems[0]
+    assert isinstance(read_answer(text, {"type": "object"}), Answer)
