@@ -111,6 +111,8 @@ class Pursuit:
                 outcome = step
                 break
             task = step
+        if self.usages == [outcome.usage] and outcome.attempts == number - first:
+            return outcome
         return outcome.model_copy(update={"attempts": number - first, "usage": Usage.total(self.usages)})
 
     # -- one attempt -------------------------------------------------------------------------------------------------
@@ -123,6 +125,8 @@ class Pursuit:
             return task, None
         if self.engine.sent(task.id, number):
             return task, self.crew.rejoin(task.worker, self.engine.now())
+        if self.crew.wait_for(task.worker, self.engine.now()) is None:
+            return task, self.crew.begin(task.worker, self.engine.now())
         return await self._in_time(self._routed(task, number, handed=choice is not None), task, number, "route")
 
     async def _routed(self, task: Task, number: int, *, handed: bool) -> tuple[Task, Ticket | None]:
@@ -191,7 +195,8 @@ class Pursuit:
             finally:
                 self.crew.stops(task.worker, shift, self.engine.now())
             self._tell_crew(ticket, task, outcome)
-        outcome = outcome.model_copy(update={"attempts": number})
+        if outcome.attempts != number:
+            outcome = outcome.model_copy(update={"attempts": number})
         fault = outcome.error.to_json() if outcome.error else None
         self.engine.emit(
             "attempt_ended",

@@ -19,7 +19,7 @@ from chargehand.engines.recorder import Recorder
 from chargehand.engines.slots import Slots, Waited
 from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
 from chargehand.handlers import Handlers
-from chargehand.limits import CallResult, Change, Permit, Refused
+from chargehand.limits import CallResult, Change, Permit, ProviderLimits, Refused
 from chargehand.messages import TokenCount
 from chargehand.models import Attribution
 from chargehand.outcome import Fault
@@ -55,6 +55,8 @@ class Calls:
         self._chance = chance
         # A call without an answer for this long is made a second time beside the first; None is never.
         self._hedge_after_s = hedge_after_s
+        # model -> what its provider allows; a session lives on one loop, as these do.
+        self._limits: dict[str, ProviderLimits] = {}
 
     async def make(
         self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, begin: Begin, on_text: OnText
@@ -217,7 +219,9 @@ class Calls:
     ) -> Permit | Refused:
         """A slot and the provider's permit, or neither. No slot is held while waiting for the provider."""
         loop = asyncio.get_running_loop()
-        limits = self._handlers.limits(effect)
+        limits = self._limits.get(effect.model)
+        if limits is None:
+            limits = self._limits[effect.model] = self._handlers.limits(effect)
         await self._slots.take(site.task, waited)
         permit = limits.try_acquire(self._run, tokens, loop.time())
         if isinstance(permit, Permit):

@@ -45,11 +45,11 @@ class Purse:
         raw, wish = self._wish(site, effect)
         if intent is not None:
             # A repeat asks for just what was recorded, so that it is the same bytes: its share was decided then.
-            wish = replace(wish, output_cap=intent["max_output"], least=intent["max_output"])
+            wish = replace(wish, output_cap=intent["max_output"], least=intent["max_output"], share=1)
         waited = False
         try:
             while True:
-                if intent is None:
+                if waited and intent is None:
                     wish = replace(wish, share=self.unfinished)
                 match self.ledger.reserve(wish):
                     case Wait():
@@ -98,7 +98,7 @@ class Purse:
     def reserve_now(self, site: Site, effect: ModelCall) -> Grant | None:
         """Set aside what the call may cost if there is room for all of it at once; nobody waits for it."""
         raw, wish = self._wish(site, effect)
-        granted = self.ledger.reserve(replace(wish, share=self.unfinished))
+        granted = self.ledger.reserve(wish)
         return self._granted(site, raw, granted) if isinstance(granted, Grant) else None
 
     def _granted(self, site: Site, raw: int, granted: Grant) -> Grant:
@@ -117,6 +117,7 @@ class Purse:
             output_cap=effect.output_cap,
             usd_per_token=None if price is None else (price.input / 1e6, price.output / 1e6),
             task=site.task,
+            share=self.unfinished,
             echo=effect.role == "worker",
             held=effect.role == "synthesizer",
         )

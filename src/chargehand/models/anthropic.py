@@ -39,10 +39,10 @@ class Anthropic:
         body: dict[str, Any] = {"model": name, "max_tokens": max_output, "messages": _turns(call.messages)}
         output: dict[str, Any] = {}
         if call.output_schema is not None:
-            if version >= (4, 5) and schema.qualifies(call.output_schema):
+            if version >= (4, 5) and schema.qualifies(call.packed_schema):
                 output = {"format": {"type": "json_schema", "schema": call.output_schema}}
             else:
-                system.append({"type": "text", "text": schema.instruction(call.output_schema)})
+                system.append({"type": "text", "text": schema.instruction(call.packed_schema)})
         if call.tools:
             body["tools"] = [
                 {"name": t.name, "description": t.description, "input_schema": t.parameters} for t in call.tools

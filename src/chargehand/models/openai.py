@@ -52,7 +52,7 @@ class OpenAI:
             if own and name.startswith(_TOOLS_WITHOUT_REASONING):
                 body["reasoning_effort"] = "none"
         if call.output_schema is not None:
-            _ask_for_schema(body, call.output_schema, native=own or not call.tools or call.tool_choice == "none")
+            _ask_for_schema(body, call, native=own or not call.tools or call.tool_choice == "none")
         if stream:
             body["stream"] = True
             body["stream_options"] = {"include_usage": True}
@@ -164,13 +164,15 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _ask_for_schema(body: dict[str, Any], wanted: dict[str, Any], *, native: bool) -> None:
+def _ask_for_schema(body: dict[str, Any], call: ModelCall, *, native: bool) -> None:
     # Local servers turn the schema into a grammar for the whole answer, which forbids tool calls: with tools that
     # may be called they are told in words.
     if not native:
-        body["messages"].insert(_lead(body["messages"]), {"role": "system", "content": schema.instruction(wanted)})
+        body["messages"].insert(
+            _lead(body["messages"]), {"role": "system", "content": schema.instruction(call.packed_schema)}
+        )
         return
-    json_schema = {"name": "answer", "schema": wanted, "strict": schema.qualifies(wanted)}
+    json_schema = {"name": "answer", "schema": call.output_schema, "strict": schema.qualifies(call.packed_schema)}
     body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 # What both providers' constrained decoding takes. A schema with anything else is sent as advice, not as a grammar.
 _WORDS = frozenset(
@@ -15,19 +15,15 @@ _WORDS = frozenset(
 )  # fmt: skip
 
 
-def qualifies(schema: Mapping[str, Any]) -> bool:
-    """Whether a provider can hold a model to the schema: closed objects, all properties required, no open values."""
-    return _qualifies(to_json(schema))
-
-
-def instruction(schema: Mapping[str, Any]) -> str:
-    """What a model without a JSON-schema mode is told."""
-    shown = to_json(schema).decode()
-    return f"Answer with one JSON value that fits this JSON Schema, and with nothing else around it:\n{shown}"
+@lru_cache(maxsize=256)
+def instruction(packed: bytes) -> str:
+    """What a model without a JSON-schema mode is told; `packed` is the schema as JSON."""
+    return f"Answer with one JSON value that fits this JSON Schema, and with nothing else around it:\n{packed.decode()}"
 
 
 @lru_cache(maxsize=256)
-def _qualifies(packed: bytes) -> bool:
+def qualifies(packed: bytes) -> bool:
+    """Whether a provider can hold a model to the schema: closed objects, all properties required, no open values."""
     root = from_json(packed)
     return root.get("type") == "object" and _fits(root, root, ())
 
