@@ -60,8 +60,10 @@ def answer(seen: Seen) -> Answer:
             tasks = int(re.findall(r"fan of (\d+)", seen.text)[-1])
             return Answer(text=json.dumps(plan(tasks)), delay=DELAY_S)
         case "synthesizer":
+            found = re.search(r"Task (\w+), by", seen.text)
+            first = found[1] if found else "t1"
             text = json.dumps(
-                {"answer": "There are 42 units [t1].", "contradictions": [], "gaps": [], "confidence": 90}
+                {"answer": f"There are 42 units [{first}].", "contradictions": [], "gaps": [], "confidence": 90}
             )
             return Answer(text=text, delay=DELAY_S)
         case _:
