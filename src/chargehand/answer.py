@@ -31,12 +31,13 @@ _START = re.compile(
 
 # What matters between the brackets. Possessive, and each opening quote has a last alternative without an end: no
 # stretch of text is looked at twice.
+# Groups are not possessive: Python 3.11 before .5 gives up matches it should find with those.
 _TOKEN = re.compile(
-    r"""(?P<plain> " [^"\\]*+ (?: \\. [^"\\]*+ )*+ " )
-      | (?P<quoted> ' [^'\\]*+ (?: \\. [^'\\]*+ )*+ '
-                  | [“”„] [^“”\\]*+ (?: \\. [^“”\\]*+ )*+ [“”]
-                  | [‘’] [^‘’\\]*+ (?: \\. [^‘’\\]*+ )*+ ['‘’] )
-      | (?P<comment> //[^\n]*+ | \#[^\n]*+ | /\* (?: [^*]++ | \*(?!/) )*+ \*/ )
+    r"""(?P<plain> " [^"\\]*+ (?: \\. [^"\\]*+ )* " )
+      | (?P<quoted> ' [^'\\]*+ (?: \\. [^'\\]*+ )* '
+                  | [“”„] [^“”\\]*+ (?: \\. [^“”\\]*+ )* [“”]
+                  | [‘’] [^‘’\\]*+ (?: \\. [^‘’\\]*+ )* ['‘’] )
+      | (?P<comment> //[^\n]*+ | \#[^\n]*+ | /\* (?: [^*]++ | \*(?!/) )* \*/ )
       | (?P<endless> ["'“”„‘’] | /\* )
       | (?P<open> [{\[] )
       | (?P<close> [}\]] )
@@ -47,7 +48,7 @@ _WORDS = {"True": "true", "False": "false", "None": "null"}
 _CLOSER = {"{": "}", "[": "]"}
 
 _ESCAPE = re.compile(r"""(?P<good>\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\x(?P<hex>[0-9a-fA-F]{2})|\\'?|(?P<quote>")""")
-_TRAILING_COMMA = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")|,(?=\s*+[}\]])', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")|,(?=\s*+[}\]])', re.DOTALL)
 _LIKE_JSON = re.compile(r'[{\["]|-?(?:NaN|Infinity|[0-9.eE+-]++)$')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 

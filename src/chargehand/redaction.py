@@ -213,7 +213,7 @@ PATTERNS: tuple[Pattern, ...] = (
         # From the header to the footer, or to the end of what was cut; a mere mention has no body.
         re.compile(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=(?s:.{0,200}?)[A-Za-z0-9+/]{24})"
-            r"[^-]*+(?:-(?!----)[^-]*+)*+(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
+            r"[^-]*+(?:-(?!----)[^-]*+)*(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
         ),
     ),
     Pattern("jwt", ("eyj",), re.compile(_starting("eyJ") + r"(?<![-_]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){1,3}")),
