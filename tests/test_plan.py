@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -197,6 +198,7 @@ class Fated:
 
     tier: Tier = "medium"
     check: str | None = None
+    output_schema: dict[str, Any] | None = None
 
     def __init__(self, fails: set[str]) -> None:
         self.fails = fails

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from chargehand.dispatcher import Help, dispatch
+from chargehand.dispatcher.crew import Crew
+from chargehand.dispatcher.pursuit import joined
 from chargehand.effect import ModelCall, Question
 from chargehand.engine import Engine
 from chargehand.errors import ModelError
 from chargehand.journal.memory import MemoryStore
 from chargehand.journal.replay import replay
 from chargehand.models import Attribution
-from chargehand.outcome import Outcome, done, escalated, failed
+from chargehand.outcome import Finding, Outcome, done, escalated, failed
 from chargehand.plan import Plan, Tier
 from chargehand.recovery import Policy
 from chargehand.report import Report
 from chargehand.team import Worker
 from chargehand.testing import run_virtual
 from chargehand.workers import Assignment
+from chargehand.workers.human import Human
 from tests.flows import Flow, Said, by_task, clerks, escalate, task, tasks, texts, works
 from tests.kernel import FunctionModel, after, engine, result, stored
 from tests.simulation.world import idempotency_key
@@ -217,6 +221,7 @@ class Coded:
 
     tier: Tier = "large"
     check: str | None = None
+    output_schema: dict[str, Any] | None = None
 
     def __init__(self, does: Callable[[Assignment], Outcome]) -> None:
         self.does = does
@@ -259,6 +264,57 @@ def test_after_the_last_attempt_the_answer_is_the_result() -> None:
     outcome = asked_of(asked, blue, worker, Policy(attempts=1))
     assert (outcome.status, outcome.output, outcome.worker) == ("done", "The blue one.", "person")
     assert len(worker.assignments) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "kind"),
+    [("escalate: no idea", "escalated", None), ("dunno", "failed", "contract"), ('{"total": 3}', "done", None)],
+)
+def test_a_result_a_person_gives_is_held_to_what_a_worker_is_held_to(said: str, status: str, kind: str | None) -> None:
+    """Handing it back is an escalation, and the worker's schema holds for people too."""
+
+    async def answers(_: Question) -> Any:
+        return json.loads(said) if said.startswith("{") else said
+
+    worker = Coded(unsure)
+    worker.output_schema = {"type": "object", "required": ["total"]}
+    outcome = asked_of([], answers, worker, Policy(attempts=1))
+    assert outcome.status == status
+    assert (outcome.error.kind if outcome.error else None) == kind
+
+
+def test_what_an_earlier_attempt_had_is_not_lost() -> None:
+    """A partial result of the first attempt stays when the others had nothing."""
+
+    def does(assignment: Assignment) -> Outcome:
+        if assignment.attempt == 1:
+            return escalated("a", "clerk", "confidence_too_low", "Not sure.", "HALF-OF-IT")
+        return failed("a", "clerk", "tool", "no")
+
+    async def main() -> Outcome:
+        async with engine(FunctionModel(after(0))) as local:
+            policy = Policy(ladder={"failure": ("retry", "retry"), "confidence_too_low": ("retry",)})
+            return (await dispatch(tasks(task("a")), {"clerk": Coded(does)}, local, policy=policy))["a"]
+
+    outcome = run_virtual(main())[0]
+    assert (outcome.status, outcome.output, outcome.partial) == ("failed", "HALF-OF-IT", True)
+
+
+def test_parts_that_are_done_keep_their_findings() -> None:
+    """A split with one part missing fails, and what the other part found is still in the report."""
+    found = Finding(severity="critical", message="A hole.")
+    good = done("a.s.x", "clerk", summary="s", output=1, findings=[found])
+    outcome = joined(task("a"), [good, failed("a.s.y", "clerk", "tool", "no")])
+    assert outcome.status == "failed"
+    assert [(f.message, f.sources) for f in outcome.findings] == [("A hole.", ("a",))]
+
+
+def test_people_get_what_others_could_not_do_only_where_they_may_be_asked() -> None:
+    """Without --ask a human worker is neither the next in the roster nor a fallback."""
+    roster = {"clerk": Coded(unsure), "boss": Human("boss")}
+    assert Crew(roster, {"clerk": "boss"}).others("clerk", ()) == ()
+    assert Crew(roster, {"clerk": "boss"}).fallback_for("clerk", ()) is None
+    assert Crew(roster, {"clerk": "boss"}, ask=True).others("clerk", ()) == ("boss",)
 
 
 def test_a_person_is_asked_once_a_task() -> None:

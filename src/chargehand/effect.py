@@ -91,6 +91,8 @@ class ModelResult(Value):
     usd: float | None = None
     # What it may have used at the most, where the provider did not say.
     estimated: TokenCount | None = None
+    # Whether anything of it left this machine.
+    sent: bool = True
     # In flight, and kept from it by slots, backoff and budget; the engine writes both.
     seconds: float = 0.0
     waiting_s: float = 0.0

@@ -76,7 +76,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     "gap_found": ("gap",),
     "extension": ("tasks",),
     "budget_reserved": ("key", "tokens", "usd"),
-    "budget_settled": ("key", "tokens", "usd", "estimated"),
+    "budget_settled": ("key", "tokens", "usd", "estimated", "lost"),
     "breaker_changed": ("name", "state", "reason"),
     "reused": ("key", "fingerprint", "result", "source"),
     "warning": ("message",),

@@ -66,6 +66,14 @@ def question_about(task: Task, outcome: Outcome) -> Question:
     return Question(id=task.id, kind="escalation", prompt="\n\n".join(parts))
 
 
+def question_for_result(task: Task, outcome: Outcome, schema: dict[str, Any] | None) -> Question:
+    """What to ask when no attempt is left: the answer is the task's result."""
+    about = question_about(task, outcome)
+    note = "No attempt is left: what you answer is the result of the task. To hand it back, answer `escalate: why`."
+    prompt = f"{about.prompt}\n\n{note}"
+    return Question(id=about.id, kind="task", prompt=prompt, answer_schema=schema)
+
+
 def question_about_tool(task: Task, worker: str, tool: str, arguments: Mapping[str, JSON]) -> Question:
     """Whether a worker may make this very call."""
     call = f"{worker} wants to call {tool} for task {task.id}."

@@ -23,6 +23,8 @@ REPAIRS = 2
 ADVISED_TASKS = 20
 # A task is split into at most this many.
 MOST_PARTS = 8
+# What is wrong in the tasks is told as problems, as for any plan.
+SPLIT_SCHEMA: dict[str, Any] = {"type": "object", "required": ["tasks"]}
 
 PLAN_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -174,7 +176,7 @@ async def split_task(
         system(_SPLIT.format(most=MOST_PARTS, workers=_workers(team))),
         user(f"{task_prompt(task, {})}\n\nWhat came of it\n{quoted(what)}"),
     ]
-    asked = await consult(engine, f"{task.id}/{number}/split", "planner", brain, messages, PLAN_SCHEMA, used)
+    asked = await consult(engine, f"{task.id}/{number}/split", "planner", brain, messages, SPLIT_SCHEMA, used)
     if asked.data is None:
         return None
     reading, _ = _readable(asked.data)

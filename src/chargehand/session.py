@@ -16,7 +16,7 @@ from typing import Any, Literal
 from chargehand import __version__, supervise
 from chargehand.brains import Brain, Brains
 from chargehand.budget import Budget
-from chargehand.effect import Question, Role
+from chargehand.effect import ModelResult, Question, Role
 from chargehand.engines.local import Listener, LocalEngine, Parked, Prior
 from chargehand.errors import ChargehandError, InvalidAnswer, UsageError
 from chargehand.event import VERSION
@@ -28,7 +28,7 @@ from chargehand.models.resolve import Models
 from chargehand.outcome import Outcome, Usage
 from chargehand.people import Person, read_words
 from chargehand.plan import Plan, parse
-from chargehand.report import Gap, Report, RunStatus, Timing
+from chargehand.report import FINISHED, Gap, Report, RunStatus, Timing
 from chargehand.request import Request
 from chargehand.settings import Settings
 from chargehand.synthesizer import Validate
@@ -36,6 +36,7 @@ from chargehand.team import Team
 from chargehand.team.agents import TIERS, options_of, roster
 from chargehand.tools import ToolContext
 from chargehand.value import JSON
+from chargehand.workers.agent import usage_of
 
 CANCEL_POLL_S = 0.5
 SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "refiner", "scorer", "synthesizer")
@@ -124,6 +125,11 @@ class Session:
             self._open(engine)
             running = supervise.run(job.request, job.team, workers, engine, brains, job.plan, job.validate)
             report = await self._drive(engine, running)
+            if (lost := engine.lost).calls and report.status in FINISHED:
+                most = f"the most they can have used: {lost.tokens:,} tokens"
+                note = f"{lost.calls} calls were broken off and are counted at {most}."
+                usage = Usage.total([report.usage, lost])
+                report = report.model_copy(update={"usage": usage, "notes": (*report.notes, note)})
             if short := engine.ledger.short:
                 note = f"Calls used {short:,} tokens more than was estimated before they were made."
                 report = report.model_copy(update={"notes": (*report.notes, note)})
@@ -274,7 +280,7 @@ def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
         answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}",
         gaps=gaps,
         outcomes=outcomes,
-        usage=Usage.total(outcome.usage for outcome in outcomes),
+        usage=_used(state),
         timing=Timing(wall_s=state.owned_s),
         strategy=plan.strategy if plan else "single",
         plan=plan,
@@ -291,6 +297,16 @@ def _next(state: Replay, status: RunStatus) -> str:
 
 
 _MOST_COMMANDS = 5
+
+
+def _used(state: Replay) -> Usage:
+    """What all calls with a result used, of tasks that ended and of those that did not."""
+    results = [data["result"] for data in state.committed.values() if "reply" in data["result"]]
+    return Usage.total(
+        usage_of(ModelResult.model_validate(result), result["reply"].get("model", "")) for result in results
+    )
+
+
 _WORDS: dict[RunStatus, str] = {
     "running": "Running",
     "waiting": "Waiting for a person",

@@ -451,9 +451,10 @@ class Played:
         limit = self.world.request.budget.tokens
         assert limit is not None
         assert self.world.billed <= limit
-        assert self.report.usage.tokens <= self.world.billed + sum(
-            len(seen.raw) for seen in self.world.requests if self.world.faults
-        )
+        # Calls that were broken off count at the most they can have used.
+        lost = sum((e.data.get("lost") or {}).get("output_tokens", 0) for e in self.events)
+        sent = sum(len(seen.raw) for seen in self.world.requests if self.world.faults)
+        assert self.report.usage.tokens <= self.world.billed + sent + lost
 
     def _check_secrets(self) -> None:
         told = json.dumps([self.report.to_json(), *(event.data for event in self.events)], default=str)

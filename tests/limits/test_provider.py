@@ -673,3 +673,19 @@ def test_a_loop_that_was_closed_takes_its_waiters_with_it() -> None:
     new = on_a_new_loop(fresh)
     gc.collect()
     assert [ref() for ref in old + new] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("said", "answered"), [("rate_limited", True), ("auth", True), ("connection", False), ("ok", True)]
+)
+def test_a_refusal_is_an_answer_too(said: CallResult, answered: bool) -> None:
+    """Only a provider that nobody has heard of is given little patience."""
+
+    async def main() -> bool:
+        limits = ProviderLimits("p")
+        permit = await limits.acquire("run", 0, 1)
+        assert isinstance(permit, Permit)
+        permit.done(said, asyncio.get_running_loop().time())
+        return limits.answered
+
+    assert run_virtual(main())[0] is answered

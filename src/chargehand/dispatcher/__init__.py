@@ -44,7 +44,7 @@ async def dispatch(
     help: Help | None = None,
 ) -> dict[str, Outcome]:
     """Exactly one outcome per task, in plan order. Work still under way at `stop_at` fails with `deadline`."""
-    crew = Crew(roster, fallbacks or {})
+    crew = Crew(roster, fallbacks or {}, ask=help is not None and help.ask is not None)
     for name in roster:
         crew.restore(name, engine.decided(out_key(name)))
     engine.expect(len(plan.tasks))

@@ -12,14 +12,24 @@ from chargehand.outcome import Outcome, failed
 from chargehand.plan import Task
 from chargehand.value import JSON
 from chargehand.workers import Roster, WorkerPort
+from chargehand.workers.human import Human
 
 # A worker is taken out when this many different tasks in a row failed on it, and tried again after a pause, once.
 FAILURES_IN_A_ROW = 3
 PAUSE_S = 15.0
 # A breaker's generations count from 0, so that this one is never the present one.
 _LATE = -1
-# Not the worker's doing: these say nothing about the next task.
-_NOT_ITS_DOING: tuple[ErrorKind, ...] = ("budget", "deadline", "cancelled", "auth", "in_doubt")
+# Not the worker's doing: these say nothing about the next task. Providers have breakers of their own.
+_NOT_ITS_DOING: tuple[ErrorKind, ...] = (
+    "budget",
+    "deadline",
+    "cancelled",
+    "auth",
+    "in_doubt",
+    "rate_limited",
+    "overloaded",
+    "connection",
+)
 
 
 def out_key(worker: str) -> str:
@@ -43,6 +53,8 @@ class Crew:
 
     roster: Roster
     fallbacks: Mapping[str, str]
+    # Whether a task may be handed to a person whom the plan did not name.
+    ask: bool = False
     breakers: dict[str, Breaker] = field(default_factory=dict[str, Breaker])
     # Who is at work on what now, in the order they began.
     shifts: dict[str, list[Shift]] = field(default_factory=dict[str, list[Shift]])
@@ -53,11 +65,16 @@ class Crew:
     def others(self, name: str, failed: Collection[str]) -> tuple[str, ...]:
         """Who could take over, best first: the fallbacks, then roster order; never one that failed this task."""
         names = dict.fromkeys((*self._fallbacks_of(name), *self.roster))
-        return tuple(other for other in names if other != name and other not in failed and not self.is_out(other))
+        return tuple(o for o in names if o != name and o not in failed and not self.is_out(o) and self._may_have(o))
 
     def fallback_for(self, name: str, failed: Collection[str]) -> str | None:
         """The first of its fallbacks that has not failed this task."""
-        return next((o for o in self._fallbacks_of(name) if o not in failed and not self.is_out(o)), None)
+        names = (o for o in self._fallbacks_of(name) if o not in failed and not self.is_out(o))
+        return next((o for o in names if self._may_have(o)), None)
+
+    def _may_have(self, name: str) -> bool:
+        """People are given what others could not do only where they may be asked."""
+        return self.ask or not isinstance(self.roster[name], Human)
 
     def _fallbacks_of(self, name: str) -> Iterator[str]:
         seen = {name}
@@ -93,7 +110,7 @@ class Crew:
 
     def stand_in(self, name: str, failed: Collection[str], now: float) -> str | None:
         """The first fallback that is in and has not failed this task."""
-        names = (other for other in self._fallbacks_of(name) if other not in failed)
+        names = (other for other in self._fallbacks_of(name) if other not in failed and self._may_have(other))
         return next((other for other in names if self.wait_for(other, now) is None), None)
 
     def begin(self, name: str, now: float) -> Ticket | None:

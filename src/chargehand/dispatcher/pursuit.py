@@ -21,7 +21,8 @@ from chargehand.effect import Question
 from chargehand.engine import Engine
 from chargehand.errors import ChargehandError, ErrorKind
 from chargehand.limits import Change, Ticket
-from chargehand.outcome import Outcome, Usage, done, failed
+from chargehand.outcome import Claim, Finding, Outcome, Usage, failed
+from chargehand.people import question_for_result
 from chargehand.plan import Plan, Task
 from chargehand.recovery import (
     Ask,
@@ -38,8 +39,10 @@ from chargehand.recovery import (
     condition_of,
     recover,
 )
+from chargehand.schema import violations
 from chargehand.value import JSON
 from chargehand.workers import Assignment
+from chargehand.workers.human import Human, outcome_of
 
 # The worker named in an outcome that a person gave.
 PERSON = "person"
@@ -82,6 +85,8 @@ class Pursuit:
     usages: list[Usage] = field(default_factory=list[Usage])
     was_split: bool = False
     was_asked: bool = False
+    # What the last attempt that had anything had.
+    partial: JSON = None
 
     async def run(self, in_its_place: InItsPlace) -> Outcome:
         """The task's one outcome, with what all attempts used."""
@@ -104,6 +109,8 @@ class Pursuit:
             self.usages.append(outcome.usage)
             if outcome.ok:
                 break
+            if outcome.partial:
+                self.partial = outcome.output
             self.history.append(condition_of(outcome))
             self.failed_workers.append(task.worker)
             step = await self._recover(task, outcome, number, in_its_place)
@@ -111,6 +118,9 @@ class Pursuit:
                 outcome = step
                 break
             task = step
+        if not outcome.ok and not outcome.partial and self.partial is not None:
+            # What an earlier attempt had found is better than nothing.
+            outcome = outcome.model_copy(update={"output": self.partial, "partial": True})
         if self.usages == [outcome.usage] and outcome.attempts == number - first:
             return outcome
         return outcome.model_copy(update={"attempts": number - first, "usage": Usage.total(self.usages)})
@@ -168,6 +178,8 @@ class Pursuit:
             model=worker.model_for(task.tier),
         )
         seconds, kind = self._time_for(task, began)
+        if isinstance(worker, Human):
+            seconds = None  # a person takes the time it takes: that is not the run's own
         if ticket is None:
             outcome = self.crew.out_of_service(task)
         else:
@@ -302,10 +314,9 @@ class Pursuit:
                         return replaced
                 case Ask():
                     self.was_asked = True
-                    answer = await self._ask(task, outcome)
                     if len(self.history) >= self.policy.attempts:
-                        # No attempt is left: what the person says is the result.
-                        return done(task.id, PERSON, summary=answer[:300], output=answer)
+                        return await self._asked_for_result(task, outcome, number)
+                    answer = await self._ask(task, outcome)
                     return task.model_copy(update={"context": _with_answer(task, outcome, answer)})
                 case _:
                     assert_never(decision)
@@ -341,7 +352,24 @@ class Pursuit:
             return plan
         parts = await in_its_place(task, plan, self.inputs, self.ends_at)
         self.usages.extend(part.usage for part in parts)
-        return joined(task, parts)
+        return await self._held_to_criterion(task, joined(task, parts), number, "split")
+
+    async def _asked_for_result(self, task: Task, outcome: Outcome, number: int) -> Outcome:
+        """No attempt is left: what the person says is the result, held to what a worker's is held to."""
+        schema = self.crew.worker(task.worker).output_schema
+        answer = await self.engine.ask(f"{task.id}/ask", question_for_result(task, outcome, schema))
+        return await self._held_to_criterion(task, outcome_of(task.id, PERSON, answer), number, "ask")
+
+    async def _held_to_criterion(self, task: Task, outcome: Outcome, number: int, after: str) -> Outcome:
+        """A result that no single attempt gave, or why it does not do; what was there stays as a partial result."""
+        if not outcome.ok:
+            return outcome
+        worker = self.crew.worker(task.worker)
+        if worker.output_schema is not None and (wrong := violations(outcome.output, worker.output_schema)):
+            message = f"The result does not have the agreed shape: {'; '.join(wrong)}"
+            return failed(task.id, outcome.worker, "contract", message, output=outcome.output)
+        assignment = Assignment(task, number, self.inputs, self.usages, after=after)
+        return await checked(assignment, outcome, worker, self.engine, self.help.score)
 
     async def _ask(self, task: Task, outcome: Outcome) -> str:
         assert self.help.ask is not None
@@ -362,7 +390,9 @@ def joined(task: Task, parts: list[Outcome]) -> Outcome:
         missing = ", ".join(f"{part.task} ({part.summary})" for part in parts if not part.ok)
         kinds: list[ErrorKind] = [part.error.kind for part in parts if part.error]
         message = f"Split into {len(parts)} tasks, of which some are not done: {missing}"
-        return failed(task.id, task.worker, kinds[0] if kinds else "contract", message, output=output or None)
+        kind: ErrorKind = kinds[0] if kinds else "contract"
+        result = failed(task.id, task.worker, kind, message, output=output or None)
+        return result.model_copy(update={"claims": _claims(task, good), "findings": _findings(task, good)})
     stated = [part.confidence for part in good if part.confidence is not None]
     return Outcome(
         task=task.id,
@@ -370,11 +400,21 @@ def joined(task: Task, parts: list[Outcome]) -> Outcome:
         worker=task.worker,
         summary=" ".join(part.summary for part in good),
         output=output,
-        # The parts are of this task: what they rest on is cited under its id.
-        claims=tuple(c.model_copy(update={"sources": (task.id, *c.sources[1:])}) for p in good for c in p.claims),
-        findings=tuple(f.model_copy(update={"sources": (task.id, *f.sources[1:])}) for p in good for f in p.findings),
+        claims=_claims(task, good),
+        findings=_findings(task, good),
         confidence=min(stated) if stated else None,
     )
+
+
+# The parts are of their task: what they rest on is cited under its id.
+
+
+def _claims(task: Task, parts: list[Outcome]) -> tuple[Claim, ...]:
+    return tuple(c.model_copy(update={"sources": (task.id, *c.sources[1:])}) for p in parts for c in p.claims)
+
+
+def _findings(task: Task, parts: list[Outcome]) -> tuple[Finding, ...]:
+    return tuple(f.model_copy(update={"sources": (task.id, *f.sources[1:])}) for p in parts for f in p.findings)
 
 
 def _with_answer(task: Task, outcome: Outcome, answer: str) -> JSON:

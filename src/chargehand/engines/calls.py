@@ -65,7 +65,8 @@ class Calls:
         waited = Waited()
         admitted = await self._admitted(site, effect, intent, waited)
         if isinstance(admitted, Deny):
-            return ModelResult(error=Fault(kind="budget", message=admitted.reason), waiting_s=waited.seconds)
+            fault = Fault(kind="budget", message=admitted.reason)
+            return ModelResult(error=fault, sent=False, waiting_s=waited.seconds)
         reservation, permit = admitted
         sent_before = (intent or {}).get("send", 0)
         call = self._settled(site, effect, reservation, permit, sent_before, waited, begin, on_text)
@@ -134,6 +135,7 @@ class Calls:
         """The result with its reservation closed, whatever happens."""
         used: tuple[int, int] | None = None
         usd: float | None = None
+        result: ModelResult | None = None
         try:
             result = await self._tries(site, effect, reservation, permit, sent_before, waited, begin, on_text)
             if result.reply is not None and result.reply.usage is not None:
@@ -148,7 +150,7 @@ class Calls:
         finally:
             if not waited.sent:
                 used, usd = (0, 0), 0.0  # stopped in the queue: nothing was used
-            self._purse.settle(site, effect.model, used, usd)
+            self._purse.settle(site, effect.model, used, usd, broken_off=waited.sent and result is None)
 
     async def _tries(
         self,
@@ -172,7 +174,7 @@ class Calls:
             if isinstance(permit, Refused):
                 kind = "auth" if permit.until is None else "overloaded"
                 fault = Fault(kind=kind, message=f"Not sent: {permit.reason}")
-                return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
+                return ModelResult(error=fault, sent=waited.sent, seconds=worked, waiting_s=waited.seconds)
             sent, before, began = False, waited.sent, loop.time()
             try:
                 if retry == 0:
@@ -276,4 +278,5 @@ def _for_limits(error: ModelError) -> CallResult:
         case "rate_limited" | "overloaded" | "connection" | "timeout" | "auth":
             return error.kind
         case _:
-            return "other"
+            # A page where JSON should be is not an answer of the provider's.
+            return "overloaded" if error.transient else "other"

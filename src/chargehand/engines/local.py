@@ -30,7 +30,7 @@ from chargehand.handlers import Handlers
 from chargehand.journal import Journal
 from chargehand.journal.replay import Replay
 from chargehand.messages import TokenCount
-from chargehand.outcome import Fault, Outcome
+from chargehand.outcome import Fault, Outcome, Usage
 from chargehand.people import Later
 from chargehand.value import JSON
 
@@ -134,6 +134,11 @@ class LocalEngine:
     @property
     def replay(self) -> Replay:
         return self._replay
+
+    @property
+    def lost(self) -> Usage:
+        """What calls that were broken off, in this session or before, may have used at the most."""
+        return Usage.total([*self._replay.lost, *self._purse.lost])
 
     @property
     def ledger(self) -> Ledger:

@@ -12,6 +12,7 @@ from chargehand.budget import Budget, Calibration, Deny, Grant, Ledger, Wait, Wi
 from chargehand.effect import ModelCall
 from chargehand.engines.recorder import Recorder
 from chargehand.handlers import Handlers
+from chargehand.outcome import Usage
 
 # An estimate this much above what was set aside is worth setting aside anew.
 TOO_LITTLE = 1.05
@@ -37,6 +38,8 @@ class Purse:
         self._calibration = Calibration()
         # key -> the estimate before calibration, while the call is under way.
         self._raw: dict[str, int] = {}
+        # What calls that were sent and then broken off may have used, at the most: no outcome tells of it.
+        self.lost: list[Usage] = []
         # In order of arrival; only the first is woken, and wakes the next when it has its answer.
         self._waiters: deque[asyncio.Future[None]] = deque()
 
@@ -122,9 +125,24 @@ class Purse:
             held=effect.role == "synthesizer",
         )
 
-    def settle(self, site: Site, model: str, used: tuple[int, int] | None, usd: float | None) -> None:
-        """Close a reservation. `used` is input and output; None is unknown, and counts as all that was set aside."""
+    def settle(
+        self, site: Site, model: str, used: tuple[int, int] | None, usd: float | None, *, broken_off: bool = False
+    ) -> None:
+        """Close a reservation. `used` is input and output; None is unknown, and counts as all that was set aside.
+
+        Of a call that was sent and broken off no result will tell: what it may have used goes on the record here.
+        """
         reservation = self.ledger.open[site.key]
+        lost = None
+        if broken_off:
+            lost = Usage(
+                input_tokens=reservation.input_tokens,
+                output_tokens=reservation.output_tokens,
+                usd=None,
+                calls=1,
+                models=(model,),
+            )
+            self.lost.append(lost)
         raw = self._raw.pop(site.key)
         if used is not None:
             self._calibration.learn(model, raw, used[0])
@@ -137,6 +155,7 @@ class Purse:
             tokens=reservation.tokens if tokens is None else tokens,
             usd=reservation.usd if usd is None and tokens is None else usd,
             estimated=tokens is None,
+            lost=lost.to_json() if lost else None,
         )
         self._wake_next()
 

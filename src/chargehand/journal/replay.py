@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chargehand.event import Event
-from chargehand.outcome import Outcome
+from chargehand.outcome import Outcome, Usage
 from chargehand.value import JSON
 
 Data = dict[str, Any]
@@ -44,6 +44,8 @@ class Replay:
     # task -> attempts begun; where a reopened task counts on from.
     attempts: dict[str, int] = field(default_factory=dict[str, int])
     reopened: dict[str, int] = field(default_factory=dict[str, int])
+    # What calls that were sent and broken off may have used, at the most.
+    lost: list[Usage] = field(default_factory=list[Usage])
     spent_tokens: int = 0
     spent_usd: float = 0.0
     # Output tokens of the workers: what the synthesizer will have to read.
@@ -111,6 +113,8 @@ class Replay:
                 self.reserved.pop(data["key"], None)
                 self.spent_tokens += data["tokens"]
                 self.spent_usd += data["usd"] or 0.0
+                if data.get("lost"):
+                    self.lost.append(Usage.model_validate(data["lost"]))
                 if event.task is not None:
                     tokens, usd = self.spent_by_task.get(event.task, (0, 0.0))
                     self.spent_by_task[event.task] = (tokens + data["tokens"], usd + (data["usd"] or 0.0))

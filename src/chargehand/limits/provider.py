@@ -63,7 +63,7 @@ class Permit:
         if not self._open:
             return []
         self._open = False
-        if result == "ok":
+        if result not in ("connection", "timeout", "cancelled", "unsent"):
             self._limits.answered = True
         return self._limits.settle(self, self._ticket, self._epoch, result, now, retry_after, tokens_actual, reason)
 

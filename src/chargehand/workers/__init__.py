@@ -9,6 +9,7 @@ from typing import Protocol
 from chargehand.engine import Engine
 from chargehand.outcome import Outcome, Usage
 from chargehand.plan import Task, Tier
+from chargehand.value import JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,13 @@ class Assignment:
     # What the worker has used so far; it is counted even when the worker is stopped.
     used: list[Usage] = field(default_factory=list[Usage], compare=False)
 
+    # Set for what is made of an attempt afterwards: a split's result, a person's word.
+    after: str | None = None
+
     def key(self, *parts: object) -> str:
         """`t3/2/model/4`: where this assignment is."""
-        return "/".join([self.task.id, str(self.attempt), *map(str, parts)])
+        where = (self.attempt,) if self.after is None else (self.attempt, self.after)
+        return "/".join([self.task.id, *map(str, where), *map(str, parts)])
 
 
 class WorkerPort(Protocol):
@@ -32,6 +37,11 @@ class WorkerPort(Protocol):
     @property
     def tier(self) -> Tier:
         """The tier it works at when the task names none."""
+        ...
+
+    @property
+    def output_schema(self) -> dict[str, JSON] | None:
+        """What its output must satisfy, if anything."""
         ...
 
     @property

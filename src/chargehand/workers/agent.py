@@ -291,7 +291,7 @@ def usage_of(result: ModelResult, model: str) -> Usage:
         output_tokens=tokens.output_tokens,
         cached_tokens=tokens.cached_tokens,
         usd=result.usd if known else None if result.reply or result.estimated else 0.0,
-        calls=0 if result.error is not None and result.error.kind == "budget" else 1,
+        calls=1 if result.sent else 0,
         seconds=result.seconds,
         waiting_s=result.waiting_s,
         models=(model,),

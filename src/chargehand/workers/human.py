@@ -37,19 +37,7 @@ class Human:
         began = engine.now()
         answer = await engine.ask(assignment.key("ask"), question)
         assignment.used.append(Usage(waiting_s=max(engine.now() - began, 0.0)))
-        return self._outcome(task.id, answer).model_copy(update={"usage": Usage.total(assignment.used)})
-
-    def _outcome(self, task: str, answer: Any) -> Outcome:
-        if (reason := escalation(answer)) is not None:
-            named, _, rest = reason.partition(":")
-            known = _REASONS.get(named.strip().lower())
-            message = reason if known is None else rest.strip()
-            return escalated(task, self.name, known or "out_of_scope", message or f"{self.name} handed the task back.")
-        if answer in (None, "", {}, []):
-            return failed(task, self.name, "contract", f"{self.name} gave an empty answer.")
-        text = as_text(answer)
-        summary = text if len(text) <= _LONGEST_SUMMARY else f"{text[: _LONGEST_SUMMARY - 1]}…"
-        return done(task, self.name, summary=summary, output=answer)
+        return outcome_of(task.id, self.name, answer).model_copy(update={"usage": Usage.total(assignment.used)})
 
     def _prompt(self, assignment: Assignment) -> str:
         parts = [part for part in (self.prompt.strip(), described(assignment.task)) if part]
@@ -60,3 +48,17 @@ class Human:
             else:
                 parts.append(f"Result of {id}: missing ({outcome.status}: {outcome.summary})")
         return "\n\n".join(parts)
+
+
+def outcome_of(task: str, name: str, answer: Any) -> Outcome:
+    """What a person answered as the outcome of a task: a result, an escalation, or nothing usable."""
+    if (reason := escalation(answer)) is not None:
+        named, _, rest = reason.partition(":")
+        known = _REASONS.get(named.strip().lower())
+        message = reason if known is None else rest.strip()
+        return escalated(task, name, known or "out_of_scope", message or f"{name} handed the task back.")
+    if answer in (None, "", {}, []):
+        return failed(task, name, "contract", f"{name} gave an empty answer.")
+    text = as_text(answer)
+    summary = text if len(text) <= _LONGEST_SUMMARY else f"{text[: _LONGEST_SUMMARY - 1]}…"
+    return done(task, name, summary=summary, output=answer)
