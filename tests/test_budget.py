@@ -317,3 +317,12 @@ def test_waiters_are_never_left_behind(seed: int, slots: int) -> None:
     assert local.ledger.open == {}
     assert local.ledger.reserved_tokens == 0
     assert used[0] <= limit + local.ledger.short
+
+
+def test_a_part_of_a_split_task_stays_within_the_whole() -> None:
+    """A budget of its own does not take a part out of its task's."""
+    ledger = Ledger(Budget())
+    ledger.allot("a", Budget(tokens=2_000))
+    ledger.allot("a.s.x", Budget(tokens=50_000))
+    assert isinstance(ledger.reserve(Wish("k", 3_000, 500, task="a.s.x")), Deny)
+    assert isinstance(ledger.reserve(Wish("l", 500, 500, task="a.s.x")), Grant)

@@ -234,9 +234,11 @@ class Ledger:
         self._run.spent_usd += usd or 0.0
 
     def _accounts(self, task: str | None) -> tuple[Account, ...]:
-        """The run's, and the task's own if it has one; the parts of a split task share the whole's."""
-        own = None if task is None else self._tasks.get(task) or self._tasks.get(task.partition(".s.")[0])
-        return (self._run,) if own is None else (self._run, own)
+        """The run's, the task's own if it has one, and for the part of a split task also the whole's."""
+        if task is None or not self._tasks:
+            return (self._run,)
+        names = dict.fromkeys((task, task.partition(".s.")[0]))
+        return (self._run, *(self._tasks[name] for name in names if name in self._tasks))
 
 
 @dataclass(slots=True)
