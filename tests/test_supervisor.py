@@ -1,0 +1,75 @@
+"""The front door: what is refused before anything is spent, and what a rerun takes for the same."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from chargehand import Supervisor, Team, Worker
+from chargehand.effect import ToolCall
+from chargehand.errors import MissingKey
+from chargehand.home import Home
+from chargehand.settings import load_settings
+from chargehand.testing import ScriptedModel
+from chargehand.tools import Tool
+
+PLAN = {
+    "goal": "g",
+    "tasks": [{"id": "a", "worker": "w", "instruction": "Do the one thing", "success_criterion": "It is done."}],
+}
+
+
+def test_a_tier_without_its_key_is_refused_before_a_run_is_made(tmp_path: Path) -> None:
+    """Any tier may be asked for by a plan or reached by the ladder, so all of them are looked at first."""
+    settings, _ = load_settings({"CHARGEHAND_HOME": str(tmp_path), "HOME": str(tmp_path)}, tmp_path, {})
+    tiers = {"small": "openai:gpt-5-nano", "medium": "ollama:m", "large": "ollama:m"}
+    door = Supervisor(Team([Worker("w", "Works")]), settings=settings.model_copy(update={"tiers": tiers}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OPENAI_API_KEY", raising=False)
+        with pytest.raises(MissingKey, match="OPENAI_API_KEY"):
+            asyncio.run(door.run(plan=PLAN))
+    assert Home(tmp_path).runs() == []
+
+
+def test_a_tool_whose_file_changed_is_another_call(tmp_path: Path) -> None:
+    """A rerun takes a tool's earlier result only while the code that gave it is the same."""
+    file = tmp_path / "tools.py"
+    file.write_text(
+        'from chargehand import tool\n@tool(effect="read")\ndef rate() -> str:\n    "Rate."\n    return "one"\n'
+    )
+    before = _loaded(file)
+    file.write_text(file.read_text().replace('"one"', '"two"'))
+    after = _loaded(file)
+    calls = [ToolCall(worker="w", tool="rate", arguments={}, effect="read", code=t.code) for t in (before, after)]
+    assert calls[0].fingerprint != calls[1].fingerprint
+
+
+def test_resume_never_plans_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The approved plan is read from the record, whatever the planner would be told today."""
+    replies = [
+        {"when": {"role": "planner"}, "reply": {"json": PLAN}},
+        {"when": {"role": "worker"}, "times": 3, "reply": {"error": {"status": 400}}},
+        {"when": {"role": "worker"}, "reply": {"json": {"summary": "s", "output": "done at last"}}},
+        {"when": {"role": "refiner"}, "reply": {"json": {"instruction": "Do the one thing, please"}}},
+    ]
+    model = ScriptedModel(replies)
+    door = Supervisor(Team([Worker("w", "Works")]), model=model, home=tmp_path)
+    assert door.run_sync("Do it").status == "failed"
+    monkeypatch.setattr("chargehand.planner._RULES", "Another prompt {advised} {workers} {examples}")
+    report = asyncio.run(door.resume("last", retry_failed=True))
+    assert (report.status, report.answer) == ("complete", "done at last")
+    assert sum(call.role == "planner" for call, _ in model.calls) == 1
+
+
+def _loaded(file: Path) -> Tool:
+    spec = importlib.util.spec_from_file_location("tools_under_test", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    tool: Tool = module.rate
+    assert tool.code
+    return tool
