@@ -14,6 +14,7 @@
     ├── PlanningFailed        the planner gave no valid plan                          exit 1
     ├── ModelError            the provider: one failed call, with kind and remedy     becomes a value
     ├── ToolError             a tool: what the worker is told                         becomes a value
+    ├── AnalyzerFailed        an analyzer: missing, crashed, past its limits          becomes a value
     └── OwnershipLost         this process lost its run to another                    exit 1
 
 Expected outcomes of work are values (`outcome.py`), never exceptions.
@@ -152,3 +153,9 @@ class ModelError(ChargehandError):
 
 class ToolError(ChargehandError):
     """A tool failed; the message is told to the worker."""
+
+
+class AnalyzerFailed(ChargehandError):
+    """An analyzer could not do its work."""
+
+    kind: ErrorKind = "analyzer"

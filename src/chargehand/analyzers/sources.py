@@ -1,0 +1,201 @@
+"""Files of a scope become text and syntax trees, with a note for each kind of file that could not be read.
+
+Runs in a child process: nothing here imports more than the standard library.
+"""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import io
+import os
+import tokenize
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+# A larger file is data or generated; analyzers would take minutes over it.
+MAX_BYTES = 2 * 1024 * 1024
+PYTHON_SUFFIXES = (".py", ".pyi", ".pyw")
+# A tree with more files of one language is looked through no further.
+MAX_FILES = 20_000
+FOREIGN = frozenset(
+    {"node_modules", "site-packages", "vendor", "third_party", "__pycache__", "build", "dist", "venv", "env"}
+)
+TEST_PARTS = frozenset({"test", "tests", "spec", "specs", "__tests__", "fixtures", "testdata"})
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file's text; lines end with \\n whatever they ended with on disk."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Line n is `lines[n - 1]`; only \\n ends a line, as for git and compilers."""
+        return self.text.split("\n")
+
+    @cached_property
+    def tree(self) -> ast.Module | None:
+        """The syntax tree; None when the text is not Python that this interpreter can parse."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return ast.parse(self.text)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                return None
+
+    @cached_property
+    def comments(self) -> dict[int, str]:
+        """Python comments by line; found in the tokens, so never inside a string."""
+        found: dict[int, str] = {}
+        try:
+            for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+                if token.type == tokenize.COMMENT:
+                    found[token.start[0]] = token.string
+        except (tokenize.TokenError, SyntaxError, RecursionError):
+            # What comes after the place it cannot read stays without comments.
+            return found
+        return found
+
+
+class Reader:
+    """Reads files and counts what it had to leave out."""
+
+    def __init__(self, root: Path, max_bytes: int = MAX_BYTES) -> None:
+        self.root = root
+        self.max_bytes = max_bytes
+        self._left: Counter[str] = Counter()
+
+    def fits(self, path: str) -> bool:
+        """Whether the file is there and small enough; a symlink is not followed out of the root."""
+        try:
+            full = (self.root / path).resolve(strict=True)
+            size = full.stat().st_size
+        except (OSError, RuntimeError, ValueError):
+            self._left["could not be read"] += 1
+            return False
+        if not full.is_relative_to(self.root.resolve()) or not full.is_file():
+            self._left["lead out of the tree or are no files"] += 1
+            return False
+        if size > self.max_bytes:
+            self._left[f"are over {self.max_bytes // (1024 * 1024)} MB"] += 1
+            return False
+        return True
+
+    def each(self, paths: Iterable[str]) -> Iterator[Source]:
+        """The sources of the files that can be read."""
+        for path in paths:
+            if self.fits(path) and (source := self.read(path)):
+                yield source
+
+    def read(self, path: str) -> Source | None:
+        try:
+            data = (self.root / path).read_bytes()
+        except OSError:
+            self._left["could not be read"] += 1
+            return None
+        if b"\0" in data[:8192] and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            self._left["are not text"] += 1
+            return None
+        return Source(path, decoded(data).replace("\r\n", "\n").replace("\r", "\n"))
+
+    def parsed(self, paths: Iterable[str]) -> Iterator[tuple[Source, ast.Module]]:
+        """Sources with their trees; a file with a syntax error is counted, and ruff says where the error is."""
+        for source in self.each(paths):
+            if source.tree is None:
+                self._left["have syntax errors"] += 1
+            else:
+                yield source, source.tree
+
+    def missed(self, reason: str) -> None:
+        """Count a file that the tool itself could not check."""
+        self._left[reason] += 1
+
+    def notes(self) -> tuple[str, ...]:
+        """One sentence for each reason a file was left out."""
+        return tuple(
+            f"{count} {'file' if count == 1 else 'files'} not checked: {_they(reason, count)}."
+            for reason, count in self._left.items()
+        )
+
+
+def _they(reason: str, count: int) -> str:
+    if count > 1:
+        return f"they {reason}"
+    singular = {"are": "is", "have": "has", "lead": "leads", "come": "comes"}
+    first, _, rest = reason.partition(" ")
+    return f"it {singular.get(first, first)} {rest}".replace("or are no files", "or is no file")
+
+
+def decoded(data: bytes) -> str:
+    """Text of any encoding: by its mark, as UTF-8, else byte by byte, so that every line keeps its number."""
+    for mark, encoding in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks of a compound statement."""
+    match statement:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.With() | ast.AsyncWith():
+            yield statement.body
+        case ast.If() | ast.For() | ast.AsyncFor() | ast.While():
+            yield statement.body
+            yield statement.orelse
+        case ast.Try() | ast.TryStar():
+            yield from (statement.body, statement.orelse, statement.finalbody)
+            yield from (handler.body for handler in statement.handlers)
+        case ast.Match():
+            yield from (case.body for case in statement.cases)
+        case _:
+            return
+
+
+def tree_files(root: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
+    """Files of the whole tree with such an ending, in a fixed order, without what is not the project's own."""
+    count = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in FOREIGN and not name.startswith("."))
+        for name in sorted(names):
+            if name.endswith(suffixes):
+                count += 1
+                if count > MAX_FILES:
+                    return
+                yield os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
+
+
+def is_python(path: str) -> bool:
+    return path.endswith(PYTHON_SUFFIXES)
+
+
+def is_test(path: str) -> bool:
+    """Whether a path is test code, by the conventions of pytest, unittest, jest and go."""
+    *folders, name = path.lower().split("/")
+    stem = name.partition(".")[0]
+    return (
+        not TEST_PARTS.isdisjoint(folders)
+        or stem in ("conftest", "tests", "test")
+        or stem.startswith("test_")
+        or stem.endswith(("_test", "_spec", "_tests"))
+        or ".test." in name
+        or ".spec." in name
+    )
+
+
+def text_key(path: str) -> str:
+    """A path as a tool writes it into JSON: bytes that are no UTF-8 become the replacement character."""
+    return os.fsencode(path).decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+export const STATES = ["open", "void"];

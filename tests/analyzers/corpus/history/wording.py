@@ -1,0 +1,4 @@
+"""Words."""
+
+GREETING = "Welcom to the shop"
+FAREWELL = "Come again soon"

@@ -1,0 +1,11 @@
+"""Tests of prices."""
+
+from untested.pricing import Basket, discounted
+
+
+def test_discount():
+    assert discounted(100) == 85
+
+
+def test_basket():
+    assert Basket().items == []
