@@ -40,12 +40,14 @@ format: dev ## fix and format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-run: install ## a complete supervised run on a scripted model: no key, no network
-	@$(BIN)/chargehand run "Compare Oslo and Bergen as a place for a small data team" \
-		--model scripted:examples/first-run/script.json --team general; test $$? -eq 3
-	@mkdir -p build
-	@echo; echo "One task failed, as scripted, so the run is partial: exit code 3. The whole record:"
-	@$(BIN)/chargehand trace last --format html -o build/first-run.html
+run: install ## a review of the sample project in examples/shop: no key, no model, no network
+	@rm -rf build/shop && mkdir -p build/shop
+	@git -C build/shop init --quiet --initial-branch=main
+	@git -C build/shop fast-import --quiet < examples/shop/history.fi
+	@git -C build/shop checkout --quiet --force search
+	@$(BIN)/chargehand review build/shop --diff main
+	@echo; echo "Planted defects, all of them (examples/shop/README.md). The whole record of the review:"
+	@$(BIN)/chargehand trace last --format html -o build/review.html
 
 docs: install ## the pages under docs/reference that are made from the code
 	@$(BIN)/python -m chargehand.cli.reference docs/reference
@@ -61,12 +63,12 @@ clean: ## remove .venv/, caches and build results
 
 .venv/.installed: .venv/.created pyproject.toml constraints.txt
 	@echo "== installing chargehand into .venv/"
-	@$(PIP) install --quiet --constraint constraints.txt --editable .
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review]'
 	@touch $@
 
 .venv/.dev: .venv/.installed
 	@echo "== installing the development tools into .venv/"
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,dev]'
 	@touch $@
 
 # An interpreter on the PATH may be a shim that fails when run, so each candidate is run. One that can make a

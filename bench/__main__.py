@@ -73,6 +73,17 @@ def chains(base: str, rounds: int) -> None:
     print(f"\nTwo chains 1.0+0.1 s and 0.1+1.0 s: {run['wall_s'] - 0.2:.3f} s, ideal 1.1 s.", flush=True)
 
 
+def reconcile(rounds: int) -> None:
+    """No provider in it: deduplication and candidate contradictions are code."""
+    print("\n| findings | number | CPU s | CPU ms each | peak MB |")
+    print("|---|---|---|---|---|")
+    for kind in ("mixed", "equal", "words", "place"):
+        for number in (500, 5_000, 50_000):
+            runs = [once("bench.reconcile", "-", kind, number) for _ in range(rounds if number < 50_000 else 1)]
+            each, peak = median(runs)["cpu_ms_per_task"], median(runs)["peak_mb"]
+            print(f"| {kind} | {number:,} | {each * number / 1000:.2f} | {each:.3f} | {peak:.0f} |", flush=True)
+
+
 def help_time() -> None:
     """A new process each time, ours and the yardstick in turns."""
 
@@ -94,7 +105,7 @@ def help_time() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=["fan", "chains", "help"])
+    parser.add_argument("--only", choices=["fan", "chains", "reconcile", "help"])
     arguments = parser.parse_args()
     git = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "none"
@@ -105,6 +116,8 @@ def main() -> None:
             fan(base, arguments.rounds)
         if arguments.only in (None, "chains"):
             chains(base, arguments.rounds)
+    if arguments.only in (None, "reconcile"):
+        reconcile(arguments.rounds)
     if arguments.only in (None, "help"):
         help_time()
 

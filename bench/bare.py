@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 
 from bench.measure import measured
+from bench.provider import MODEL
 from chargehand.tools import BUILTIN
 from chargehand.workers.answer import answer_schema
 from chargehand.workers.prompt import ESCALATE, system_prompt
@@ -30,7 +31,7 @@ EXTRAS: dict[str, Any] = {
 async def call(
     session: aiohttp.ClientSession, url: str, role: str, task: str, messages: list[dict[str, Any]], **extras: Any
 ) -> Any:
-    body = json.dumps({"model": "bench", "messages": messages, "max_tokens": 4096, **extras}).encode()
+    body = json.dumps({"model": MODEL, "messages": messages, "max_tokens": 4096, **extras}).encode()
     headers = {"Content-Type": "application/json", "X-Chargehand-Role": role, "X-Chargehand-Task": task}
     async with session.post(url, data=body, headers=headers) as response:
         reply = json.loads(await response.read())

@@ -10,7 +10,7 @@ import tempfile
 import aiohttp  # noqa: F401 -- both sides have it imported when the clock starts
 
 from bench.measure import measured
-from bench.provider import chains
+from bench.provider import MODEL, chains
 from chargehand import Supervisor, Team, Worker
 
 
@@ -20,7 +20,7 @@ async def main(base: str, kind: str, tasks: int) -> None:
     tools = ["calculate"] if kind == "tools" else []
     team = Team(workers=[Worker("clerk", "Looks figures up", prompt=prompt, tools=tools)])
     with tempfile.TemporaryDirectory() as home:
-        supervisor = Supervisor(team, model="openai:bench", home=home)
+        supervisor = Supervisor(team, model=f"openai:{MODEL}", home=home)
         plan = chains() if kind == "chains" else None
         with measured(tasks):
             report = await supervisor.run(

@@ -8,6 +8,8 @@ import re
 from tests.loopback import Answer, Seen
 
 DELAY_S = 0.2
+# One whose window holds the outcomes of all tasks: the job is one synthesis call, not a tree of them.
+MODEL = "gpt-4.1"
 _ANSWER = json.dumps(
     {
         "summary": "The figure was looked up in the register and checked against last year's.",

@@ -81,7 +81,9 @@ class Flow:
             return said.model_copy(update={"usage": said.usage or self.usage})
         return Reply(text=said if isinstance(said, str) else json.dumps(said), usage=self.usage)
 
-    def run(self, *, interrupt_at: float | None = None, number: int = 0) -> Report:
+    def run(
+        self, *, interrupt_at: float | None = None, number: int = 0, reopen: tuple[str, ...] | None = None
+    ) -> Report:
         """One session, going on from what is in the store."""
         before = stored(self.store)
         job = Job(
@@ -90,6 +92,7 @@ class Flow:
             self.team,
             Settings(home="unused", tiers=TIERS),  # type: ignore[arg-type]
             self.plan,
+            reopen=reopen,
         )
         session = Session(
             job,

@@ -32,7 +32,7 @@ from chargehand.testing import run_virtual
 from tests.kernel import FunctionModel, engine, question
 
 LIMIT = 10_000
-USD = 1.0
+USD = 0.2
 PRICE = (1e-5, 5e-5)
 # Tasks with a budget of their own, and how much it is.
 OWN = {"t1": 3_000, "t2": 8_000}
@@ -45,7 +45,7 @@ class Accounts(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ledger = Ledger(Budget(tokens=LIMIT, usd=USD))
+        self.ledger = Ledger(Budget(tokens=LIMIT, usd=USD), writer=PRICE)
         for task, tokens in OWN.items():
             self.ledger.allot(task, Budget(tokens=tokens))
         self.calls = 0
@@ -58,7 +58,7 @@ class Accounts(RuleBasedStateMachine):
         size=st.integers(0, 6_000),
         cap=st.integers(1, 8_000),
         share=st.integers(0, 50),
-        priced=st.booleans(),
+        priced=st.integers(0, 9).map(lambda n: n > 0),
         task=st.sampled_from((None, "t1", "t1.s.a", "t2", "t3")),
         echo=st.booleans(),
         held=st.integers(0, 9).map(lambda n: n == 0),
@@ -69,6 +69,7 @@ class Accounts(RuleBasedStateMachine):
         left = LIMIT - self.ledger.spent_tokens - (0 if held else self.ledger.held_back)
         match self.ledger.reserve(Wish(key, size, cap, PRICE if priced else None, task, share, echo=echo, held=held)):
             case Grant(reservation):
+                assert priced, "a price that is unknown fits no budget of money"
                 assert reservation.input_tokens == size
                 assert min(SMALLEST_OUTPUT, cap) <= reservation.output_tokens <= cap
                 assert self.ledger.open == before | {key: reservation}
@@ -110,7 +111,7 @@ class Accounts(RuleBasedStateMachine):
         assert self.ledger.short == self.over
         assert self.ledger.reserved_tokens == sum(r.set_aside for r in open_now)
         assert self.ledger.spent_tokens + self.ledger.reserved_tokens <= LIMIT + self.ledger.short
-        assert self.ledger.spent_usd + sum(r.usd or 0.0 for r in open_now) <= USD + self.over_usd + 1e-9
+        assert self.ledger.spent_usd + sum(r.usd_set_aside for r in open_now) <= USD + self.over_usd + 1e-9
         for task, limit in OWN.items():
             waiting = sum(r.set_aside for r in open_now if (r.task or "").partition(".s.")[0] == task)
             assert self.spent[task] + waiting <= limit + self.ledger.short
@@ -121,6 +122,8 @@ class Accounts(RuleBasedStateMachine):
             left = self.ledger.left(held=True)
             assert left is not None
             assert left >= self.ledger.held_back - self.ledger.short
+            left_usd = USD - self.ledger.spent_usd - sum(r.usd_set_aside for r in self.ledger.open.values())
+            assert left_usd >= self.ledger.held_back_usd - self.over_usd - 1e-9
 
     def teardown(self) -> None:
         for key in list(self.ledger.open):

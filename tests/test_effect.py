@@ -105,6 +105,16 @@ def test_text_moved_between_messages_is_another_question() -> None:
     assert ModelCall.model_validate(one.to_json()).fingerprint != ModelCall.model_validate(two.to_json()).fingerprint
 
 
+def test_the_same_question_about_another_conversation_is_as_if_made_anew() -> None:
+    """Nothing of the call it was made from is left in it but what they have in common."""
+    assert CALL.fingerprint, "known before, and not taken over"
+    about = CALL.about([user("else")])
+    fresh = ModelCall.model_validate(about.to_json())
+    assert about == fresh
+    assert about.fingerprint == fresh.fingerprint != CALL.fingerprint
+    assert about.packed_tools is CALL.packed_tools
+
+
 def test_a_tool_calls_fingerprint_is_its_tool_and_arguments() -> None:
     """Not who called it, nor what it does to the world."""
     call = ToolCall(worker="ann", tool="look", arguments={"x": 1}, effect="read")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from chargehand.budget import Budget
-from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult
+from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolEffect, ToolResult
 from chargehand.engines.calls import TRANSPORT_RETRIES
 from chargehand.engines.local import DRAIN_S, Parked, Prior
 from chargehand.errors import ModelError, OwnershipLost, StorageError
+from chargehand.event import FIELDS
 from chargehand.journal.memory import MemoryJournal, MemoryStore
 from chargehand.journal.replay import replay
 from chargehand.messages import Reply
@@ -217,6 +218,21 @@ def test_a_repeat_after_a_crash_is_the_same_request() -> None:
     assert [e.data["send"] for e in stored(store) if e.kind == "model_called"] == [1, 2]
 
 
+@pytest.mark.parametrize(("choice", "recorded"), [("auto", {}), ("none", {"tool_choice": "none"})])
+def test_whether_tools_may_be_called_is_on_the_record(choice: Any, recorded: dict[str, str]) -> None:
+    """What is sent again after a crash is the same to the byte: the record says so where it is not as usual."""
+    store = MemoryStore()
+
+    async def main() -> None:
+        async with engine(FunctionModel(after(0)), MemoryJournal(store)) as local:
+            await local.perform("t/1/model/1", question(tool_choice=choice))
+
+    run_virtual(main())
+    called = next(event for event in stored(store) if event.kind == "model_called")
+    assert {name: value for name, value in called.data.items() if name == "tool_choice"} == recorded
+    assert set(called.data) <= set(FIELDS["model_called"])
+
+
 def test_a_rerun_uses_the_committed_successes_of_the_run_it_repeats() -> None:
     """Equal key and fingerprint: recorded here as reused and free; a failure is made again."""
     old, new = MemoryStore(), MemoryStore()
@@ -276,6 +292,28 @@ def test_a_once_tool_in_doubt_after_a_crash_is_never_repeated() -> None:
         assert again.error is not None
         assert again.error.kind == "in_doubt"
     assert log == ["Ada"]
+
+
+@pytest.mark.parametrize(("effect", "before"), [("once", ["tool_called"]), ("idempotent", []), ("read", [])])
+def test_only_what_must_not_run_twice_is_on_the_record_before_it_runs(effect: ToolEffect, before: list[str]) -> None:
+    """Any other tool goes to disk with its result, in one commit."""
+    store = MemoryStore()
+    seen: list[list[str]] = []
+
+    @tool(effect=effect)
+    async def look() -> str:
+        """Looks."""
+        seen.append(kinds(store))
+        return "seen"
+
+    async def main() -> None:
+        async with engine(FunctionModel(after(0)), MemoryJournal(store), {"look": look}) as local:
+            call = ToolCall(worker="clerk", tool="look", arguments={}, effect=effect)
+            await local.perform("t1/1/tool/1.1", call)
+            assert kinds(store) == ["tool_called", "tool_returned"]
+
+    run_virtual(main())
+    assert seen == [before]
 
 
 def test_the_same_once_call_is_made_once_in_a_session() -> None:

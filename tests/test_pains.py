@@ -30,8 +30,14 @@ from tests.kernel import FunctionModel
 from tests.loopback import Answer, Seen, answer_json, error, serve, serving
 
 RESULT = {"summary": "Done.", "output": "Words.", "confidence": 80}
-SAYS = {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "All [t1].", "confidence": 70}}}
 WORKS = {"when": {"role": "worker"}, "reply": {"json": RESULT}}
+
+
+def says(answer: str) -> dict[str, Any]:
+    return {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": answer, "confidence": 70}}}
+
+
+SAYS = says("All [t1].")
 
 
 def task(id: str, *depends_on: str, worker: str = "writer", **more: Any) -> dict[str, Any]:
@@ -281,7 +287,7 @@ def test_pain_12_requests_a_minute_are_kept(tmp_path: Path) -> None:
 
     def handler(seen: Seen) -> Answer:
         times.append(asyncio.get_running_loop().time())
-        return answer_json({"answer": "All [t1]."} if seen.role == "synthesizer" else RESULT)
+        return answer_json({"answer": "All [t1-t40]."} if seen.role == "synthesizer" else RESULT)
 
     async def main() -> Report:
         async with serve(handler) as server:
@@ -398,7 +404,7 @@ def test_dataflow_takes_no_longer_than_its_longest_chain(tmp_path: Path) -> None
 
 def test_a_second_resumer_duplicates_nothing(tmp_path: Path) -> None:
     """Whoever resumes a run that somebody has is told so, and no call is made twice."""
-    model = ScriptedModel([when("t1", delay=5), WORKS, SAYS])
+    model = ScriptedModel([when("t1", delay=5), WORKS, says("Both [t1, t2].")])
     one, two = (Supervisor(Team([WRITER]), model=model, home=tmp_path) for _ in range(2))
 
     async def main() -> Report:
@@ -450,7 +456,7 @@ def test_an_unknown_worker_is_found_before_anything_is_spent(tmp_path: Path) -> 
         {"when": {"role": "planner"}, "reply": {"json": draft}, "times": 1}
         for draft in (plan(task("t1", worker="coworker"), task("t2")), fan(2))
     ]
-    model = ScriptedModel([*drafts, WORKS, SAYS])
+    model = ScriptedModel([*drafts, WORKS, says("Both [t1, t2].")])
     report, _ = run(tmp_path, model)
     assert report.status == "complete"
     assert [call.role for call, _ in model.calls] == ["planner", "planner", "worker", "worker", "synthesizer"]
@@ -523,7 +529,7 @@ def test_tokens_are_reported_as_the_provider_counts_them(tmp_path: Path) -> None
         if seen.number == 2:
             return error(503, Retry_After="0.01")
         replies.append((100 + seen.number, 10, 40))
-        said = {"answer": "All [t1]."} if seen.role == "synthesizer" else RESULT
+        said = {"answer": "All [t1-t5]."} if seen.role == "synthesizer" else RESULT
         return answer_json(said, usage=replies[-1])
 
     async def main() -> Report:

@@ -461,6 +461,25 @@ def test_one_answer_of_two_parks_again_for_the_other(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_parked_run_says_what_it_has_used(tmp_path: Path) -> None:
+    """Calls of tasks that ended and of those that wait alike; the resumed run counts them once."""
+
+    async def main() -> None:
+        used = {"input_tokens": 100, "output_tokens": 20}
+        writes = {"when": {"worker": "writer"}, "reply": ANSWERS[0]["reply"]}
+        rules: list[dict[str, Any]] = [{**rule, "usage": used} for rule in [writes, ANSWERS[1], *PAYS]]
+        team = Team([*paid([]).workers, Worker("writer", "Writes")])
+        door = Supervisor(team, model=ScriptedModel(rules), home=tmp_path)
+        report = await door.run("Pay it", plan=plan(task("t1", worker="clerk"), task("t2")), ask=True)
+        assert report.status == "waiting"
+        assert (report.usage.calls, report.usage.tokens) == (2, 240)
+        assert door.report(report.run).usage == report.usage
+        await door.answer(report.run, "t1-pay", "approve")
+        assert (await door.resume(report.run)).usage.calls == 4
+
+    asyncio.run(main())
+
+
 def test_a_run_somebody_runs_is_answered_there(tmp_path: Path) -> None:
     """The error says who has it and where it asks."""
 

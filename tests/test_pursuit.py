@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from chargehand.dispatcher import Help, dispatch
 from chargehand.dispatcher.crew import Crew
-from chargehand.dispatcher.pursuit import joined
+from chargehand.dispatcher.parts import joined
 from chargehand.effect import ModelCall, Question
 from chargehand.engine import Engine
 from chargehand.errors import ModelError
@@ -22,7 +23,7 @@ from chargehand.outcome import Finding, Outcome, done, escalated, failed
 from chargehand.plan import Plan, Tier
 from chargehand.recovery import Policy
 from chargehand.report import Report
-from chargehand.team import Worker
+from chargehand.team import Team, Worker
 from chargehand.testing import run_virtual
 from chargehand.workers import Assignment
 from chargehand.workers.human import Human
@@ -73,6 +74,23 @@ def clumsy() -> Flow:
         return None if "BETTER-WORDS" in texts([call]) else ModelError("bad_request", "THE-ERROR")
 
     return Flow(troubled(trouble), tasks(task("a")))
+
+
+def test_a_long_rate_limit_does_not_use_up_the_retries_of_one_task() -> None:
+    """Fifty seconds of 429 without Retry-After: the calls take turns to ask, and none has to begin anew."""
+
+    def talk(call: ModelCall, attribution: Attribution) -> Said:
+        if asyncio.get_running_loop().time() < 50:
+            return ModelError("rate_limited", "busy")
+        return works(call, attribution)
+
+    flow = Flow(talk, tasks(task("b"), *(task(f"t{n}") for n in range(9))), seconds=0.1)
+    report = flow.run()
+    assert report.status == "complete"
+    assert {outcome.attempts for outcome in report.outcomes} == {1}
+    sends = Counter(who.idempotency_key for _, _, who in flow.model.asked)
+    assert max(sends.values()) <= 3
+    assert sends.total() < 30
 
 
 def test_refine_rewrites_the_instruction_from_the_error_on_the_record() -> None:
@@ -558,12 +576,84 @@ def test_parts_of_a_split_that_ended_stay_ended() -> None:
     assert len(flow.calls(task="a.s.p1")) == 1
 
 
-def test_a_reopened_task_is_split_anew() -> None:
-    """`--retry-failed` opens the parts with the whole: none of them is taken for done or failed from before."""
+def test_a_reopened_split_repeats_only_the_parts_that_are_not_done() -> None:
+    """`--retry-failed` goes on with the parts there are: no new attempt at the whole, no new split, no done part."""
     flow = too_much({"instruction": "Fail."})
+    assert flow.run().status == "failed"
+    made = len(flow.model.asked)
+    fine = too_much({"instruction": "Do what is left."})
+    fine.store = flow.store
+    report = fine.run(number=1, reopen=("a", "b"))
+    assert report.status == "complete"
+    assert by_task(report)["a"].output == {"a.s.p1": "RESULT-a.s.p1", "a.s.p2": "RESULT-a.s.p2"}
+    assert len(flow.model.asked) == made
+    assert [(call.role, who.task) for call, _, who in fine.model.asked] == [
+        ("worker", "a.s.p2"),
+        ("worker", "b"),
+        ("synthesizer", None),
+    ]
+    assert Plan.model_validate(replay(fine.events).plan).tasks[0].id == "a", "the plan is the run's, not the split's"
+
+
+def test_a_part_that_rests_on_a_reopened_one_is_done_again() -> None:
+    """What it was given is about to change; a part beside it stays as it is."""
+    flow = too_much()
+    flow.run()
+    state = replay(flow.events)
+    state.ended["a.s.p1"] = failed("a.s.p1", "clerk", "refused", "No.")
+    state.reopen(["a"])
+    assert [id for id in state.ended if id.startswith("a")] == []
+    assert state.reopened == {"a.s.p1": 1, "a.s.p2": 1}
+
+
+def test_a_split_whose_parts_are_all_done_is_reopened_as_a_whole() -> None:
+    """It was the whole that would not do: it is tried anew, and none of its parts is taken for done."""
+    flow = too_much()
     flow.run()
     state = replay(flow.events)
     state.reopen(["a"])
     assert not any(id.startswith("a") for id in state.ended)
-    assert state.reopened == {"a": 1, "a.s.p1": 1, "a.s.p2": len(flow.rungs("a.s.p2"))}
-    assert Plan.model_validate(state.plan).tasks[0].id == "a", "the plan is the run's, not the split's"
+    assert state.reopened == {"a": 1, "a.s.p1": 1, "a.s.p2": 1}
+
+
+# -- a split's result ------------------------------------------------------------------------------------------------
+
+
+def splitting(schema: dict[str, Any] | None = None, check: Any = None) -> Flow:
+    flow = too_much()
+    flow.team = Team([Worker("clerk", "Does clerical work", output_schema=schema, check=check)])
+    return flow
+
+
+def test_a_splits_result_is_held_to_the_workers_schema() -> None:
+    """Parts that are done each for itself do not make a result of another shape done; what is there stays."""
+    flow = splitting(schema={"type": "object", "required": ["total"]})
+    talk = flow.talk
+
+    def shaped(call: ModelCall, attribution: Attribution) -> Said:
+        part = call.role == "worker" and (attribution.task or "").startswith("a.s.")
+        return result({"total": 1}) if part else talk(call, attribution)  # type: ignore[return-value]
+
+    flow.talk = shaped
+    a = by_task(flow.run())["a"]
+    assert a.error is not None
+    assert (a.error.kind, a.partial) == ("contract", True)
+    assert "agreed shape" in a.error.message
+    assert a.output == {"a.s.p1": {"total": 1}, "a.s.p2": {"total": 1}}
+
+
+def test_a_splits_result_is_held_to_the_workers_check() -> None:
+    """The check sees the joined result, under a key of its own."""
+    seen: list[Any] = []
+
+    def complete(output: Any) -> str:
+        """What is missing."""
+        seen.append(output)
+        return "THE-WHOLE is missing" if isinstance(output, dict) else ""
+
+    a = by_task((flow := splitting(check=complete)).run())["a"]
+    assert a.error is not None
+    assert (a.error.kind, a.partial) == ("criterion_not_met", True)
+    assert "THE-WHOLE" in a.error.message
+    assert {"a.s.p1": "RESULT-a.s.p1", "a.s.p2": "RESULT-a.s.p2"} in seen
+    assert "a/1/split/check" in [e.data["key"] for e in flow.events if e.kind == "tool_called"]

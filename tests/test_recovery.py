@@ -99,7 +99,7 @@ def test_every_error_and_every_escalation_has_its_condition() -> None:
         ("out_of_scope", "reassign stand-in", "reassign stand-in", "ask"),
         ("ambiguous_input", "ask", "refine", "ask"),
         ("confidence_too_low", "upgrade large", "reassign stand-in", "ask"),
-        ("in_doubt", "ask", "give_up", "give_up"),
+        ("in_doubt", "give_up", "give_up", "give_up"),
         ("final", "give_up", "give_up", "give_up"),
     ],
 )

@@ -61,7 +61,9 @@ def test_resume_never_plans_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("chargehand.planner._RULES", "Another prompt {advised} {workers} {examples}")
     report = asyncio.run(door.resume("last", retry_failed=True))
     assert (report.status, report.answer) == ("complete", "done at last")
-    assert sum(call.role == "planner" for call, _ in model.calls) == 1
+    assert [who.task for call, who in model.calls if call.role == "worker"] == ["a"] * 4
+    asked = [call for call, _ in model.calls if call.role == "planner"]
+    assert sum("Another prompt" in call.messages[0].text for call in asked) == 0
 
 
 def _loaded(file: Path) -> Tool:
@@ -73,3 +75,20 @@ def _loaded(file: Path) -> Tool:
     tool: Tool = module.rate
     assert tool.code
     return tool
+
+
+def test_the_answer_is_heard_while_it_is_written(tmp_path: Path) -> None:
+    """By who asks for it; the report has the last draft."""
+    heard: list[tuple[int, str]] = []
+    rules = [
+        {"when": {"role": "worker"}, "reply": {"json": {"summary": "s", "output": "x"}}},
+        {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "Both of them agree [t1, t2]."}}},
+    ]
+    team = Team(workers=[Worker("ann", "Finds numbers")])
+    task = {"worker": "ann", "instruction": "Find one number.", "success_criterion": "A number."}
+    plan = {"goal": "g", "tasks": [{"id": "t1", **task}, {"id": "t2", **task}]}
+    supervisor = Supervisor(team, model=ScriptedModel(rules), home=tmp_path)
+    report = supervisor.run_sync(plan=plan, on_draft=lambda number, text: heard.append((number, text)))
+    assert len(heard) > 1
+    assert {number for number, _ in heard} == {1}
+    assert "".join(text for _, text in heard) == report.answer

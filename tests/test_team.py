@@ -349,7 +349,7 @@ def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, mes
         ("", "kind: human\ntier: small\n", "workers/a.md:5: the worker 'a' is a person, who has no 'tier'"),
         ("[supervisor]\nmode = 'vote'\n", "", "team.toml:4: 'mode' is 'plan' or 'route'"),
         ("[supervisor]\nmood = 'plan'\n", "", "team.toml:4: 'supervisor.mood' is not a setting. Did you mean 'mode'?"),
-        ("[synthesis]\nmode = 'blend'\n", "", "team.toml:4: 'mode' is 'merge', 'select' or 'reduce'"),
+        ("[synthesis]\nmode = 'blend'\n", "", "team.toml:4: 'mode': Input should be 'merge', 'select' or 'reduce'"),
         ("[synthesis]\nmodes = 'merge'\n", "", "team.toml:4: 'synthesis.modes' is not a setting."),
         ("shared_tools = 'read_file'\n", "", "team.toml:3: 'shared_tools' is a list"),
         ("", "kind: robot\n", "workers/a.md:4: 'robot' is not a kind"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from pydantic import Field
 
-from chargehand.effect import Role
+from chargehand.effect import ModelCall, Role
+from chargehand.messages import Message
 from chargehand.value import Value
 
 
@@ -19,5 +20,18 @@ class Brain(Value):
     window: int = 32_000
     output_cap: int = 8_192
 
+    def asked(self, role: Role, messages: Sequence[Message], schema: dict[str, Any]) -> ModelCall:
+        """The call that asks it for JSON of that shape."""
+        return ModelCall(
+            role=role,
+            model=self.model,
+            messages=tuple(messages),
+            output_schema=schema,
+            options=self.options,
+            output_cap=self.output_cap,
+        )
 
-Brains = Mapping[Role, Brain]
+
+# The examiner is a scorer of the large tier, who looks again at what is in doubt.
+Seat = Role | Literal["examiner"]
+Brains = Mapping[Seat, Brain]

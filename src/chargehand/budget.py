@@ -9,6 +9,7 @@ twice: it is written, and then read by the synthesizer.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -32,8 +33,7 @@ class Budget(Value):
     usd: float | None = Field(default=None, gt=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """What a call would like to set aside. `echo`: what it writes will be read again by the synthesizer.
 
     `share` is the number of tasks that still want something; it keeps one reservation from serialising a fan-out. With
@@ -51,8 +51,7 @@ class Wish:
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(NamedTuple):
     """Tokens and money set aside for one call."""
 
     key: str
@@ -61,6 +60,8 @@ class Reservation:
     output_tokens: int
     usd: float | None
     echo: bool
+    # What reading again what it writes will cost.
+    usd_to_read: float = 0.0
 
     @property
     def tokens(self) -> int:
@@ -71,9 +72,12 @@ class Reservation:
     def set_aside(self) -> int:
         return self.tokens + (self.output_tokens if self.echo else 0)
 
+    @property
+    def usd_set_aside(self) -> float:
+        return (self.usd or 0.0) + self.usd_to_read
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+
+class Grant(NamedTuple):
     reservation: Reservation
 
 
@@ -122,6 +126,8 @@ class Ledger:
     # Held back for the synthesis: what it will write, and what it will read.
     to_write: int = 0
     to_read: int = 0
+    # USD a token of input and of output of who writes the answer; None where that is unknown.
+    writer: tuple[float, float] | None = None
     # By how many tokens settled calls went over what was set aside for them, in all.
     short: int = 0
     _run: Account = field(init=False)
@@ -148,6 +154,13 @@ class Ledger:
         own = self.to_write if self.limit.tokens is None else min(self.to_write, int(LARGEST_HOLD * self.limit.tokens))
         return own + self.to_read
 
+    @property
+    def held_back_usd(self) -> float:
+        """The same in money."""
+        read, write = self.writer or (0.0, 0.0)
+        own = self.to_write * write
+        return (own if self.limit.usd is None else min(own, LARGEST_HOLD * self.limit.usd)) + self.to_read * read
+
     def left(self, *, held: bool = False) -> int | None:
         """Tokens neither spent, set aside nor held back; None without a limit."""
         left = self._run.tokens_left(in_flight=True)
@@ -156,7 +169,8 @@ class Ledger:
     def affordable(self) -> bool:
         """Whether another attempt has a chance: room for a small call once those in flight are settled."""
         tokens, usd = self._run.tokens_left(in_flight=False), self._run.usd_left(in_flight=False)
-        return (tokens is None or tokens - self.held_back > SMALLEST_SHARE) and (usd is None or usd > 0)
+        enough = tokens is None or tokens - self.held_back > SMALLEST_SHARE
+        return enough and (usd is None or usd > self.held_back_usd)
 
     def allot(self, task: str, limit: Budget, tokens: int = 0, usd: float = 0.0) -> None:
         """Give a task a budget of its own, of which an earlier session may have used some."""
@@ -186,32 +200,51 @@ class Ledger:
                     f"{account.name}'s budget of {limit:,} tokens has {max(left - held, 0):,} left and this call needs "
                     f"about {need:,}"
                 )
-        prices = wish.usd_per_token
+        if wish.usd_per_token is None:
+            if (limited := next((each for each in accounts if each.limit.usd is not None), None)) is not None:
+                return Deny(f"{limited.name}'s budget of {limited.limit.usd} USD cannot be kept: the price is unknown")
+            return self._granted(wish, Reservation(wish.key, wish.task, wish.input_tokens, cap, None, wish.echo))
+        return self._priced(wish, wish.usd_per_token, cap, least)
+
+    def _priced(self, wish: Wish, prices: tuple[float, float], cap: int, least: int) -> Grant | Wait | Deny:
+        """The same for money, with room for `cap` tokens of output."""
+        accounts = self._accounts(wish.task)
+        read = wish.input_tokens * prices[0]
+        again = self.writer[0] if wish.echo and self.writer else 0.0
         for account in accounts:
-            left_usd = account.usd_left(in_flight=True)
-            if left_usd is None or prices is None or not prices[1]:
+            left = self._usd_left(account, wish, in_flight=True)
+            if left is None or not prices[1] + again:
                 continue
             share = wish.share if account is self._run else 1
-            fair = (left_usd / max(share, 1) - wish.input_tokens * prices[0]) / prices[1]
-            room = (left_usd - wish.input_tokens * prices[0]) / prices[1]
+            fair = (left / max(share, 1) - read) / (prices[1] + again)
+            room = (left - read) / (prices[1] + again)
             cap = max(min(cap, int(max(fair, min(SMALLEST_SHARE, room)))), least)
-        usd = None if prices is None else wish.input_tokens * prices[0] + cap * prices[1]
+        usd = read + cap * prices[1]
+        need = usd + cap * again
         for account in accounts:
-            left_usd = account.usd_left(in_flight=True)
-            if left_usd is None or usd is None or usd <= left_usd:
+            left = self._usd_left(account, wish, in_flight=True)
+            if left is None or need <= left:
                 continue
-            most_usd = account.usd_left(in_flight=False)
-            if most_usd is not None and usd <= most_usd and account.reserved_usd:
+            most = self._usd_left(account, wish, in_flight=False)
+            if most is not None and need <= most and account.reserved_usd:
                 return Wait()
             return Deny(
-                f"{account.name}'s budget of {account.limit.usd} USD has {max(left_usd, 0):.4f} left and this call "
-                f"needs about {usd:.4f}"
+                f"{account.name}'s budget of {account.limit.usd} USD has {max(left, 0):.4f} left and this call "
+                f"needs about {need:.4f}"
             )
-        reservation = Reservation(wish.key, wish.task, wish.input_tokens, cap, usd, wish.echo)
+        reservation = Reservation(wish.key, wish.task, wish.input_tokens, cap, usd, wish.echo, cap * again)
+        return self._granted(wish, reservation)
+
+    def _usd_left(self, account: Account, wish: Wish, *, in_flight: bool) -> float | None:
+        held = self.held_back_usd if account is self._run and not wish.held else 0.0
+        left = account.usd_left(in_flight=in_flight)
+        return None if left is None else left - held
+
+    def _granted(self, wish: Wish, reservation: Reservation) -> Grant:
         self.open[wish.key] = reservation
-        for account in accounts:
+        for account in self._accounts(wish.task):
             account.reserved_tokens += reservation.set_aside
-            account.reserved_usd += usd or 0.0
+            account.reserved_usd += reservation.usd_set_aside
         return Grant(reservation)
 
     def settle(self, key: str, tokens: int | None, usd: float | None, written: int = 0) -> None:
@@ -224,7 +257,7 @@ class Ledger:
             self.to_read += written
         for account in self._accounts(reservation.task):
             account.reserved_tokens -= reservation.set_aside
-            account.reserved_usd -= reservation.usd or 0.0
+            account.reserved_usd -= reservation.usd_set_aside
             account.spent_tokens += used
             account.spent_usd += cost
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from chargehand.answer import read_object
 from chargehand.brains import Brain
-from chargehand.effect import ModelCall, Role
+from chargehand.effect import Role
 from chargehand.engine import Engine
 from chargehand.messages import Message, user
 from chargehand.outcome import Fault, Usage
@@ -38,14 +38,7 @@ async def consult(
     asked = list(messages)
     problems: list[str] = []
     for number in range(1, TIMES + 1):
-        call = ModelCall(
-            role=role,
-            model=brain.model,
-            messages=tuple(asked),
-            output_schema=schema,
-            options=brain.options,
-            output_cap=brain.output_cap,
-        )
+        call = brain.asked(role, asked, schema)
         result = await engine.perform(f"{key}/{number}", call)
         used.append(usage_of(result, call.model))
         if result.reply is None:

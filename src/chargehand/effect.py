@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +12,7 @@ from pydantic_core import to_json
 
 from chargehand.event import EventKind
 from chargehand.messages import Message, Reply, TokenCount, ToolSpec
-from chargehand.outcome import Fault
+from chargehand.outcome import Fault, Finding
 from chargehand.value import JSON, Value
 
 Role = Literal["planner", "refiner", "router", "worker", "scorer", "judge", "synthesizer", "critic"]
@@ -19,11 +20,7 @@ ToolEffect = Literal["read", "idempotent", "once"]
 
 
 def _digest(*parts: bytes) -> str:
-    whole = hashlib.sha256()
-    for part in parts:
-        whole.update(len(part).to_bytes(8, "big"))
-        whole.update(part)
-    return whole.hexdigest()
+    return hashlib.sha256(b"".join([x for part in parts for x in (len(part).to_bytes(8, "big"), part)])).hexdigest()
 
 
 class ModelCall(Value):
@@ -46,22 +43,32 @@ class ModelCall(Value):
     # How long to wait out a provider that is down before the call counts as failed.
     patience_s: float = 60.0
 
+    def about(self, messages: Iterable[Message]) -> ModelCall:
+        """The same question with another conversation. What is packed of the rest is packed once for all of them."""
+        _ = self.packed_tools, self.packed_schema, self.packed_options
+        call = self.model_copy(update={"messages": tuple(messages)})
+        vars(call).pop("fingerprint", None)
+        return call
+
+    @cached_property
+    def packed_tools(self) -> bytes:
+        """One on each line."""
+        return b"\n".join([tool.packed for tool in self.tools])
+
     @cached_property
     def packed_schema(self) -> bytes:
         return to_json(self.output_schema)
 
     @cached_property
+    def packed_options(self) -> bytes:
+        return to_json(self.options)
+
+    @cached_property
     def fingerprint(self) -> str:
         """Equal for calls that ask the same: model, messages, schemas and explicit options; nothing else."""
         choice = () if self.tool_choice == "auto" else (self.tool_choice.encode(),)
-        return _digest(
-            self.model.encode(),
-            b"".join(bytes.fromhex(m.digest) for m in self.messages),
-            b"\n".join(t.packed for t in self.tools),
-            self.packed_schema,
-            to_json(self.options),
-            *choice,
-        )
+        said = bytes.fromhex("".join([message.digest for message in self.messages]))
+        return _digest(self.model.encode(), said, self.packed_tools, self.packed_schema, self.packed_options, *choice)
 
 
 class ToolCall(Value):
@@ -81,6 +88,30 @@ class ToolCall(Value):
     @cached_property
     def fingerprint(self) -> str:
         return _digest(self.tool.encode(), to_json(self.arguments), self.code.encode())
+
+
+class Analysis(Value):
+    """One look of an analyzer at some files. What they hold is read when it is performed: the result says what."""
+
+    started: ClassVar[EventKind] = "tool_called"
+    ended: ClassVar[EventKind] = "tool_returned"
+
+    kind: Literal["analysis"] = "analysis"
+    worker: str
+    analyzer: str
+    # The folder the files' names start from: another place, the same question.
+    root: str
+    files: tuple[str, ...]
+    # Path -> the first and last lines of what changed, as it is now; None is a look at whole files.
+    changed: dict[str, tuple[tuple[int, int], ...]] | None = None
+    # The revision the change starts from, where there is one.
+    base: str | None = None
+    options: dict[str, JSON] = Field(default_factory=dict)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        parts = (self.files, self.changed, self.base, self.options)
+        return _digest(self.analyzer.encode(), *map(to_json, parts))
 
 
 class ModelResult(Value):
@@ -116,6 +147,26 @@ class ToolResult(Value):
         return self.error is None
 
 
+class AnalysisResult(Value):
+    """What an analyzer found. `content` is a hash of the tool and of all it looked at, so that a rerun can check."""
+
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    # What an analyzer made that makes something.
+    output: JSON = None
+    error: Fault | None = None
+    content: str = ""
+    # How many of the files were looked at by this analyzer, and for how many of those the findings were known before.
+    files: int = 0
+    reused: int = 0
+    seconds: float = 0.0
+    waiting_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+
 class Question(Value):
     """Something only a person can say."""
 
@@ -125,8 +176,8 @@ class Question(Value):
     answer_schema: dict[str, Any] | None = None
 
 
-Effect = ModelCall | ToolCall
-Result = ModelResult | ToolResult
+Effect = ModelCall | ToolCall | Analysis
+Result = ModelResult | ToolResult | AnalysisResult
 
 
 def place(key: str) -> tuple[str | None, int | None]:

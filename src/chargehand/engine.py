@@ -6,11 +6,13 @@ in which things finish, so replay needs no deterministic scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, overload
 
 from chargehand.budget import Budget
-from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult
+from chargehand.effect import Analysis, AnalysisResult, ModelCall, ModelResult, Question, ToolCall, ToolResult
 from chargehand.event import EventKind
 from chargehand.outcome import Outcome
 from chargehand.value import JSON
@@ -30,6 +32,8 @@ class Engine(Protocol):
     ) -> ModelResult: ...
     @overload
     async def perform(self, key: str, effect: ToolCall) -> ToolResult: ...
+    @overload
+    async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
 
     async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
         """What the record says was decided here, else `choose()`, recorded before it is returned."""
@@ -60,11 +64,15 @@ class Engine(Protocol):
         ...
 
     def began(self, task: str, attempt: int | None = None) -> float | None:
-        """When an earlier session began this attempt, or the task's first one, as `now` counts."""
+        """When an earlier session began this attempt, or the task's first one, as `now` counts for the task."""
         ...
 
     def sent(self, task: str, attempt: int) -> bool:
         """Whether an effect of this attempt has left; until then it can be taken back and has cost nothing."""
+        ...
+
+    def returned(self) -> Iterable[str]:
+        """What tools of this run returned, as far as there may be an address in it."""
         ...
 
     def hold(self, tokens: int) -> None:
@@ -91,8 +99,15 @@ class Engine(Protocol):
         """How many tasks are not ended: what is left of the budget is shared between them."""
         ...
 
-    def now(self) -> float:
-        """Seconds this run has been running, over all its sessions."""
+    def now(self, task: str | None = None) -> float:
+        """Seconds this run has been running, over all its sessions; a task's leave out its own waits for people."""
+        ...
+
+    def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        """Cut off what is inside after `left()` seconds; it stands still while the task waits for a person.
+
+        After the person's answer `left` is asked again.
+        """
         ...
 
     async def sleep(self, seconds: float) -> None: ...

@@ -1,11 +1,14 @@
-"""Effect value -> result: how a model call and a tool call are really carried out."""
+"""Effect value -> result: how a model call, a tool call and an analysis are really carried out."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from chargehand.effect import ModelCall, ToolCall, ToolResult
+from chargehand.effect import Analysis, AnalysisResult, ModelCall, ToolCall, ToolResult
 from chargehand.limits import ProviderLimits
 from chargehand.messages import Reply
 from chargehand.models import Attribution
@@ -13,6 +16,10 @@ from chargehand.models.prices import Price
 from chargehand.models.resolve import Models
 from chargehand.outcome import Fault
 from chargehand.tools import Tool, ToolContext, call, still_valid
+
+if TYPE_CHECKING:
+    from chargehand.analysis import Hashes, Look
+    from chargehand.cache import Cache
 
 # Characters a token stands for at the least, in English prose and JSON; an estimate made with it is rarely too low.
 CHARACTERS_PER_TOKEN = 3.2
@@ -27,6 +34,13 @@ class Handlers:
     models: Models
     tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     context: ToolContext = field(default_factory=ToolContext)
+    # What analyzers found in earlier runs; None keeps nothing.
+    analyses: Cache | None = None
+    # What the files of this session's analyses hold.
+    hashes: Hashes | None = None
+    # An analysis is work for a whole core. One more than there are may be under way, so that no core is idle while
+    # another starts its tool or is put on the record.
+    cores: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore((os.cpu_count() or 1) + 1))
 
     async def model(
         self, effect: ModelCall, max_output: int, attribution: Attribution, on_text: Callable[[str], None] | None
@@ -43,6 +57,19 @@ class Handlers:
             return ToolResult(error=Fault(kind="tool", message=message))
         return await call(known, effect.arguments, self.context)
 
+    async def look(self, effect: Analysis) -> Look | Fault:
+        """What the analysis is about, with what is known of it already."""
+        from chargehand import analysis
+
+        if self.hashes is None:
+            self.hashes = analysis.Hashes()
+        return await asyncio.to_thread(analysis.look, effect, self.analyses, self.hashes)
+
+    async def analyse(self, look: Look) -> AnalysisResult:
+        from chargehand import analysis
+
+        return await analysis.run(look, self.analyses, self.hashes or analysis.Hashes())
+
     def price(self, effect: ModelCall) -> Price | None:
         return self.models.price(effect.model)
 
@@ -52,8 +79,9 @@ class Handlers:
 
     def estimate(self, effect: ModelCall) -> int:
         """About how many input tokens a call will use, on the high side."""
-        characters = sum(len(m.packed) for m in effect.messages) + sum(len(t.packed) for t in effect.tools)
-        characters += len(effect.packed_schema)
+        characters = len(effect.packed_tools) + len(effect.packed_schema)
+        for message in effect.messages:
+            characters += len(message.packed)
         return int(characters / CHARACTERS_PER_TOKEN) + TOKENS_PER_MESSAGE * len(effect.messages)
 
     def still_valid(self, result: ToolResult) -> bool:

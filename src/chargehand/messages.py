@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
 
@@ -38,6 +39,17 @@ class Message(Value):
     @cached_property
     def digest(self) -> str:
         return hashlib.sha256(self.packed).hexdigest()
+
+    @cached_property
+    def written(self) -> dict[Callable[[Message], bytes], bytes]:
+        """What `as_written` has made."""
+        return {}
+
+    def as_written(self, write: Callable[[Message], bytes]) -> bytes:
+        """The message in a wire format, made once however often it is sent."""
+        if (known := self.written.get(write)) is None:
+            known = self.written[write] = write(self)
+        return known
 
 
 class ToolSpec(Value):

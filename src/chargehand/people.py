@@ -2,7 +2,7 @@
 
 kind         what may be answered
 plan         approve | reject [reason] | an edited plan as JSON
-tool         approve | reject [reason]
+tool         approve | reject [reason]; where it is in doubt whether it happened: happened [result] | send | give up
 escalation   any text: it is told to the worker
 task         the result, as text or JSON | escalate: [reason]
 """
@@ -32,6 +32,9 @@ MOST_CHARACTERS = 8_000
 # `approve but ...` is neither: what follows would be passed over.
 _YES = re.compile(r"(approve|approved|yes|y)[.!]?", re.IGNORECASE)
 _NO = re.compile(r"(?:reject|rejected|no|n)\b[\s:,.-]*(.*)", re.IGNORECASE | re.DOTALL)
+_HAPPENED = re.compile(r"happened\b[\s:,.-]*(.*)", re.IGNORECASE | re.DOTALL)
+_SEND = re.compile(r"send(?: it)?[.!]?", re.IGNORECASE)
+_GIVE_UP = re.compile(r"give[ _]up[.!]?", re.IGNORECASE)
 _ESCALATE = re.compile(r"escalate\s*:(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -49,6 +52,22 @@ class Verdict(Value):
     def words(self) -> str:
         """As it is put on the record."""
         return "approve" if self.approved else f"reject {self.reason}".strip()
+
+
+class Doubt(Value):
+    """What a person found out about a call that was broken off: it happened, or it is to be made, or to be left."""
+
+    verdict: Literal["happened", "send", "give_up"]
+    # What it returned, where it happened and that is known.
+    result: str = ""
+
+
+DOUBT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"verdict": {"enum": ["happened", "send", "give_up"]}, "result": {"type": "string"}},
+    "required": ["verdict"],
+    "additionalProperties": False,
+}
 
 
 # -- questions -------------------------------------------------------------------------------------------------------
@@ -81,6 +100,14 @@ def question_about_tool(task: Task, worker: str, tool: str, arguments: Mapping[s
     return Question(id=f"{task.id}-{tool}", kind="tool", prompt=prompt)
 
 
+def question_about_doubt(task: Task, worker: str, tool: str, arguments: Mapping[str, JSON]) -> Question:
+    """Whether a call that must not be made twice was made before it was broken off."""
+    what = f"{worker} called {tool} for task {task.id}; it was broken off and may or may not have happened."
+    ask = "Find out, then say whether it happened, is to be sent now because it did not, or is to be given up."
+    prompt = f"{what} {ask}\n\nArguments\n{readable(dict(arguments))}\n\n{described(task)}"
+    return Question(id=f"{task.id}-{tool}", kind="tool", prompt=prompt, answer_schema=DOUBT_SCHEMA)
+
+
 def question_about_plan(text: str) -> Question:
     return Question(id="plan", kind="plan", prompt=text)
 
@@ -103,16 +130,18 @@ def readable(data: JSON) -> str:
 
 def told(question: Question) -> str:
     """All a person has to know to answer."""
-    if question.answer_schema is None:
+    if question.answer_schema is None or question.kind == "tool":
         return question.prompt.rstrip()
     return f"{question.prompt.rstrip()}\n\nThe answer is JSON of this shape\n{readable(question.answer_schema)}"
 
 
-def choices(kind: Literal["plan", "escalation", "tool", "task"]) -> tuple[str, ...]:
-    """What may be answered to a question of that kind, as shown to the person."""
-    match kind:
+def choices(question: Question) -> tuple[str, ...]:
+    """What may be answered to a question, as shown to the person."""
+    match question.kind:
         case "plan":
             return ("approve", "reject [reason]", "@FILE (an edited plan as JSON)")
+        case "tool" if question.answer_schema is not None:
+            return ("happened [result]", "send (it did not happen)", "give up")
         case "tool":
             return ("approve", "reject [reason]")
         case "escalation":
@@ -120,7 +149,7 @@ def choices(kind: Literal["plan", "escalation", "tool", "task"]) -> tuple[str, .
         case "task":
             return ("TEXT (the result)", "@FILE", "escalate: [reason]")
         case _:
-            assert_never(kind)
+            assert_never(question.kind)
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------
@@ -130,10 +159,14 @@ def read_words(question: Question, words: str, request: Request, workers: Collec
     """A person's words as the answer that goes on the record; InvalidAnswer says everything wrong with them."""
     text = words.strip()
     if not text:
-        raise InvalidAnswer(f"The answer is empty. Answer with: {' | '.join(choices(question.kind))}.")
+        raise InvalidAnswer(f"The answer is empty. Answer with: {' | '.join(choices(question))}.")
     match question.kind:
         case "plan":
             return _verdict_or_plan(text, request, workers)
+        case "tool" if question.answer_schema is not None:
+            if (found := doubt(_parsed(text))) is None:
+                raise InvalidAnswer(f"{text[:60]!r} is no answer to this: say {', '.join(choices(question))}.")
+            return found.to_json()
         case "tool":
             if (said := verdict(text)) is None:
                 raise InvalidAnswer(f"{text[:60]!r} is no answer to this: say `approve` or `reject [reason]`.")
@@ -154,6 +187,18 @@ def verdict(answer: JSON) -> Verdict | None:
         return Verdict(approved=True)
     no = _NO.fullmatch(answer.strip())
     return None if no is None else Verdict(approved=False, reason=no[1].strip())
+
+
+def doubt(answer: JSON) -> Doubt | None:
+    """What an answer says about a call in doubt, in words or as on the record; None when it is something else."""
+    if not isinstance(answer, str):
+        return None if violations(answer, DOUBT_SCHEMA) else Doubt.model_validate(answer)
+    text = answer.strip()
+    if (happened := _HAPPENED.fullmatch(text)) is not None:
+        return Doubt(verdict="happened", result=happened[1].strip())
+    if _SEND.fullmatch(text):
+        return Doubt(verdict="send")
+    return Doubt(verdict="give_up") if _GIVE_UP.fullmatch(text) else None
 
 
 def edited_plan(answer: JSON, original: Plan) -> Plan:

@@ -9,7 +9,6 @@ from typing import Any, cast
 from chargehand.answer import read_object
 from chargehand.brains import Brain
 from chargehand.consult import consult
-from chargehand.effect import ModelCall
 from chargehand.engine import Engine
 from chargehand.messages import Message, system, user
 from chargehand.outcome import Fault, Outcome, Usage
@@ -99,14 +98,7 @@ async def make_plan(
     usages: list[Usage] = [] if used is None else used
     problems: list[Problem] = []
     for number in range(1, REPAIRS + 2):
-        call = ModelCall(
-            role="planner",
-            model=brain.model,
-            messages=tuple(messages),
-            output_schema=PLAN_SCHEMA,
-            options=brain.options,
-            output_cap=brain.output_cap,
-        )
+        call = brain.asked("planner", messages, PLAN_SCHEMA)
         result = await engine.perform(f"@plan/{number}", call)
         usages.append(usage_of(result, call.model))
         if result.reply is None:
@@ -130,7 +122,7 @@ def _read(text: str, request: Request, team: Team, engine: Engine, number: int) 
         problems = [Problem(code="empty_plan", message=f"The answer is not a plan: {c}.") for c in complaints]
         engine.emit("plan_drafted", plan=None, round=number, problems=[p.to_json() for p in problems], source="planner")
         return None, problems
-    reading, renamed = _readable(data)
+    reading, renamed = read_draft(data)
     problems = reading.problems(team.names, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens)
     if reading.misshapen:
         engine.emit("plan_drafted", plan=data, round=number, problems=[p.to_json() for p in problems], source="planner")
@@ -173,13 +165,13 @@ async def split_task(
     """
     what = {"status": outcome.status, "why": outcome.summary, "result so far": outcome.output}
     messages = [
-        system(_SPLIT.format(most=MOST_PARTS, workers=_workers(team))),
+        system(_SPLIT.format(most=MOST_PARTS, workers=in_words(team))),
         user(f"{task_prompt(task, {})}\n\nWhat came of it\n{quoted(what)}"),
     ]
     asked = await consult(engine, f"{task.id}/{number}/split", "planner", brain, messages, SPLIT_SCHEMA, used)
     if asked.data is None:
         return None
-    reading, _ = _readable(asked.data)
+    reading, _ = read_draft(asked.data)
     problems = reading.problems(team.names, max_tasks=MOST_PARTS, budget_tokens=request.budget.tokens)
     plan = reading.plan
     engine.emit(
@@ -209,7 +201,7 @@ def _part(part: Task, whole: Task) -> Task:
     )
 
 
-def _readable(data: dict[str, Any]) -> tuple[Reading, dict[str, str]]:
+def read_draft(data: dict[str, Any]) -> tuple[Reading, dict[str, str]]:
     """What can be read of a model's draft, and the ids that were rewritten in it."""
     reading = read(_known_fields(data))
     plan, renamed = with_valid_ids(reading.plan)
@@ -238,7 +230,7 @@ def _corrections(problems: list[Problem]) -> Message:
     return user(f"The plan cannot be run:\n{listing}\nAnswer with the whole corrected plan.")
 
 
-def _workers(team: Team) -> str:
+def in_words(team: Team) -> str:
     return "\n".join(
         f"- {worker.name}: {worker.description}"
         + (f" Tools: {', '.join(worker.tool_names)}." if worker.tool_names else "")
@@ -252,7 +244,7 @@ def _system(team: Team) -> str:
         f"\nExample\n{json.dumps({'request': example.request, 'plan': example.plan.to_json()}, ensure_ascii=False)}"
         for example in team.examples
     )
-    return _RULES.format(advised=ADVISED_TASKS, workers=_workers(team), examples=examples)
+    return _RULES.format(advised=ADVISED_TASKS, workers=in_words(team), examples=examples)
 
 
 def _ask(request: Request) -> str:

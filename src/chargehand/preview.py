@@ -26,10 +26,11 @@ def preview(plan: Plan, team: Team, roster: Roster, synthesizer: str, request: R
     costs: list[float | None] = []
     seconds: dict[str, float] = {}
     for task in plan.tasks:
-        number = _calls(task, team)
+        each = _calls(task, team)
+        number = each * (task.best_of or 1)
         read, written = number * _input(task, team), number * ANSWER
         calls, tokens = calls + number, tokens + read + written
-        seconds[task.id] = number * SECONDS_A_CALL
+        seconds[task.id] = each * SECONDS_A_CALL
         costs.append(_usd(roster[task.worker].model_for(task.tier), read, written))
     took = max(plan.critical_path(seconds)[0], sum(seconds.values()) / request.max_concurrent)
     if len(plan.tasks) > 1:
@@ -50,7 +51,7 @@ def _people(plan: Plan, team: Team) -> bool:
 
 def _calls(task: Task, team: Team) -> int:
     worker = team.worker(task.worker)
-    if worker.kind == "human":
+    if worker.kind in ("human", "analyzer"):
         return 0
     return CALLS_WITH_TOOLS if worker.tool_names else 1
 

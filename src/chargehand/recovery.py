@@ -49,7 +49,8 @@ LADDER: dict[Condition, tuple[Rung, ...]] = {
     "out_of_scope": ("reassign", "reassign"),
     "ambiguous_input": ("ask", "refine"),
     "confidence_too_low": ("upgrade", "reassign"),
-    "in_doubt": ("ask",),
+    # Whoever could be asked about it has been, in the attempt itself.
+    "in_doubt": (),
     "final": (),
 }
 # Once the attempts are used up: what is still worth one try.

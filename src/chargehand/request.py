@@ -34,5 +34,7 @@ class Request(Value):
     # A person is asked before a plan runs, and about escalations and tool calls that need approval.
     approve: bool = False
     ask: bool = False
+    # A reviewer looks at the answer before it is given.
+    critic: bool = False
     answer_schema: dict[str, JSON] | None = None
     earlier: Earlier | None = None

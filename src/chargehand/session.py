@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from chargehand import __version__, supervise
-from chargehand.brains import Brain, Brains
+from chargehand.brains import Brain, Brains, Seat
 from chargehand.budget import Budget
+from chargehand.cache import Cache
 from chargehand.effect import ModelResult, Question, Role
 from chargehand.engines.local import Listener, LocalEngine, Parked, Prior
 from chargehand.errors import ChargehandError, InvalidAnswer, UsageError
@@ -30,8 +31,8 @@ from chargehand.people import Person, read_words
 from chargehand.plan import Plan, parse
 from chargehand.report import FINISHED, Gap, Report, RunStatus, Timing
 from chargehand.request import Request
-from chargehand.settings import Settings
-from chargehand.synthesizer import Validate
+from chargehand.settings import ModelChoice, Settings
+from chargehand.synthesizer import OnDraft, Validate
 from chargehand.team import Team
 from chargehand.team.agents import TIERS, options_of, roster
 from chargehand.tools import ToolContext
@@ -39,7 +40,7 @@ from chargehand.value import JSON
 from chargehand.workers.agent import usage_of
 
 CANCEL_POLL_S = 0.5
-SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "refiner", "scorer", "synthesizer")
+SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "refiner", "scorer", "judge", "synthesizer", "critic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Session:
         home: Home | None = None,
         earlier: Replay | None = None,
         listeners: Iterable[Listener] = (),
+        on_draft: OnDraft | None = None,
         person: Person | None = None,
         wall_clock: Callable[[], float] = time.time,
         chance: random.Random | None = None,
@@ -82,6 +84,7 @@ class Session:
         self._home = home
         self._earlier = earlier
         self._listeners = tuple(listeners)
+        self._on_draft = on_draft
         self._person = person
         self._wall_clock = wall_clock
         self._chance = chance
@@ -101,11 +104,15 @@ class Session:
         job = self._job
         workers = roster(job.team, job.settings, ask=job.request.ask)
         brains = self._brains()
-        check_models(self._models, job.settings, job.team, job.request.budget)
+        check_models(self._models, job.settings, job.team, job.request.budget, job.plan)
         if self._earlier is not None and job.reopen is not None:
             self._earlier.reopen(job.reopen)
-        folder = self._home.folder(job.run) if self._home is not None and job.request.material else None
-        handlers = Handlers(self._models, job.team.tools(), ToolContext(material=job.request.material, folder=folder))
+        tools = job.team.tools()
+        holds_files = bool(job.request.material) or "write_document" in tools
+        folder = self._home.folder(job.run) if self._home is not None and holds_files else None
+        handlers = Handlers(self._models, tools, ToolContext(material=job.request.material, folder=folder))
+        if self._home is not None:
+            handlers.analyses = Cache(self._home.path / "cache")
         async with LocalEngine(
             job.run,
             self._journal,
@@ -115,6 +122,7 @@ class Session:
             budget=job.request.budget,
             max_concurrent=job.request.max_concurrent,
             hedge_after_s=job.team.recovery.hedge_after_s,
+            writer=brains["synthesizer"].model if "synthesizer" in brains else None,
             listeners=self._listeners,
             people=None if self._person is None else self._answer,
             wall_clock=self._wall_clock,
@@ -123,7 +131,9 @@ class Session:
             self._engine = engine
             # Not committed yet: it goes to disk with the first call, and with a given plan, or not at all.
             self._open(engine)
-            running = supervise.run(job.request, job.team, workers, engine, brains, job.plan, job.validate)
+            running = supervise.run(
+                job.request, job.team, workers, engine, brains, job.plan, job.validate, on_draft=self._on_draft
+            )
             report = await self._drive(engine, running)
             if (lost := engine.lost).calls and report.status in FINISHED:
                 most = f"the most they can have used: {lost.tokens:,} tokens"
@@ -233,17 +243,26 @@ class Session:
 
     def _brains(self) -> Brains:
         """The supervisor's own models."""
-        brains: dict[Role, Brain] = {}
-        for role in SUPERVISOR_ROLES:
-            choice = self._job.settings.model_for(role)
-            brains[role] = Brain(
-                model=choice.model, options=options_of(choice), window=self._models.window(choice.model)
-            )
-        return brains
+        settings = self._job.settings
+        if not settings.has_model:
+            return {}
+        choices: dict[Seat, ModelChoice] = {role: settings.model_for(role) for role in SUPERVISOR_ROLES}
+        choices["examiner"] = settings.model_for("scorer", "large")
+        return {
+            seat: Brain(model=choice.model, options=options_of(choice), window=self._models.window(choice.model))
+            for seat, choice in choices.items()
+        }
 
 
-def check_models(models: Models, settings: Settings, team: Team, budget: Budget) -> None:
-    """Raise UsageError unless every model that may be called can be, before anything is spent."""
+def check_models(models: Models, settings: Settings, team: Team, budget: Budget, plan: Plan | None = None) -> None:
+    """Raise UsageError unless every model that may be called can be, before anything is spent.
+
+    A plan without agents needs none: analyzers and people do its tasks, and code writes the answer.
+    """
+    if plan is not None and not settings.has_model and all(team.worker(t.worker).kind != "agent" for t in plan.tasks):
+        return
+    limited = next((task.id for task in plan.tasks if task.budget and task.budget.usd), None) if plan else None
+    setting = "--usd" if budget.usd is not None else None if limited is None else f"budget.usd of task {limited}"
     names = [settings.model_for(role).model for role in SUPERVISOR_ROLES]
     agents = [worker for worker in team.workers if worker.kind == "agent"]
     # Any tier: a plan may ask for one, and the ladder goes up.
@@ -252,9 +271,10 @@ def check_models(models: Models, settings: Settings, team: Team, budget: Budget)
     ]
     for name in dict.fromkeys(names):
         models.check(name)
-        if budget.usd is not None and models.price(name) is None:
+        if setting is not None and models.price(name) is None:
+            instead = "--tokens" if budget.usd is not None else "budget.tokens"
             raise UsageError(
-                f"--usd cannot be kept: the price of {name} is unknown. Use --tokens, or a model that has one."
+                f"{setting} cannot be kept: the price of {name} is unknown. Use {instead}, or a model that has one."
             )
 
 

@@ -141,3 +141,27 @@ def test_an_interrupted_table_ends_cleanly(shell: Shell) -> None:
     child.communicate(timeout=10)
     assert child.returncode == 130
     assert seen.rfind(b"\x1b[?25h") > seen.rfind(b"\x1b[?25l")
+
+
+def test_the_answer_is_shown_while_it_is_written() -> None:
+    """Its last lines under the table, a new draft in place of the old one, no secret and no half of one."""
+    out = io.StringIO()
+    terminal = Console(file=out, width=60, height=30, force_terminal=True)
+    screen = Screen(Redactor(["s3cr3t-0123456789"]))
+    table = LiveTable(screen, RunView(), terminal)
+
+    def shown() -> str:
+        with terminal.capture() as capture:
+            terminal.print(table.render(0.0))
+        return capture.get()
+
+    table.on_draft(1, "An early draft of it ")
+    assert "An early draft of it" in shown()
+    table.on_draft(2, "The answer is " + "long " * 200 + "and holds s3cr3t-01234")
+    assert "early" not in shown()
+    assert "s3cr3t" not in shown()
+    assert 1 < sum("long" in line for line in shown().splitlines()) <= 8
+    table.on_draft(2, "56789 \x1b]0;owned\x07 THE-END ")
+    assert "s3cr3t" not in shown()
+    assert "\x1b]0;owned" not in shown()
+    assert "THE-END" in shown()

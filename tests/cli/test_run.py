@@ -148,7 +148,7 @@ def test_a_schema_makes_stdout_data(shell: Shell) -> None:
     """The answer is JSON that fits it."""
     schema = shell.write("schema.json", {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
     model = shell.script(
-        {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "It is 7 [t1, t2].", "data": {"n": 7}}}}
+        {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "It is counted [t1, t2].", "data": {"n": 7}}}}
     )
     got = shell("run", "Count", "--schema", schema, "--model", model)
     assert (got.code, got.json) == (0, {"n": 7})
@@ -182,7 +182,7 @@ def test_a_follow_up_knows_the_answer_before(shell: Shell) -> None:
         (("x", "--team", "nobody"), "There is no team 'nobody'"),
         (("x", "--from", "nothing"), "There is no run 'nothing'"),
         (("x", "--plan", "nothing.json"), "Cannot read nothing.json"),
-        (("x", "--critic"), "No such option"),
+        (("x", "--critics"), "No such option"),
         (("x", "--schema", "nothing.json"), "Cannot read nothing.json"),
     ],
 )

@@ -171,6 +171,17 @@ def test_commits_are_synchronous(path: Path) -> None:
     journal.close()
 
 
+def test_a_long_run_does_not_keep_all_of_itself_in_the_wal(path: Path) -> None:
+    """Every megabyte or so it is moved into the file, while the run goes on."""
+    journal = SqliteJournal.create(path)
+    for seq in range(1, 201):
+        append(journal, event(seq, "x" * 50_000))
+    wal, record = path.with_name("r.sqlite-wal").stat().st_size, path.stat().st_size
+    assert wal < 4_000_000 < record
+    journal.close()
+    assert seqs(path) == list(range(1, 201))
+
+
 def test_large_bodies_are_stored_once(path: Path) -> None:
     """Equal bodies over 64 KB are one blob, and are not in the events table."""
     journal = SqliteJournal.create(path)
@@ -184,6 +195,35 @@ def test_large_bodies_are_stored_once(path: Path) -> None:
 
 
 def test_a_wal_cut_at_any_byte_still_opens(path: Path, tmp_path: Path) -> None:
+    """At every single byte: what is left of the record is its first batches, whole, and ever more of them."""
+    small = sqlite3.connect(path)
+    small.execute("PRAGMA page_size = 512")  # many frames in few bytes
+    small.execute("VACUUM")
+    small.close()
+    journal = SqliteJournal.open(path)
+    ends = [0]
+    for size in (2, 1, 3):
+        batch = [event(ends[-1] + n, "x" * 100) for n in range(1, size + 1)]
+        asyncio.run(journal.append(batch, {f"blob {size}": b"y" * 100}))
+        ends.append(batch[-1].seq)
+    database, wal = path.read_bytes(), path.with_name("r.sqlite-wal").read_bytes()
+    journal.close()
+    assert len(wal) > 10 * (512 + 24)
+    cut = tmp_path / "cut" / "r.sqlite"
+    cut.parent.mkdir()
+    cut.write_bytes(database)
+    lengths: list[int] = []
+    for offset in range(len(wal) + 1):
+        cut.with_name("r.sqlite-wal").write_bytes(wal[:offset])
+        found = seqs(cut)
+        assert found == list(range(1, len(found) + 1)), offset
+        lengths.append(len(found))
+        cut.with_name("r.sqlite-shm").unlink(missing_ok=True)
+    assert lengths == sorted(lengths), "more of the WAL never gives less of the record"
+    assert list(dict.fromkeys(lengths)) == ends
+
+
+def test_a_wal_cut_anywhere_can_be_owned_and_gone_on_with(path: Path, tmp_path: Path) -> None:
     """Whatever is left of the WAL, readers and owners get a gapless beginning of the record, in whole batches."""
     journal = SqliteJournal.create(path)
     for seq in range(1, 41, 2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ OWN = [
 
 def body(model: str, options: dict[str, Any]) -> dict[str, Any]:
     call = ModelCall(role="worker", model=model, messages=(user("u"),), options=options)
-    return WIRES[model].request(call, 500, stream=True)
+    return json.loads(WIRES[model].request(call, 500, stream=True))
 
 
 @pytest.mark.parametrize("model", WIRES)

@@ -31,6 +31,28 @@ def test_a_plain_reply_has_text_usage_and_model(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", BOTH)
+def test_calls_of_one_agent_do_not_run_into_each_other(model: str) -> None:
+    """Sent one after the other, calls that share a part of them are each what they would be alone."""
+    shapes: list[dict[str, Any]] = [
+        {"tools": (ADD,), "output_schema": CLOSED},
+        {"tools": (ADD,), "output_schema": CLOSED, "tool_choice": "none"},
+        {"tools": (ADD,), "output_schema": OPEN},
+        {"output_schema": OPEN, "options": {"temperature": 0.5}},
+        {},
+    ]
+    opening = system("Be brief.")
+    for shape in shapes * 2:
+        call = a_call(model, opening, user("Say hi."), **shape)
+        _, seen = ask(Answer(text="hi"), call)
+        body = json.dumps(seen.body)
+        assert ("Adds." in body) == bool(call.tools)
+        assert (seen.body.get("tool_choice") in ("none", {"type": "none"})) == (call.tool_choice == "none")
+        assert ('"required"' in body or '\\"required\\"' in body) == (call.output_schema == CLOSED)
+        assert seen.body.get("temperature") == call.options.get("temperature")
+        assert body.count("Be brief.") == body.count("Say hi.") == 1
+
+
+@pytest.mark.parametrize("model", BOTH)
 def test_a_streamed_reply_equals_the_plain_one(model: str) -> None:
     """The pieces joined are the text; tool calls, usage and stop are the same as without streaming."""
     answer = Answer(text="The answer is: forty-two ✓", tools=(("add", {"a": 1, "b": ["ü", None]}), ("add", {})))

@@ -76,6 +76,7 @@ def _session(world: World, played: Played, stop: Stop, number: int) -> Report:
         listeners=(apply,),
         wall_clock=lambda: EPOCH + 1000 * number + asyncio.get_running_loop().time(),
         chance=random.Random(f"{world.seed}/{number}"),
+        person=world.person if world.request.ask and not stop.away else None,
     )
 
     async def work() -> Report:
@@ -121,6 +122,8 @@ def _check_decisions(known: Replay, events: list[Event]) -> None:
     fresh = [event.data for event in events if event.kind == "decision"]
     again = [data for data in fresh if data["key"] in known.decisions and data["decision"] in ("recovery", "route")]
     assert again == []
+    chosen = {key for key, value in known.decisions.items() if key.endswith("/best") and value["chosen"] is not None}
+    assert chosen.isdisjoint(data["key"] for data in fresh)
     begun = {f"{event.task}/{event.attempt}" for event in events if event.kind == "attempt_started"}
     assert begun.isdisjoint(known.attempted)
     assert {event.task for event in events if event.kind == "attempt_started"}.isdisjoint(known.ended)
@@ -218,7 +221,7 @@ def _check_attempts(world: World, events: list[Event], report: Report) -> None:
     for task in numbers:
         kinds = [kind for key, made in decided.items() if key.partition("/")[0] == task for kind in made]
         assert kinds.count("split") <= 1
-        assert kinds.count("ask") == 0, "nobody may be asked"
+        assert kinds.count("ask") <= world.request.ask, "asked once, and only where a person may be asked"
         assert PART not in task or "split" not in kinds, "parts are not split again"
     _check_reassignments(events, decided)
 
@@ -265,7 +268,8 @@ def _check_time(world: World, played: Played) -> None:
     # Calls in flight get some seconds to commit each time somebody interrupts the run.
     allowed = deadline + DRAIN_S * played.interrupts + 0.001
     assert played.report.timing.wall_s <= allowed
-    assert played.cuts or sum(played.seconds) <= allowed
+    # The time people take is theirs.
+    assert played.cuts or world.request.ask or sum(played.seconds) <= allowed
 
 
 def _check_usage(world: World, played: Played) -> None:
@@ -288,7 +292,8 @@ def _check_usage(world: World, played: Played) -> None:
 def _is_stopped(event: Event, report: Report) -> bool:
     match event.kind:
         case "decision":
-            return event.data["decision"] in ("timeout", "deadline")
+            members = event.data["value"]["members"] if event.data["decision"] == "best_of" else ()
+            return event.data["decision"] in ("timeout", "deadline") or any(m["status"] == "stopped" for m in members)
         case "attempt_ended":
             return event.data["status"] == "skipped"
         case "draft_discarded":

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, get_args
 
 from chargehand.budget import Budget
-from chargehand.effect import ModelCall
+from chargehand.effect import ModelCall, Question
 from chargehand.errors import ModelError, ToolError
 from chargehand.messages import Reply, TokenCount, ToolRequest
 from chargehand.models import Attribution
@@ -40,11 +40,15 @@ EPOCH = 1_800_000_000.0
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """How one session is ended before its time. `cut` keeps that share of the record; `again` interrupts twice."""
+    """How one session is ended before its time. `cut` keeps that share of the record; `again` interrupts twice.
+
+    While the person is away the run parks with what it has to ask them.
+    """
 
     at: float | None = None
     again: float | None = None
     cut: float | None = None
+    away: bool = False
 
 
 @dataclass
@@ -80,6 +84,7 @@ class World:
             budget=Budget(tokens=budget),
             deadline_s=None if self.calm or chance.random() < 0.6 else chance.uniform(0.5, 20),
             max_concurrent=self.slots or chance.choice((1, 2, 3, 8, 40)),
+            ask=chance.random() < 0.3,
         )
         self.stops = (
             () if self.calm or chance.random() < 0.5 else tuple(_stop(chance) for _ in range(chance.randint(1, 3)))
@@ -97,6 +102,20 @@ class World:
 
     def models(self) -> Models:
         return Models({}, {}, {"world": self})
+
+    # -- the person --------------------------------------------------------------------------------------------------
+
+    async def person(self, question: Question, wrong: str | None) -> str:
+        """Says something that fits, at once or after a long while; hands a task back rather than be asked twice."""
+        chance = random.Random(f"{self.seed}/{question.kind}/{question.prompt}")
+        await asyncio.sleep(0.0 if chance.random() < 0.2 else chance.expovariate(0.05))
+        if question.kind == "tool" and question.answer_schema is not None:
+            return chance.choice(("happened", "happened: it is there", "send", "give up"))
+        if question.kind == "tool":
+            return chance.choice(("approve", "reject not now"))
+        if wrong is not None or chance.random() < 0.2:
+            return "escalate: not mine"
+        return chance.choice(("The left one.", '{"n": 3}'))
 
     # -- the model ---------------------------------------------------------------------------------------------------
 
@@ -153,6 +172,9 @@ class World:
             case "scorer":
                 met = chance.random() < 0.7
                 return Reply(text=json.dumps({"score": 90 if met else 20, "met": met, "reason": "So it seems."}))
+            case "judge":
+                scores = [{"candidate": n, "score": chance.randint(0, 100)} for n in (1, 2)]
+                return Reply(text=json.dumps({"scores": scores, "best": chance.choice((1, 2)), "reason": "So."}))
             case "synthesizer":
                 return Reply(text=json.dumps(self._synthesis(chance)))
             case _:
@@ -268,6 +290,13 @@ async def store(subject: str) -> str:
     return "stored"
 
 
+@tool(effect="idempotent", approve=True)
+async def sign(subject: str) -> str:
+    """Signs a subject, if a person lets it."""
+    await _carry_out("sign", subject)
+    return f"signed {subject}"
+
+
 @tool(effect="read")
 async def divide(subject: str) -> str:
     """Has a bug."""
@@ -290,7 +319,7 @@ def is_short(output: str | dict[str, int]) -> str:
 def _team(number: int, *, calm: bool) -> Team:
     """One of the teams there are; their workers are the same but for who stands in for whom."""
     chance = random.Random(f"team {number}")
-    tools = [look, store, divide] if calm else [look, store, divide, send]
+    tools = [look, store, divide, sign] if calm else [look, store, divide, sign, send]
     typed: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
     fallbacks: dict[str, str] = chance.choice(({}, {"plain": "bare"}, {"bare": "typed", "typed": "plain"}))
     check = is_short if chance.random() < 0.3 else None
@@ -330,16 +359,18 @@ def idempotency_key(run: str, key: str, fingerprint: str) -> str:
 
 
 def _stop(chance: random.Random) -> Stop:
-    at = chance.expovariate(0.4)
-    match chance.randrange(4):
+    at, away = chance.expovariate(0.4), chance.random() < 0.5
+    match chance.randrange(5):
         case 0:
-            return Stop(cut=chance.random())
+            return Stop(cut=chance.random(), away=away)
         case 1:
-            return Stop(at=at, again=chance.uniform(0, 2))
+            return Stop(at=at, again=chance.uniform(0, 2), away=away)
         case 2:
-            return Stop(at=at, cut=chance.random())
+            return Stop(at=at, cut=chance.random(), away=away)
+        case 3:
+            return Stop(at=at, away=away)
         case _:
-            return Stop(at=at)
+            return Stop(away=True)
 
 
 def _plan(chance: random.Random, *, calm: bool, odd_ids: bool) -> Plan:
@@ -369,6 +400,7 @@ def _task(chance: random.Random, id: str, depends_on: list[str], *, calm: bool) 
         budget=budget,
         timeout_s=None if calm or chance.random() < 0.75 else chance.uniform(0.2, 6),
         tier=chance.choice((None, None, "small", "medium", "large")),
+        best_of=chance.choice((None, None, None, None, None, 1, 2, 3)),
     )
 
 

@@ -211,6 +211,7 @@ def test_only_functions_become_tools() -> None:
 
 
 def test_the_shipped_tools_are_there_by_name() -> None:
-    """BUILTIN holds the three file tools and the calculator, all reading only."""
-    assert list(BUILTIN) == ["read_file", "list_files", "search_files", "calculate"]
-    assert {each.effect for each in BUILTIN.values()} == {"read"}
+    """BUILTIN holds what ships; all but write_document only read."""
+    reading = ["read_file", "list_files", "search_files", "calculate", "search_documents", "query_data"]
+    assert list(BUILTIN) == [*reading, "fetch_page", "web_search", "write_document"]
+    assert [each.name for each in BUILTIN.values() if each.effect != "read"] == ["write_document"]

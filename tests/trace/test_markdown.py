@@ -62,6 +62,31 @@ def test_markdown_becomes_html(text: str, html: str) -> None:
     assert to_html(text, {"t1": "task-1", "t2": "task-2"}) == html
 
 
+T1, T2, T3 = (f'<a class="cite" href="#task-{n}">t{n}</a>' for n in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("so [t1; t2]", f"so {T1}{T2}"),
+        ("so [t1][t2]", f"so {T1}{T2}"),
+        ("so [t1-t3]", f"so {T1}\u2013{T3}"),
+        ("so [t1, t9]", f"so {T1} [t9]"),
+        ("so [t2](#somewhere)", f"so {T2}"),
+        ("**so [t1]** and *so [t2]*", f"<strong>so {T1}</strong> and <em>so {T2}</em>"),
+        ("`[t1]` is code", "<code>[t1]</code> is code"),
+        (
+            "**a [x](https://a.b) c**",
+            '<strong>a <a href="https://a.b" rel="noopener noreferrer nofollow">x</a> c</strong>',
+        ),
+        ("\ufdd0 [t1]\ufdd0", f" {T1}"),
+    ],
+)
+def test_citations_of_known_tasks_are_links(text: str, html: str) -> None:
+    """In every form an answer may have them in; never inside code, never for a task that is not there."""
+    assert to_html(text, {"t1": "task-1", "t2": "task-2", "t3": "task-3"}) == f"<p>{html}</p>"
+
+
 def test_a_table_becomes_a_table() -> None:
     """Head, rule and rows."""
     outline = Outline(to_html("| a | b |\n|---|:-:|\n| 1 | **2** |"))

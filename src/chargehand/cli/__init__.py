@@ -21,6 +21,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("chargehand.cli.run", "run", "Answer a request with a team: plan, work, one answer."),
     "plan": ("chargehand.cli.plan", "plan", "Make the plan for a request and run nothing."),
     "check": ("chargehand.cli.check", "check", "Find everything wrong with a plan file or a team folder."),
+    "review": ("chargehand.cli.review", "review", "Review code: a folder, what changed since a revision, or a patch."),
+    "testgen": (
+        "chargehand.cli.testgen",
+        "testgen",
+        "Write tests for functions that have none, run in a sandbox first.",
+    ),
     "runs": ("chargehand.cli.runs", "runs", "List the runs in this home, or prune them."),
     "show": ("chargehand.cli.runs", "show", "Show what became of a run."),
     "resume": ("chargehand.cli.run", "resume", "Go on with a run that stopped; nothing done is repeated."),

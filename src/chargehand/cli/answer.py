@@ -52,7 +52,7 @@ def listing(run: str, questions: Sequence[Question]) -> list[str]:
         lines += ["", f"question {question.id} ({question.kind})"]
         lines += [f"  {line}".rstrip() for line in told(question).splitlines()]
         lines.append("  answer with")
-        lines += [f"    chargehand answer {run} {question.id} {_quoted(choice)}" for choice in choices(question.kind)]
+        lines += [f"    chargehand answer {run} {question.id} {_quoted(choice)}" for choice in choices(question)]
     if len(questions) > MOST:
         lines += ["", f"and {len(questions) - MOST} more questions: chargehand show {run} --json"]
     return [*lines, ""] if lines else []

@@ -59,7 +59,7 @@ class Terminal:
 
     def _show(self, question: Question) -> None:
         self._write(f"\n{told(question)}\n\n")
-        self._write(f"Answer with: {' | '.join(choices(question.kind))}   (Ctrl-D: later)\n")
+        self._write(f"Answer with: {' | '.join(choices(question))}   (Ctrl-D: later)\n")
 
     def _write(self, text: str) -> None:
         print(self._screen.clean(text), end="", file=sys.stderr, flush=True)

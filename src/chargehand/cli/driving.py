@@ -19,6 +19,7 @@ from chargehand.engines.local import Listener
 from chargehand.people import Person
 from chargehand.report import Report
 from chargehand.session import Session
+from chargehand.synthesizer import OnDraft
 from chargehand.trace import RunView
 
 # Told to stop now, the process is gone after this long whatever is stuck; the record holds what was done.
@@ -31,7 +32,7 @@ class Start(Protocol):
     """Begins the run, or goes on with it."""
 
     def __call__(
-        self, *, on_event: Listener, on_session: OnSession, person: Person | None
+        self, *, on_event: Listener, on_draft: OnDraft | None, on_session: OnSession, person: Person | None
     ) -> Coroutine[Any, Any, Report]: ...
 
 
@@ -90,7 +91,8 @@ async def _drive(start: Start, screen: Screen, view: RunView) -> tuple[Report, i
     progress = _progress(screen, view)
     async with progress:
         person = Terminal(screen, progress) if Terminal.there_is_one() else None
-        started = start(on_event=progress.on_event, on_session=signals.on_session, person=person)
+        hears = progress.on_draft if progress.shows_drafts else None
+        started = start(on_event=progress.on_event, on_draft=hears, on_session=signals.on_session, person=person)
         work = asyncio.ensure_future(started)
         signals.watch(work)
         try:

@@ -23,6 +23,15 @@ def supervisor(team: str | None, flags: Mapping[str, Any], *, given: bool = True
     return door
 
 
+def by_consent(model: str | None) -> tuple[Settings, list[str]]:
+    """Settings without what a bare key in the environment would choose: it is no leave to send code out."""
+    from chargehand.models.resolve import built_in
+
+    keys = {provider.key_env for provider in built_in(os.environ).values()}
+    env = {name: value for name, value in os.environ.items() if name not in keys}
+    return load_settings(env, Path.cwd(), {"model": model})
+
+
 def records() -> Supervisor:
     """The front door to what is on record: it needs the home and no settings, so that none can be in the way."""
     return Supervisor(settings=Settings(home=str(default_path(os.environ).absolute())))

@@ -26,6 +26,9 @@ MOST_ROWS = 25
 # From this width on there is room for more columns.
 WIDE = 100
 BAR = 20
+# How much of the answer is shown while it is written: its last lines, out of so many characters.
+DRAFT_LINES = 8
+_DRAFT_TAIL = 4_000
 STYLES = {
     "waiting": "dim",
     "ready": "cyan",
@@ -42,6 +45,8 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class LiveTable:
     """Redraws at most eight times a second; an event only folds into the view."""
 
+    shows_drafts = True
+
     def __init__(self, screen: Screen, view: RunView, terminal: Console | None = None) -> None:
         self._screen = screen
         self._view = view
@@ -53,6 +58,8 @@ class LiveTable:
         self._ticking: asyncio.Task[None] | None = None
         # Warnings that came while a person was asked.
         self._kept: list[Text] | None = None
+        # The number of the draft under way and the end of its text.
+        self._draft = (0, "")
 
     def on_event(self, event: Event) -> None:
         self._view.apply(event)
@@ -71,6 +78,10 @@ class LiveTable:
                     self._kept.append(warning)
             case _:
                 pass
+
+    def on_draft(self, number: int, text: str) -> None:
+        before = self._draft[1] if self._draft[0] == number else ""
+        self._draft = (number, (before + text)[-_DRAFT_TAIL:])
 
     @contextmanager
     def held(self) -> Generator[None]:
@@ -100,6 +111,7 @@ class LiveTable:
         if self._ticking is not None:
             self._ticking.cancel()
             await asyncio.gather(self._ticking, return_exceptions=True)
+        self._draft = (0, "")  # the answer itself goes elsewhere
         if self._view.sessions:
             self._live.update(self.render(time.time()), refresh=True)
         self._live.stop()
@@ -116,12 +128,22 @@ class LiveTable:
         view = self._view
         parts: list[RenderableType] = [self._head(now), self._totals(now)]
         tasks = list(view.tasks.values())
-        rows = min(MOST_ROWS, max(self._console.height - 6, 5))
+        draft = self._draft_lines()
+        rows = min(MOST_ROWS, max(self._console.height - 6 - len(draft), 5))
         if len(tasks) > rows:
             parts.append(self._counts())
             tasks = [task for task in tasks if task.status == "running"][: rows - 1]
         parts.append(self._table(tasks, now))
-        return Group(*parts)
+        return Group(*parts, *draft)
+
+    def _draft_lines(self) -> list[Text]:
+        """The last lines of the answer under way, without its last word, which may be the beginning of a secret."""
+        text = self._draft[1]
+        whole = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
+        if not whole or self._view.ended:
+            return []
+        shown = Text(self._screen.clean(whole), "italic")
+        return list(shown.wrap(self._console, max(self._console.width - 2, 10)))[-DRAFT_LINES:]
 
     def _head(self, now: float) -> Text:
         mark = " " if self._view.ended else _SPINNER[int(now / REFRESH_S) % len(_SPINNER)]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from chargehand.cli.screen import Screen
+    from chargehand.plan import Plan
 
 
 @click.command(cls=Command)
@@ -18,7 +24,8 @@ from chargehand.cli.command import Command, screen
 def plan(request: str | None, material: tuple[str, ...], team: str | None, model: str | None, form: str) -> None:
     """Make the plan for REQUEST and run nothing. The JSON can be edited, checked and run with `run --plan`.
 
-    What running it would take is estimated on stderr.
+    What running it would take is estimated on stderr. With --team review it is the plan of a review of --with, or of
+    this folder, which needs neither a model nor a REQUEST.
     """
     import asyncio
 
@@ -27,14 +34,31 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     from chargehand.preview import preview
     from chargehand.request import Request
     from chargehand.team.agents import roster
-    from chargehand.trace import to_mermaid, to_text
+    from chargehand.trace.figures import several
 
     text = inputs.text_of_stdin("the request") if request == "-" else request or ""
-    door = supervisor(team, {"model": model})
     out = screen()
+    if team == "review":
+        from chargehand.cli.review import planned
+
+        made = planned(material, model)
+        _show(made, form, out)
+        out.say(f"Running it: {several(len(made.tasks), 'task')}, {made.strategy}; `chargehand review` does.")
+        return
+    door = supervisor(team, {"model": model})
     for warning in door.warnings:
         out.say(f"warning: {warning}")
     made = asyncio.run(door.plan(text, material=material))
+    _show(made, form, out)
+    settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
+    asked = Request(text=text, budget=settings.budget, max_concurrent=settings.max_concurrent)
+    synthesizer = settings.model_for("synthesizer").model
+    out.say(preview(made, door.team, roster(door.team, settings), synthesizer, asked))
+
+
+def _show(made: Plan, form: str, out: Screen) -> None:
+    from chargehand.trace import to_mermaid, to_text
+
     match form:
         case "mermaid":
             out.put(to_mermaid(made))
@@ -42,7 +66,3 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
             out.put(to_text(made))
         case _:
             out.document(made.to_json())
-    settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
-    asked = Request(text=text, budget=settings.budget, max_concurrent=settings.max_concurrent)
-    synthesizer = settings.model_for("synthesizer").model
-    out.say(preview(made, door.team, roster(door.team, settings), synthesizer, asked))

@@ -17,9 +17,15 @@ LONGEST = 160
 
 
 class Progress(Protocol):
-    """Shows a run while it is under way."""
+    """Shows a run while it is under way. A reply is streamed only for one that shows drafts."""
+
+    shows_drafts: bool
 
     def on_event(self, event: Event) -> None: ...
+
+    def on_draft(self, number: int, text: str) -> None:
+        """A draft of the answer grows; a higher number begins another."""
+        ...
 
     def held(self) -> AbstractContextManager[None]:
         """Nothing is shown meanwhile, so that a person can be asked; what there was to show comes after."""
@@ -34,6 +40,8 @@ class Progress(Protocol):
 
 class Lines:
     """One line per noteworthy event; every event with -v, none with -q."""
+
+    shows_drafts = False
 
     def __init__(self, screen: Screen, view: RunView) -> None:
         self._screen = screen
@@ -67,6 +75,9 @@ class Lines:
             else:
                 self._kept.append(line)
 
+    def on_draft(self, number: int, text: str) -> None:
+        """Lines are for what has happened: a draft is not shown."""
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -99,6 +110,11 @@ def told(event: Event, view: RunView) -> str | None:
             return f"writing the answer from {several(int(data.get('outcomes') or 0), 'outcome')}"
         case "draft_discarded":
             return f"a draft of the answer was discarded: {data.get('reason')}"
+        case "contradiction_found":
+            found = data["contradiction"]
+            return f"workers disagree about {found['subject']}: {'resolved' if found['resolved'] else 'unresolved'}"
+        case "critique":
+            return f"the critic says {data.get('verdict')}: {' '.join(data.get('problems') or ()) or 'nothing to mend'}"
         case "extension":
             return f"{several(len(data.get('tasks') or ()), 'task')} added to fill gaps"
         case "breaker_changed":
@@ -120,8 +136,6 @@ def told(event: Event, view: RunView) -> str | None:
             | "tool_returned"
             | "attempt_ended"
             | "question_answered"
-            | "contradiction_found"
-            | "critique"
             | "gap_found"
             | "budget_reserved"
             | "budget_settled"

@@ -54,6 +54,7 @@ def _file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Pat
 @click.option("--max-tasks", type=int, metavar="N", help="At most N tasks in a plan. [default: 1,000]")
 @click.option("--approve", is_flag=True, help="Ask before the plan runs: approve, edit or reject it.")
 @click.option("--ask", is_flag=True, help="Let escalations, and tool calls that need approval, reach a person.")
+@click.option("--critic", is_flag=True, help="Let a reviewer accept the answer or send it back once.")
 @click.option(
     "--schema", "schema_file", metavar="FILE", help="A JSON schema: the answer is printed as such data. `-` is stdin."
 )
@@ -72,6 +73,7 @@ def run(
     max_tasks: int | None,
     approve: bool,
     ask: bool,
+    critic: bool,
     schema_file: str | None,
     follow_up: str | None,
     output: Path | None,
@@ -119,6 +121,7 @@ def run(
         follow_up=follow_up,
         approve=approve,
         ask=ask,
+        critic=critic,
     )
     return _watched(door, start, as_json=as_json, as_data=schema is not None, output=output)
 

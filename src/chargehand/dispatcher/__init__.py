@@ -19,8 +19,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from chargehand.dispatcher.allowance import Allowance
 from chargehand.dispatcher.crew import Crew, out_key
-from chargehand.dispatcher.pursuit import Help, Pursuit
+from chargehand.dispatcher.help import Help
+from chargehand.dispatcher.pursuit import Pursuit
 from chargehand.engine import Engine
 from chargehand.outcome import Outcome, skipped
 from chargehand.plan import Plan, Task
@@ -42,13 +44,19 @@ async def dispatch(
     policy: Policy | None = None,
     fallbacks: Mapping[str, str] | None = None,
     help: Help | None = None,
+    earlier: Mapping[str, Outcome] | None = None,
 ) -> dict[str, Outcome]:
-    """Exactly one outcome per task, in plan order. Work still under way at `stop_at` fails with `deadline`."""
+    """Exactly one outcome per task, in plan order. Work still under way at `stop_at` fails with `deadline`.
+
+    `earlier` are outcomes of a plan that this one extends: its tasks may depend on them.
+    """
     crew = Crew(roster, fallbacks or {}, ask=help is not None and help.ask is not None)
     for name in roster:
         crew.restore(name, engine.decided(out_key(name)))
     engine.expect(len(plan.tasks))
-    return await _Dispatch(plan, engine, crew, policy or Policy(), help or Help(), stop_at).run()
+    dispatching = _Dispatch(plan, engine, crew, policy or Policy(), help or Help(), stop_at)
+    dispatching.outcomes.update(earlier or {})
+    return await dispatching.run()
 
 
 @dataclass(slots=True)
@@ -65,8 +73,10 @@ class _Dispatch:
     ends_at: float | None = None
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     over: dict[str, asyncio.Event] = field(default_factory=dict[str, asyncio.Event])
+    unfinished: int = 0
 
     async def run(self) -> dict[str, Outcome]:
+        self.unfinished = len(self.plan.tasks)
         self.over = {task.id: asyncio.Event() for task in self.plan.tasks}
         async with asyncio.TaskGroup() as group:
             for number, task in enumerate(self.plan.tasks, 1):
@@ -77,7 +87,7 @@ class _Dispatch:
 
     async def _settle(self, task: Task) -> None:
         for dependency in task.depends_on:
-            if dependency in self.over:  # else it is one of the parent's, over already
+            if dependency in self.over:  # else it was over before this began
                 await self.over[dependency].wait()
         outcome = self.engine.ended(task.id)
         if outcome is None:
@@ -86,7 +96,8 @@ class _Dispatch:
         self.outcomes[task.id] = outcome
         self.over[task.id].set()
         if self.parent is None:
-            self.engine.expect(len(self.plan.tasks) - len(self.outcomes))
+            self.unfinished -= 1
+            self.engine.expect(self.unfinished)
 
     async def _outcome(self, task: Task) -> Outcome:
         inputs = {dependency: self.outcomes[dependency] for dependency in task.depends_on}
@@ -94,9 +105,9 @@ class _Dispatch:
         if missing and task.on_dependency_failure == "skip":
             return skipped(task.id, task.worker, missing)
         self.engine.emit("task_ready", task=task.id, attempt=0, worker=task.worker)
-        pursuit = Pursuit(task, inputs, self.engine, self.crew, self.policy, self.help, self.stop_at)
+        time = Allowance(self.engine, task.id, self.stop_at, self.ends_at)
+        pursuit = Pursuit(task, inputs, self.engine, self.crew, self.policy, self.help, time)
         pursuit.may_split = self.parent is None
-        pursuit.ends_at = self.ends_at
         return await pursuit.run(self._in_its_place)
 
     async def _in_its_place(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from chargehand.dispatcher.allowance import Countdown
 from chargehand.errors import ErrorKind
 from chargehand.limits import Breaker, Change, Ticket
 from chargehand.outcome import Outcome, failed
@@ -29,6 +29,7 @@ _NOT_ITS_DOING: tuple[ErrorKind, ...] = (
     "rate_limited",
     "overloaded",
     "connection",
+    "analyzer",
 )
 
 
@@ -39,10 +40,10 @@ def out_key(worker: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class Shift:
-    """One attempt of a worker. While nothing of it was sent it can be called back through its clock."""
+    """One attempt of a worker. While nothing of it was sent it can be called back through its countdown."""
 
     ticket: Ticket
-    clock: asyncio.Timeout
+    countdown: Countdown
     sent: Callable[[], bool]
     called_back: bool = False
 
@@ -137,9 +138,9 @@ class Crew:
     def call_back(self, name: str) -> None:
         """Stop what this worker has begun and sent nothing of: a worker that is out does not get a whole queue."""
         for shift in self.shifts.get(name, ()):
-            if not shift.sent() and not shift.clock.expired():
+            if not shift.sent() and not shift.countdown.expired:
                 shift.called_back = True
-                shift.clock.reschedule(0.0)
+                shift.countdown.stop()
 
     def ended(self, ticket: Ticket, task: Task, outcome: Outcome, now: float) -> Change | None:
         """What an attempt says about its worker. A failed trial takes it out for the rest of the run."""

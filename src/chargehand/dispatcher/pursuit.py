@@ -6,22 +6,23 @@ a resumed run goes through the same rungs and pays for none of them again.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar, assert_never, cast
+from typing import TypeVar, assert_never
 
 from pydantic import TypeAdapter
 
-from chargehand.dispatcher.crew import Crew, Shift, out_key
-from chargehand.dispatcher.criterion import Scorer, checked
-from chargehand.effect import Question
+from chargehand.dispatcher.allowance import Allowance
+from chargehand.dispatcher.attempt import Attempt
+from chargehand.dispatcher.crew import Crew
+from chargehand.dispatcher.criterion import checked
+from chargehand.dispatcher.help import Help
+from chargehand.dispatcher.parts import joined
 from chargehand.engine import Engine
-from chargehand.errors import ChargehandError, ErrorKind
-from chargehand.limits import Change, Ticket
-from chargehand.outcome import Claim, Finding, Outcome, Usage, failed
+from chargehand.limits import Ticket
+from chargehand.outcome import Outcome, Usage, failed
 from chargehand.people import question_for_result
 from chargehand.plan import Plan, Task
 from chargehand.recovery import (
@@ -42,29 +43,15 @@ from chargehand.recovery import (
 from chargehand.schema import violations
 from chargehand.value import JSON
 from chargehand.workers import Assignment
-from chargehand.workers.human import Human, outcome_of
+from chargehand.workers.human import outcome_of
 
 # The worker named in an outcome that a person gave.
 PERSON = "person"
 _DECISION: TypeAdapter[Decision] = TypeAdapter(Decision)
 
-# Both add what they use to the list, call by call.
-Refiner = Callable[[Task, Outcome, int, list[Usage]], Awaitable[Task]]
-Splitter = Callable[[Task, Outcome, int, list[Usage]], Awaitable[Plan | None]]
-AskAbout = Callable[[Task, Outcome], Question]
 # Runs the smaller tasks that take a task's place, until the time when the whole's own is over.
 InItsPlace = Callable[[Task, Plan, Mapping[str, Outcome], float | None], Awaitable[list[Outcome]]]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Help:
-    """What the supervisor lends a dispatch; without one of these its rung is passed over."""
-
-    refine: Refiner | None = None
-    split: Splitter | None = None
-    ask: AskAbout | None = None
-    score: Scorer | None = None
 
 
 @dataclass(slots=True)
@@ -75,10 +62,8 @@ class Pursuit:
     crew: Crew
     policy: Policy
     help: Help
-    stop_at: float | None
+    time: Allowance
     may_split: bool = True
-    # When the task's own time is over, all attempts and parts together.
-    ends_at: float | None = None
     # One entry per failed attempt.
     history: list[Condition] = field(default_factory=list[Condition])
     failed_workers: list[str] = field(default_factory=list[str])
@@ -93,7 +78,7 @@ class Pursuit:
         task, first = self.task, self.engine.attempts(self.task.id)
         if task.budget is not None:
             self.engine.allot(task.id, task.budget)
-            self._limit_time(task.budget.seconds)
+            self.time.limit(task.budget.seconds)
         number = first
         while True:
             number += 1
@@ -160,131 +145,22 @@ class Pursuit:
         return task.model_copy(update={"worker": choice["worker"]})
 
     async def _attempt(self, task: Task, number: int, ticket: Ticket | None) -> Outcome | None:
-        """One run of the task by one worker with one instruction at one tier, its criterion checked.
-
-        None when the worker was taken out before anything was sent: the attempt has not been made.
-        """
+        """What came of an attempt, in this session or before; None when it has not been made after all."""
         if (earlier := self.engine.attempted(task.id, number)) is not None:
             return earlier
         assignment = Assignment(task, number, self.inputs)
-        worker = self.crew.worker(task.worker)
-        began = self.engine.began(task.id, number)
-        self.engine.emit(
-            "attempt_started",
-            task=task.id,
-            attempt=number,
-            worker=task.worker,
-            tier=task.tier,
-            model=worker.model_for(task.tier),
-        )
-        seconds, kind = self._time_for(task, began)
-        if isinstance(worker, Human):
-            seconds = None  # a person takes the time it takes: that is not the run's own
-        if ticket is None:
-            outcome = self.crew.out_of_service(task)
-        else:
-            self._tell(ticket.change)
-            clock = asyncio.timeout(seconds)
-            shift = Shift(ticket, clock, lambda: self.engine.sent(task.id, number))
-            self.crew.starts(task.worker, shift)
-            try:
-                async with clock:
-                    outcome = await worker.work(assignment, self.engine)
-                    if outcome.ok:
-                        outcome = await checked(assignment, outcome, worker, self.engine, self.help.score)
-            except Exception as error:  # recorded: a worker's bug is its task's failure, never its siblings'
-                if shift.called_back and clock.expired():
-                    self.engine.emit("attempt_ended", task=task.id, attempt=number, status="skipped", error=None)
-                    return None
-                if isinstance(error, TimeoutError) and clock.expired():
-                    outcome = self._out_of_time(task, number, kind, kind, seconds)
-                elif not _is_workers_own(error):
-                    raise
-                else:
-                    message = f"{type(error).__name__} in {task.worker}: {error}"
-                    outcome = failed(task.id, task.worker, "internal", message)
-                outcome = outcome.model_copy(update={"usage": Usage.total(assignment.used)})
-            finally:
-                self.crew.stops(task.worker, shift, self.engine.now())
-            self._tell_crew(ticket, task, outcome)
-        if outcome.attempts != number:
-            outcome = outcome.model_copy(update={"attempts": number})
-        fault = outcome.error.to_json() if outcome.error else None
-        self.engine.emit(
-            "attempt_ended",
-            task=task.id,
-            attempt=number,
-            status=outcome.status,
-            error=fault,
-            # A done attempt's outcome is the task's: it is on the record once.
-            outcome=None if outcome.ok else outcome.to_json(),
-        )
-        return outcome
-
-    def _limit_time(self, seconds: float | None) -> None:
-        """Let the task's own time run from its first attempt, in whichever session that was."""
-        if seconds is None:
-            return
-        start = self.engine.began(self.task.id)
-        ends_at = (self.engine.now() if start is None else start) + seconds
-        self.ends_at = ends_at if self.ends_at is None else min(self.ends_at, ends_at)
-
-    def _time_left(self) -> tuple[float | None, ErrorKind]:
-        """The seconds the task has as a whole, and what it is called when they are over."""
-        now = self.engine.now()
-        if self.stop_at is not None and (self.ends_at is None or self.stop_at <= self.ends_at):
-            return max(self.stop_at - now, 0.0), "deadline"
-        return (None, "timeout") if self.ends_at is None else (max(self.ends_at - now, 0.0), "timeout")
-
-    def _time_for(self, task: Task, began: float | None) -> tuple[float | None, ErrorKind]:
-        """The same for one attempt, of which an earlier session may have used some."""
-        left, kind = self._time_left()
-        if task.timeout_s is None:
-            return left, kind
-        seconds = max(task.timeout_s - (0.0 if began is None else self.engine.now() - began), 0.0)
-        return (seconds, "timeout") if left is None or seconds < left else (left, kind)
+        return await Attempt(assignment, ticket, self.engine, self.crew, self.help, self.time).run()
 
     async def _in_time(self, work: Awaitable[T], task: Task, number: int, what: str) -> T | Outcome:
         """What is done between attempts, or the failure when the task's time is over first."""
-        seconds, kind = self._time_left()
-        clock = asyncio.timeout(seconds)
+        countdown = self.time.countdown()
         try:
-            async with clock:
+            async with countdown:
                 return await work
         except TimeoutError:
-            if not clock.expired():
+            if not countdown.expired:
                 raise
-            return self._out_of_time(task, number, f"{what}/{kind}", kind, seconds)
-
-    def _out_of_time(self, task: Task, number: int, where: str, kind: ErrorKind, seconds: float | None) -> Outcome:
-        """On the record in the same batch as the end of the attempt, so that resume never decides it again."""
-        what = "its time of" if kind == "timeout" else "the run's deadline, with"
-        reason = f"{task.worker} was stopped at {what} {seconds or 0:g} s{' left' if kind == 'deadline' else ''}."
-        self.engine.emit(
-            "decision",
-            task=task.id,
-            attempt=number,
-            key=f"{task.id}/{number}/{where}",
-            decision=kind,
-            value={"after_s": seconds},
-            reason=reason,
-        )
-        return failed(task.id, task.worker, kind, reason)
-
-    def _tell_crew(self, ticket: Ticket, task: Task, outcome: Outcome) -> None:
-        change = self.crew.ended(ticket, task, outcome, self.engine.now())
-        if change is None:
-            return
-        self._tell(change)
-        verdict = self.crew.verdict(task.worker, self.engine.now())
-        key = out_key(task.worker)
-        self.engine.emit("decision", key=key, decision="breaker", value=verdict, reason=change.reason)
-        if change.state == "open":
-            self.crew.call_back(task.worker)
-
-    def _tell(self, change: Change | None) -> None:
-        if change is not None:
-            self.engine.emit("breaker_changed", name=change.name, state=change.state, reason=change.reason)
+            return countdown.verdict(task, number, f"{what}/{countdown.kind}")
 
     # -- after a failure ---------------------------------------------------------------------------------------------
 
@@ -335,7 +211,7 @@ class Pursuit:
                 refine=self.help.refine is not None,
                 split=self.help.split is not None and self.may_split and not self.was_split,
                 ask=self.help.ask is not None and not self.was_asked,
-                affordable=self.engine.affordable() and self._time_left()[0] != 0,
+                affordable=self.engine.affordable() and self.time.left()[0] != 0,
                 in_service=not self.crew.is_out(task.worker),
             )
             return recover(situation, self.policy, self.engine.chance()).to_json()
@@ -350,7 +226,7 @@ class Pursuit:
         plan = await self._in_time(planned, task, number, "recovery")
         if plan is None or isinstance(plan, Outcome):
             return plan
-        parts = await in_its_place(task, plan, self.inputs, self.ends_at)
+        parts = await in_its_place(task, plan, self.inputs, self.time.of_parts())
         self.usages.extend(part.usage for part in parts)
         return await self._held_to_criterion(task, joined(task, parts), number, "split")
 
@@ -368,7 +244,7 @@ class Pursuit:
         if worker.output_schema is not None and (wrong := violations(outcome.output, worker.output_schema)):
             message = f"The result does not have the agreed shape: {'; '.join(wrong)}"
             return failed(task.id, outcome.worker, "contract", message, output=outcome.output)
-        assignment = Assignment(task, number, self.inputs, self.usages, after=after)
+        assignment = Assignment(task, number, self.inputs, self.usages, within=after)
         return await checked(assignment, outcome, worker, self.engine, self.help.score)
 
     async def _ask(self, task: Task, outcome: Outcome) -> str:
@@ -382,49 +258,6 @@ def _route(task: Task, number: int) -> str:
     return f"{task.id}/{number}/route"
 
 
-def joined(task: Task, parts: list[Outcome]) -> Outcome:
-    """The outcomes of the tasks that took a task's place as its own: done only when all of them are."""
-    good = [part for part in parts if part.ok]
-    output = {part.task: part.output for part in good}
-    if len(good) < len(parts):
-        missing = ", ".join(f"{part.task} ({part.summary})" for part in parts if not part.ok)
-        kinds: list[ErrorKind] = [part.error.kind for part in parts if part.error]
-        message = f"Split into {len(parts)} tasks, of which some are not done: {missing}"
-        kind: ErrorKind = kinds[0] if kinds else "contract"
-        result = failed(task.id, task.worker, kind, message, output=output or None)
-        return result.model_copy(update={"claims": _claims(task, good), "findings": _findings(task, good)})
-    stated = [part.confidence for part in good if part.confidence is not None]
-    return Outcome(
-        task=task.id,
-        status="done",
-        worker=task.worker,
-        summary=" ".join(part.summary for part in good),
-        output=output,
-        claims=_claims(task, good),
-        findings=_findings(task, good),
-        confidence=min(stated) if stated else None,
-    )
-
-
-# The parts are of their task: what they rest on is cited under its id.
-
-
-def _claims(task: Task, parts: list[Outcome]) -> tuple[Claim, ...]:
-    return tuple(c.model_copy(update={"sources": (task.id, *c.sources[1:])}) for p in parts for c in p.claims)
-
-
-def _findings(task: Task, parts: list[Outcome]) -> tuple[Finding, ...]:
-    return tuple(f.model_copy(update={"sources": (task.id, *f.sources[1:])}) for p in parts for f in p.findings)
-
-
 def _with_answer(task: Task, outcome: Outcome, answer: str) -> JSON:
     """The task's context with what a person said about it."""
     return {"context": task.context, "asked of a person": outcome.summary, "their answer": answer}
-
-
-def _is_workers_own(error: Exception) -> bool:
-    """Whether an exception is the worker's own; the record's and the owner's errors end the run instead."""
-    if isinstance(error, ExceptionGroup):
-        group = cast("ExceptionGroup[Exception]", error)
-        return all(_is_workers_own(inner) for inner in group.exceptions)
-    return not isinstance(error, ChargehandError)

@@ -26,6 +26,8 @@ from chargehand.outcome import Fault
 
 TRANSPORT_RETRIES = 4
 LONGEST_BACKOFF_S = 30.0
+# More than there are tasks: who was refused asks again behind all who were refused less often.
+BEHIND_ALL = 1_000_000
 # How long a provider that is out is waited for when it has not answered even once: a wrong address is told soon.
 PATIENCE_AT_FIRST_S = 3.0
 
@@ -170,7 +172,9 @@ class Calls:
         gives_up: float | None = None
         for retry in range(TRANSPORT_RETRIES + 1):
             patience = None if gives_up is None else max(gives_up - loop.time(), 0.0)
-            permit, first = first or await self._leave_to_send(site, effect, reservation.tokens, waited, patience), None
+            if (permit := first) is None:
+                permit = await self._leave_to_send(site, effect, reservation.tokens, waited, patience, retry)
+            first = None
             if isinstance(permit, Refused):
                 kind = "auth" if permit.until is None else "overloaded"
                 fault = Fault(kind=kind, message=f"Not sent: {permit.reason}")
@@ -217,9 +221,12 @@ class Calls:
         raise AssertionError("the last retry returns")
 
     async def _leave_to_send(
-        self, site: Site, effect: ModelCall, tokens: int, waited: Waited, patience: float | None = None
+        self, site: Site, effect: ModelCall, tokens: int, waited: Waited, patience: float | None = None, retry: int = 0
     ) -> Permit | Refused:
-        """A slot and the provider's permit, or neither. No slot is held while waiting for the provider."""
+        """A slot and the provider's permit, or neither. No slot is held while waiting for the provider.
+
+        Calls that were refused take turns, so that a long refusal does not use up the retries of one of them.
+        """
         loop = asyncio.get_running_loop()
         limits = self._limits.get(effect.model)
         if limits is None:
@@ -231,7 +238,7 @@ class Calls:
         self._slots.free()
         if permit is None:
             began = loop.time()
-            order = self._slots.order(site.task)
+            order = self._slots.order(site.task) + retry * BEHIND_ALL
             most = effect.patience_s if patience is None else patience
             most = most if limits.answered else min(most, PATIENCE_AT_FIRST_S)
             permit = await limits.acquire(self._run, order, tokens, max_wait=most)

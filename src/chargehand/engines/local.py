@@ -6,6 +6,8 @@ How an effect goes through `perform`:
     committed in the run this one repeats?         -> recorded here as reused, returned
     budget reserved -> slot taken -> *_called on disk -> handler (transport retries) -> slot freed
     -> result on disk -> returned
+
+Of tools that may run twice, and of analyzers, *_called goes to disk with the result.
 """
 
 from __future__ import annotations
@@ -13,15 +15,27 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from chargehand.budget import Budget, Ledger
-from chargehand.effect import Effect, ModelCall, ModelResult, Question, Result, ToolCall, ToolResult, place
+from chargehand.effect import (
+    Analysis,
+    AnalysisResult,
+    Effect,
+    ModelCall,
+    ModelResult,
+    Question,
+    Result,
+    ToolCall,
+    ToolResult,
+    place,
+)
 from chargehand.engines.calls import Calls
 from chargehand.engines.purse import Purse, Site
-from chargehand.engines.questions import Questions, Standstill
+from chargehand.engines.questions import Pauses, Questions, Standstill
 from chargehand.engines.recorder import Listener, Recorder
 from chargehand.engines.slots import Slots, Waited, never
 from chargehand.errors import ChargehandError
@@ -35,7 +49,7 @@ from chargehand.people import Later
 from chargehand.value import JSON
 
 T = TypeVar("T")
-R = TypeVar("R", ModelResult, ToolResult)
+R = TypeVar("R", ModelResult, ToolResult, AnalysisResult)
 
 # How long calls in flight may go on to commit after the first Ctrl-C.
 DRAIN_S = 5.0
@@ -70,6 +84,7 @@ class LocalEngine:
         budget: Budget | None = None,
         max_concurrent: int = 8,
         hedge_after_s: float | None = None,
+        writer: str | None = None,
         listeners: tuple[Listener, ...] = (),
         people: Callable[[Question], Awaitable[JSON]] | None = None,
         wall_clock: Callable[[], float] = time.time,
@@ -82,7 +97,8 @@ class LocalEngine:
         self._recorder = Recorder(run, journal, seq=self._replay.seq, clock=self._wall, listeners=listeners)
         self._slots = Slots(max_concurrent)
         self._chance = chance or random.Random()
-        self._purse = Purse(budget or Budget(), handlers, self._recorder)
+        # `writer` is the model that writes the answer: what is held back for it is held in its money as well.
+        self._purse = Purse(budget or Budget(), handlers, self._recorder, writer)
         self._purse.ledger.charge(self._replay.spent_tokens, self._replay.spent_usd)
         self._purse.ledger.to_read = self._replay.written
         for tokens, usd in self._replay.in_flight():
@@ -99,6 +115,7 @@ class LocalEngine:
         self._flights: dict[str, asyncio.Future[ToolResult]] = {}
         # What `once` tools begun in this session returned; None until they do, so that a broken-off one is in doubt.
         self._once: dict[str, ToolResult | None] = {}
+        self._returned: list[str] = []
         # Effects, sleeps and commits under way. When none is and someone asked a person, the run parks.
         self._active = 0
         self._asking = 0
@@ -109,6 +126,7 @@ class LocalEngine:
         # Questions a person is being asked now: the run does not park then, but its clock stands still with it.
         self._inline = 0
         self._standstill = Standstill()
+        self._pauses = Pauses(self._replay.waits(), self.now)
         self._parked: asyncio.Future[None] | None = None
 
     # -- life --------------------------------------------------------------------------------------------------------
@@ -144,8 +162,15 @@ class LocalEngine:
     def ledger(self) -> Ledger:
         return self._purse.ledger
 
-    def now(self) -> float:
-        return self._replay.owned_s + self._loop.time() - self._began - self._standstill.seconds(self._loop.time())
+    def now(self, task: str | None = None) -> float:
+        running = self._loop.time() - self._began - self._standstill.seconds(self._loop.time())
+        return self._replay.owned_s + running - (0.0 if task is None else self._pauses.seconds(task))
+
+    @asynccontextmanager
+    async def timeout(self, task: str, left: Callable[[], float | None]) -> AsyncGenerator[asyncio.Timeout]:
+        async with asyncio.timeout(left()) as timeout:
+            with self._pauses.minding(task, timeout, left):
+                yield timeout
 
     async def sleep(self, seconds: float) -> None:
         with _Busy(self):
@@ -242,8 +267,14 @@ class LocalEngine:
 
     async def ask(self, key: str, question: Question) -> JSON:
         answers = self._questions.answers
-        if key not in answers:
-            await self._put(key, question)
+        if key in answers:
+            return answers[key]
+        with self._pauses.pause(place(key)[0]):
+            return await self._asked(key, question)
+
+    async def _asked(self, key: str, question: Question) -> JSON:
+        answers = self._questions.answers
+        await self._put(key, question)
         if key not in answers and self._people is not None:
             await self._ask_now(key, self._people)
         if key in answers:
@@ -299,10 +330,12 @@ class LocalEngine:
     ) -> ModelResult: ...
     @overload
     async def perform(self, key: str, effect: ToolCall) -> ToolResult: ...
+    @overload
+    async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
 
     async def perform(
         self, key: str, effect: Effect, *, on_text: Callable[[str], None] | None = None
-    ) -> ModelResult | ToolResult:
+    ) -> ModelResult | ToolResult | AnalysisResult:
         task, attempt = place(key)
         site = Site(key, task, self._attempts.get(task) if attempt is None else attempt)
         if (recorded := self._replay.committed.get(key)) is not None:
@@ -318,6 +351,8 @@ class LocalEngine:
                 return reused
             if isinstance(effect, ModelCall):
                 return await self._model(site, effect, on_text)
+            if isinstance(effect, Analysis):
+                return await self._analysis(site, effect)
             if effect.effect == "once":
                 return await self._only_once(site, effect)
             return await self._tool(site, effect)
@@ -332,6 +367,11 @@ class LocalEngine:
             return None
         if isinstance(result, ToolResult) and not await asyncio.to_thread(self._handlers.still_valid, result):
             return None
+        if isinstance(effect, Analysis) and isinstance(result, AnalysisResult):
+            look = await self._handlers.look(effect)
+            if isinstance(look, Fault) or not look.lasting or look.content != result.content:
+                return None
+            result = result.model_copy(update={"reused": result.files})
         result = _free(result)
         self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=_packed(result), source=prior.run)
         await self.commit()
@@ -339,7 +379,8 @@ class LocalEngine:
 
     async def _model(self, site: Site, effect: ModelCall, on_text: Callable[[str], None] | None) -> ModelResult:
         async def begin(max_output: int, sent_before: int) -> None:
-            await self._begin(site, effect, max_output=max_output, send=sent_before + 1)
+            self._begin(site, effect, max_output=max_output, send=sent_before + 1)
+            await self.commit()  # on disk before it is sent, so that a repeat after a crash is the same to the byte
 
         result = await self._calls.make(site, effect, self._intent(site, effect), begin, on_text)
         return await self._finish(site, effect, result)
@@ -369,15 +410,22 @@ class LocalEngine:
         finally:
             del self._flights[site.key]
 
+    def returned(self) -> Iterable[str]:
+        for recorded in self._replay.committed.values():
+            if "text" in recorded["result"] and _may_hold_address(recorded["result"]["text"]):
+                yield recorded["result"]["text"]
+        yield from self._returned
+
     async def _tool(self, site: Site, effect: ToolCall) -> ToolResult:
         waited = Waited()
         await self._slots.take(site.task, waited)
         began = self._loop.time()
         try:
-            await self._begin(site, effect, send=1 + (self._intent(site, effect) or {}).get("send", 0))
-            began = self._loop.time()
+            self._begin(site, effect, send=1 + (self._intent(site, effect) or {}).get("send", 0))
             if effect.effect == "once":
+                await self.commit()  # any other may run again after a crash: it is on disk with its result
                 self._once[site.key] = None
+            began = self._loop.time()
             result = await self._handlers.tool(effect)
         except ChargehandError:
             raise  # the record itself failed, or the run is not ours any more
@@ -386,13 +434,38 @@ class LocalEngine:
         finally:
             self._slots.free()
         timed = result.model_copy(update={"seconds": self._loop.time() - began, "waiting_s": waited.seconds})
+        if _may_hold_address(timed.text):
+            self._returned.append(timed.text)
         return await self._finish(site, effect, timed)
 
-    async def _begin(self, site: Site, effect: Effect, **clamps: int) -> None:
-        """On disk before it happens, so that a repeat after a crash is the same to the byte."""
+    async def _analysis(self, site: Site, effect: Analysis) -> AnalysisResult:
+        """What is known of the same content from earlier runs is taken; the rest is worth a core and a slot."""
+        look = await self._handlers.look(effect)
+        if isinstance(look, Fault):
+            return await self._finish(site, effect, AnalysisResult(error=look))
+        if not look.missing:
+            result = look.result()
+            if result.files:
+                self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=_packed(result), source="cache")
+                await self.commit()
+                return result
+            return await self._finish(site, effect, result)
+        waited, began = Waited(), self._loop.time()
+        async with nullcontext() if look.small else self._handlers.cores:
+            waited.seconds = self._loop.time() - began
+            await self._slots.take(site.task, waited)
+            began = self._loop.time()
+            try:
+                self._begin(site, effect, send=1 + (self._intent(site, effect) or {}).get("send", 0))
+                result = await self._handlers.analyse(look)
+            finally:
+                self._slots.free()
+        timed = result.model_copy(update={"seconds": self._loop.time() - began, "waiting_s": waited.seconds})
+        return await self._finish(site, effect, timed)
+
+    def _begin(self, site: Site, effect: Effect, **clamps: int) -> None:
         self._sent.add((site.task, site.attempt))
         self._emit_at(site, effect.started, fingerprint=effect.fingerprint, **self._describe(effect), **clamps)
-        await self.commit()
 
     async def _finish(self, site: Site, effect: Effect, result: R) -> R:
         """Put the result on disk. It is in the buffer before the first await, so cancellation cannot lose it."""
@@ -401,7 +474,7 @@ class LocalEngine:
         return result
 
     def _emit_at(self, site: Site, kind: EventKind, **data: Any) -> None:
-        self.emit(kind, task=site.task, attempt=site.attempt, key=site.key, **data)
+        self._recorder.emit(kind, site.task, site.attempt, {"key": site.key, **data})
 
     def _intent(self, site: Site, effect: Effect) -> dict[str, Any] | None:
         """What an earlier session recorded before it sent this very effect and stopped."""
@@ -416,6 +489,9 @@ class LocalEngine:
                 "arguments": effect.arguments,
                 "effect": effect.effect,
             }
+        if isinstance(effect, Analysis):
+            arguments = {"files": effect.files, "base": effect.base, "root": effect.root}
+            return {"worker": effect.worker, "tool": effect.analyzer, "arguments": arguments, "effect": "read"}
         for message in effect.messages:
             self._recorder.store(message)
         return {
@@ -426,6 +502,7 @@ class LocalEngine:
             "tools": [tool.name for tool in effect.tools],
             "output_schema": effect.output_schema is not None,
             "options": effect.options,
+            **({} if effect.tool_choice == "auto" else {"tool_choice": effect.tool_choice}),
         }
 
     def enter(self) -> None:
@@ -468,6 +545,10 @@ class _Busy:
         self._engine.leave()
 
 
+def _may_hold_address(text: str) -> bool:
+    return "://" in text or "www." in text
+
+
 def _bug(effect: Effect, error: Exception) -> Fault:
     return Fault(kind="internal", message=f"{type(error).__name__} in the {effect.kind} handler: {error}")
 
@@ -477,7 +558,13 @@ def _packed(result: Result) -> dict[str, Any]:
 
 
 def _result(effect: Effect, data: dict[str, Any]) -> Result:
-    return ModelResult.model_validate(data) if isinstance(effect, ModelCall) else ToolResult.model_validate(data)
+    match effect:
+        case ModelCall():
+            return ModelResult.model_validate(data)
+        case ToolCall():
+            return ToolResult.model_validate(data)
+        case Analysis():
+            return AnalysisResult.model_validate(data)
 
 
 def _free(result: Result) -> Result:

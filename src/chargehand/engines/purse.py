@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from chargehand.budget import Budget, Calibration, Deny, Grant, Ledger, Wait, Wish
 from chargehand.effect import ModelCall
 from chargehand.engines.recorder import Recorder
 from chargehand.handlers import Handlers
+from chargehand.models.prices import Price
 from chargehand.outcome import Usage
 
 # An estimate this much above what was set aside is worth setting aside anew.
@@ -29,8 +29,9 @@ class Site(NamedTuple):
 class Purse:
     """One per session. What it does is decided by the ledger; here is only the waiting and the record of it."""
 
-    def __init__(self, budget: Budget, handlers: Handlers, recorder: Recorder) -> None:
-        self.ledger = Ledger(budget)
+    def __init__(self, budget: Budget, handlers: Handlers, recorder: Recorder, writer: str | None) -> None:
+        price = None if writer is None else handlers.models.price(writer)
+        self.ledger = Ledger(budget, writer=_per_token(price))
         # How many tasks still want something: what is left is shared between them.
         self.unfinished = 1
         self._handlers = handlers
@@ -48,12 +49,12 @@ class Purse:
         raw, wish = self._wish(site, effect)
         if intent is not None:
             # A repeat asks for just what was recorded, so that it is the same bytes: its share was decided then.
-            wish = replace(wish, output_cap=intent["max_output"], least=intent["max_output"], share=1)
+            wish = wish._replace(output_cap=intent["max_output"], least=intent["max_output"], share=1)
         waited = False
         try:
             while True:
                 if waited and intent is None:
-                    wish = replace(wish, share=self.unfinished)
+                    wish = wish._replace(share=self.unfinished)
                 match self.ledger.reserve(wish):
                     case Wait():
                         await self._turn(front=waited)
@@ -112,13 +113,12 @@ class Purse:
 
     def _wish(self, site: Site, effect: ModelCall) -> tuple[int, Wish]:
         """The estimate before calibration, and what to ask the ledger for."""
-        price = self._handlers.price(effect)
         raw = self._handlers.estimate(effect)
         return raw, Wish(
             key=site.key,
             input_tokens=self._calibration.estimate(effect.model, raw),
             output_cap=effect.output_cap,
-            usd_per_token=None if price is None else (price.input / 1e6, price.output / 1e6),
+            usd_per_token=_per_token(self._handlers.price(effect)),
             task=site.task,
             share=self.unfinished,
             echo=effect.role == "worker",
@@ -161,3 +161,8 @@ class Purse:
 
     def _emit(self, site: Site, kind: Any, **data: Any) -> None:
         self._recorder.emit(kind, site.task, site.attempt, data)
+
+
+def _per_token(price: Price | None) -> tuple[float, float] | None:
+    """USD a token of input and of output."""
+    return None if price is None else (price.input / 1e6, price.output / 1e6)

@@ -1,7 +1,10 @@
-"""The questions of one run and their answers, and how long the run stood still for a person."""
+"""The questions of one run and their answers, and how long the run and its tasks stood still for people."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -65,3 +68,55 @@ class Standstill:
         total = self.seconds(now)
         fresh, self._told = total - self._told, total
         return fresh
+
+
+class Pauses:
+    """Each task's waits for people, on the run's clock. While one lasts, the task's timeouts stand still."""
+
+    def __init__(self, before: Mapping[str, float], clock: Callable[[], float]) -> None:
+        # Task -> seconds of the waits that are over.
+        self._over = dict(before)
+        self._clock = clock
+        # Task -> how many questions of it are open, and since when any was.
+        self._open: dict[str, tuple[int, float]] = {}
+        # Task -> its timeouts under way, each with what tells how long it has left.
+        self._timeouts: dict[str, list[tuple[asyncio.Timeout, Callable[[], float | None]]]] = {}
+
+    def seconds(self, task: str) -> float:
+        over, (_, since) = self._over.get(task, 0.0), self._open.get(task, (0, self._clock()))
+        return over + self._clock() - since
+
+    @contextmanager
+    def pause(self, task: str | None) -> Generator[None]:
+        """Inside, the task waits for a person; the supervisor itself has no timeouts meanwhile."""
+        if task is None:
+            yield
+            return
+        number, since = self._open.get(task, (0, self._clock()))
+        self._open[task] = number + 1, since
+        self._reschedule(task)
+        try:
+            yield
+        finally:
+            number, since = self._open.pop(task)
+            if number > 1:
+                self._open[task] = number - 1, since
+            else:
+                self._over[task] = self._over.get(task, 0.0) + self._clock() - since
+                self._reschedule(task)
+
+    @contextmanager
+    def minding(self, task: str, timeout: asyncio.Timeout, left: Callable[[], float | None]) -> Generator[None]:
+        entry = timeout, left
+        self._timeouts.setdefault(task, []).append(entry)
+        try:
+            yield
+        finally:
+            self._timeouts[task].remove(entry)
+
+    def _reschedule(self, task: str) -> None:
+        for timeout, left in self._timeouts.get(task, ()):
+            if timeout.expired():
+                continue
+            seconds = None if task in self._open else left()
+            timeout.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)

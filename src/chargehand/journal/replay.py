@@ -8,9 +8,12 @@ from typing import Any
 
 from chargehand.event import Event
 from chargehand.outcome import Outcome, Usage
+from chargehand.plan import parse
 from chargehand.value import JSON
 
 Data = dict[str, Any]
+# Calls whose answers are kept when tasks are reopened.
+_PLANNING = ("@plan", "@extend")
 
 
 @dataclass(slots=True)
@@ -39,11 +42,13 @@ class Replay:
     ended: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     # task/attempt -> the outcome of an attempt that came to nothing.
     attempted: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    # task, and task/attempt -> when it was first begun, in owned seconds.
+    # task, and task/attempt -> when it was first begun, in owned seconds without the task's waits for people.
     begun: dict[str, float] = field(default_factory=dict[str, float])
     # task -> attempts begun; where a reopened task counts on from.
     attempts: dict[str, int] = field(default_factory=dict[str, int])
     reopened: dict[str, int] = field(default_factory=dict[str, int])
+    # task -> the plan of the tasks in its place, as it was drafted.
+    splits: dict[str, Data] = field(default_factory=dict[str, Data])
     # What calls that were sent and broken off may have used, at the most.
     lost: list[Usage] = field(default_factory=list[Usage])
     spent_tokens: int = 0
@@ -61,6 +66,9 @@ class Replay:
     report: Data | None = None
     _session_began: float = 0.0
     _owned_before: float = 0.0
+    # task -> owned seconds of its waits for people that are over; how many questions are open, since when any was.
+    _waited: dict[str, float] = field(default_factory=dict[str, float])
+    _waiting: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
 
     def apply(self, event: Event) -> None:
         data = event.data
@@ -73,7 +81,9 @@ class Replay:
                 self._write_off()
                 self._session_began, self._owned_before = event.at, self.owned_s
                 self.status, self.report = "running", None
-            case "plan_drafted" if event.task is None:  # else it is a part of the plan, split into smaller tasks
+            case "plan_drafted" if event.task is not None:
+                self.splits[event.task] = data["plan"]
+            case "plan_drafted":
                 self.plan_given = data.get("source") == "given"
                 if not any(problem["severity"] == "error" for problem in data.get("problems") or ()):
                     self.drafted = data.get("plan")
@@ -92,7 +102,7 @@ class Replay:
             case "attempt_started":
                 if event.task is not None and event.attempt is not None:
                     self.attempts[event.task] = event.attempt
-                    now = self._owned_before + max(0.0, event.at - self._session_began)
+                    now = self._owned_at(event) - self._waits_of(event.task)
                     self.begun.setdefault(event.task, now)
                     self.begun.setdefault(f"{event.task}/{event.attempt}", now)
             case "attempt_ended":
@@ -103,10 +113,15 @@ class Replay:
                 self.ended[outcome.task] = outcome
             case "question_asked":
                 self.questions[data["key"]] = data["question"]
+                if event.task is not None:
+                    number, since = self._waiting.get(event.task, (0, self._owned_at(event)))
+                    self._waiting[event.task] = number + 1, since
             case "question_answered":
                 self.answers[data["key"]] = data["answer"]
                 # While it only waited for the person, the run did not run.
                 self._owned_before -= data.get("parked_s") or 0.0
+                if event.task in self._waiting:
+                    self._answered(event.task, self._owned_at(event))
             case "budget_reserved":
                 self.reserved[data["key"]] = (data["tokens"], data["usd"])
             case "budget_settled":
@@ -122,8 +137,26 @@ class Replay:
                 self.status, self.report = data["status"], data.get("report")
             case _:
                 pass
-        if not event.outside:
-            self.owned_s = self._owned_before + max(0.0, event.at - self._session_began)
+        self.owned_s = self._owned_at(event)
+
+    def _owned_at(self, event: Event) -> float:
+        """The run's own seconds at an event; none pass while nobody runs it."""
+        return self.owned_s if event.outside else self._owned_before + max(0.0, event.at - self._session_began)
+
+    def _answered(self, task: str, now: float) -> None:
+        number, since = self._waiting.pop(task)
+        if number > 1:
+            self._waiting[task] = number - 1, since
+        else:
+            self._waited[task] = self._waited.get(task, 0.0) + now - since
+
+    def _waits_of(self, task: str) -> float:
+        since = self._waiting[task][1] if task in self._waiting else self.owned_s
+        return self._waited.get(task, 0.0) + self.owned_s - since
+
+    def waits(self) -> dict[str, float]:
+        """Task -> owned seconds it has waited for people, open questions included."""
+        return {task: self._waits_of(task) for task in (*self._waited, *self._waiting)}
 
     def open_questions(self) -> dict[str, Data]:
         """Questions without an answer, by key, in the order they were asked."""
@@ -155,18 +188,34 @@ class Replay:
         self.decisions[data["key"]] = data["value"]
 
     def reopen(self, tasks: Iterable[str]) -> None:
-        """Let tasks and the parts they were split into run again, attempts counting on.
+        """Let tasks run again, attempts counting on; of a task that was split only the parts that are not done.
 
-        The supervisor's own failed calls are made again as well, and the answer is written anew.
+        The supervisor's own failed calls are made again as well, and the answer is judged and written anew.
         """
-        wholes = set(tasks)
-        for task in {*wholes, *(part for part in self.attempts if part.partition(".s.")[0] in wholes)}:
+        for task in tasks:
+            parts = self._parts_again(task)
             self.ended.pop(task, None)
             self.begun.pop(task, None)
-            self.reopened[task] = self.attempts.get(task, 0)
+            for id in parts or (task, *(part for part in self.attempts if part.startswith(f"{task}.s."))):
+                self.ended.pop(id, None)
+                self.begun.pop(id, None)
+                self.reopened[id] = self.attempts.get(id, 0)
+        for key, value in list(self.decisions.items()):
+            if key.startswith("@") and (key.endswith("/deadline") or value is False):
+                del self.decisions[key]
         for key, data in list(self.committed.items()):
-            if key.startswith("@synthesis") or (key.startswith("@") and data["result"].get("error")):
+            if key.startswith("@") and (not key.startswith(_PLANNING) or data["result"].get("error")):
                 del self.committed[key]
+
+    def _parts_again(self, task: str) -> list[str]:
+        """The parts of a split task that are not done, and those that rest on them; none when all are done."""
+        found: list[str] = []
+        for part in parse(self.splits[task]).in_order() if task in self.splits else ():
+            id = f"{task}.s.{part.id}"
+            rests_on = {f"{task}.s.{dependency}" for dependency in part.depends_on}
+            if id in self.ended and (not self.ended[id].ok or rests_on.intersection(found)):
+                found.append(id)
+        return found
 
 
 def _output_tokens(result: Data) -> int:

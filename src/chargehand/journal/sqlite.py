@@ -15,6 +15,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ _SELECT = (
 # Few enough that a page of large bodies fits in memory; each page is its own read transaction, so that a slow reader
 # never keeps the writer from shortening its WAL.
 _PAGE = 200
+_FOLD_BYTES = 2**20
+# The most rows one statement puts in.
+_ROWS = 256
 # SQLite takes at most 32,766 variables in a statement.
 _VARIABLES = 32_766
 _BUSY_S = 5.0
@@ -153,10 +157,14 @@ class _Writer:
         except BaseException:
             self._lock.release()
             raise
+        # Bytes that are in the WAL alone.
+        self._unfolded = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"journal-{path.stem}")
 
     async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._append, events, blobs)
+        done = asyncio.get_running_loop().run_in_executor(self._thread, self._append, events, blobs)
+        self._thread.submit(self._fold)
+        await done
 
     def close(self) -> None:
         self._thread.submit(self._connection.close)
@@ -174,6 +182,15 @@ class _Writer:
             stored = [column for item in (*blobs.items(), *large.items()) for column in item]
             _insert(connection, "INSERT OR IGNORE INTO blobs VALUES ", 2, stored)
         self._last += len(events)
+        self._unfolded += sum(len(value) for value in (*rows[5::7], *stored[1::2]) if value)
+
+    def _fold(self) -> None:
+        """Now and then move the WAL into the file: after a commit and not inside of it, so that nobody waits for it."""
+        if self._unfolded > _FOLD_BYTES:
+            self._unfolded = 0
+            # Where a reader is in the way, or the disk is full, it is done the next time or at the end.
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 class _transaction:  # noqa: N801 - used as a statement
@@ -206,11 +223,10 @@ def _row(event: Event, large: dict[str, bytes]) -> tuple[Any, ...]:
 
 
 def _insert(connection: sqlite3.Connection, head: str, width: int, columns: list[Any]) -> None:
-    """One statement for as many rows as SQLite takes: several times cheaper than one each."""
+    """Many rows a statement, several times cheaper than one each; a full one is prepared once for all batches."""
     row = "(" + ",".join("?" * width) + ")"
-    step = _VARIABLES // width * width
-    for start in range(0, len(columns), step):
-        chunk = columns[start : start + step]
+    for start in range(0, len(columns), _ROWS * width):
+        chunk = columns[start : start + _ROWS * width]
         connection.execute(head + ",".join([row] * (len(chunk) // width)), chunk)
 
 
@@ -221,6 +237,7 @@ def _take_over(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
     if not known:
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
     with _transaction(connection):
         if not known:
             for statement in _SCHEMA:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from chargehand.effect import ModelCall
 from chargehand.messages import Reply
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(NamedTuple):
     """Whom a call is made for; a provider sees it as headers, and a repeat carries the same idempotency key."""
 
     run: str

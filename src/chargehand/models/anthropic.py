@@ -32,7 +32,7 @@ class Anthropic:
     tools another turn is likely, so the newest turn is marked too: the next one reads all before it from the cache.
     """
 
-    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> dict[str, Any]:
+    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> bytes:
         name = call.model.partition(":")[2]
         version = _version(name)
         system: list[dict[str, Any]] = [{"type": "text", "text": m.text} for m in call.messages if m.role == "system"]
@@ -61,7 +61,7 @@ class Anthropic:
         body.update(sendable(call.options, refused))
         if output:
             body["output_config"] = {**body.get("output_config", {}), **output}
-        return body
+        return to_json(body)
 
     def reply(self, body: dict[str, Any]) -> Reply:
         return _reply(body["content"], body.get("stop_reason"), body.get("usage"), body.get("model") or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json
 
 from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
@@ -32,7 +32,9 @@ class Listener(Protocol):
 class Wire(Protocol):
     """A provider's wire format: pure functions between neutral values and JSON."""
 
-    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> dict[str, Any]: ...
+    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> bytes:
+        """The request's body; the same call gives the same bytes."""
+        ...
 
     def reply(self, body: dict[str, Any]) -> Reply: ...
 
@@ -55,7 +57,7 @@ class HttpModel:
         on_text: Callable[[str], None] | None = None,
     ) -> Reply:
         try:
-            body = to_json(self._wire.request(call, max_output, stream=on_text is not None))
+            body = self._wire.request(call, max_output, stream=on_text is not None)
         except (PydanticSerializationError, UnicodeError):
             message = "the request holds text that is not valid Unicode; re-encode the material as UTF-8"
             raise ModelError("bad_request", message) from None

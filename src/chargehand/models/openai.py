@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic_core import from_json, to_json
 
 from chargehand.effect import ModelCall
-from chargehand.messages import Message, Reply, TokenCount, ToolRequest, ToolSpec
+from chargehand.messages import Message, Reply, TokenCount, ToolRequest
 from chargehand.models import schema
 from chargehand.models.options import sendable
 
@@ -40,25 +40,15 @@ class OpenAI:
         host = urlsplit(base_url).hostname or ""
         self._official = host == "api.openai.com" or host.endswith(".api.openai.com")
 
-    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> dict[str, Any]:
+    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> bytes:
+        # Thousands of calls of a run differ in their messages alone; the rest is looked up by its bytes.
         name = call.model.partition(":")[2]
-        own = self._official or _reasons(name)
-        body: dict[str, Any] = {"model": name, "messages": [_message(m) for m in call.messages]}
-        body["max_completion_tokens" if own else "max_tokens"] = max_output
-        if call.tools:
-            body["tools"] = [_tool(t) for t in call.tools]
-            if call.tool_choice == "none":
-                body["tool_choice"] = "none"
-            if own and name.startswith(_TOOLS_WITHOUT_REASONING):
-                body["reasoning_effort"] = "none"
-        if call.output_schema is not None:
-            _ask_for_schema(body, call, native=own or not call.tools or call.tool_choice == "none")
-        if stream:
-            body["stream"] = True
-            body["stream_options"] = {"include_usage": True}
-        refused = _SAMPLING if _reasons(name) else frozenset[str]()
-        body.update(sendable(call.options, refused))
-        return body
+        shape = (call.packed_tools, call.tool_choice, call.packed_schema, call.packed_options)
+        limit, rest, advice = _rest(name, self._official or _reasons(name), stream, *shape)
+        messages = [message.as_written(_message) for message in call.messages]
+        if advice:
+            messages.insert(_lead(call.messages), advice)
+        return b'{"messages":[%b],"%b":%d,%b' % (b",".join(messages), limit, max_output, rest)
 
     def reply(self, body: dict[str, Any]) -> Reply:
         choice = body["choices"][0]
@@ -140,7 +130,42 @@ def _reasons(name: str) -> bool:
     return _REASONING.match(name) is not None
 
 
-def _message(message: Message) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def _rest(
+    name: str, own: bool, stream: bool, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes
+) -> tuple[bytes, bytes, bytes]:
+    """All of a request but its messages: what its limit is called, its other fields to the end, and advice to add.
+
+    `tools` are as they are packed in a call, one on each line.
+    """
+    body: dict[str, Any] = {"model": name}
+    if tools:
+        body["tools"] = [{"type": "function", "function": from_json(tool)} for tool in tools.split(b"\n")]
+        if tool_choice == "none":
+            body["tool_choice"] = "none"
+        if own and name.startswith(_TOOLS_WITHOUT_REASONING):
+            body["reasoning_effort"] = "none"
+    advice = b""
+    wanted = from_json(output_schema)
+    if wanted is not None and (own or not tools or tool_choice == "none"):
+        json_schema = {"name": "answer", "schema": wanted, "strict": schema.qualifies(output_schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+    elif wanted is not None:
+        # Local servers turn the schema into a grammar for the whole answer, which forbids tool calls: with tools that
+        # may be called they are told in words.
+        advice = to_json({"role": "system", "content": schema.instruction(output_schema)})
+    if stream:
+        body["stream"] = True
+        body["stream_options"] = {"include_usage": True}
+    body.update(sendable(from_json(options), _SAMPLING if _reasons(name) else frozenset()))
+    return b"max_completion_tokens" if own else b"max_tokens", to_json(body)[1:], advice
+
+
+def _message(message: Message) -> bytes:
+    return to_json(_as_dict(message))
+
+
+def _as_dict(message: Message) -> dict[str, Any]:
     match message.role:
         case "tool":
             # This wire has no mark for a failed tool; the text says it.
@@ -159,26 +184,12 @@ def _arguments(call: ToolRequest) -> str:
     return call.raw or to_json(call.arguments or {}).decode()
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": function}
-
-
-def _ask_for_schema(body: dict[str, Any], call: ModelCall, *, native: bool) -> None:
-    # Local servers turn the schema into a grammar for the whole answer, which forbids tool calls: with tools that
-    # may be called they are told in words.
-    if not native:
-        body["messages"].insert(
-            _lead(body["messages"]), {"role": "system", "content": schema.instruction(call.packed_schema)}
-        )
-        return
-    json_schema = {"name": "answer", "schema": call.output_schema, "strict": schema.qualifies(call.packed_schema)}
-    body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
-
-
-def _lead(messages: list[dict[str, Any]]) -> int:
+def _lead(messages: Sequence[Message]) -> int:
     """How many system messages the conversation opens with."""
-    return next((i for i, m in enumerate(messages) if m["role"] != "system"), len(messages))
+    for number, message in enumerate(messages):
+        if message.role != "system":
+            return number
+    return len(messages)
 
 
 def _text(content: str | list[dict[str, Any]] | None) -> str:

@@ -6,8 +6,8 @@ import asyncio
 import base64
 import io
 import ssl
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -59,25 +59,39 @@ class Transport:
 
     async def send(self, endpoint: Endpoint, body: bytes, attribution: Attribution) -> bytes:
         """The whole reply."""
-        async with self._answer(endpoint, body, attribution) as response:
-            return await _read(endpoint, response)
+        import aiohttp
+
+        try:
+            async with self._post(endpoint, body, attribution) as response:
+                if not 200 <= response.status < 300:
+                    raise await _refused(endpoint, response)
+                return await _read(endpoint, response)
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise self._broken(endpoint, error) from None
 
     async def stream(
         self, endpoint: Endpoint, body: bytes, attribution: Attribution, on_event: Callable[[bytes], None]
     ) -> bytes | None:
         """Hand each server-sent event to `on_event`; a server that did not stream gives its whole reply instead."""
-        async with self._answer(endpoint, body, attribution) as response:
-            if "json" in response.content_type:
-                return await _read(endpoint, response)
-            events = Events()
-            size = 0
-            async for chunk in response.content.iter_any():
-                size += len(chunk)
-                if size > REPLY_LIMIT:
-                    raise faults.too_large(endpoint, REPLY_LIMIT)
-                for event in events.feed(chunk):
-                    on_event(event)
-            return None
+        import aiohttp
+
+        try:
+            async with self._post(endpoint, body, attribution) as response:
+                if not 200 <= response.status < 300:
+                    raise await _refused(endpoint, response)
+                if "json" in response.content_type:
+                    return await _read(endpoint, response)
+                events = Events()
+                size = 0
+                async for chunk in response.content.iter_any():
+                    size += len(chunk)
+                    if size > REPLY_LIMIT:
+                        raise faults.too_large(endpoint, REPLY_LIMIT)
+                    for event in events.feed(chunk):
+                        on_event(event)
+                return None
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise self._broken(endpoint, error) from None
 
     async def close(self) -> None:
         if self._open is not None:
@@ -85,32 +99,32 @@ class Transport:
             self._open = None
             await session.close()
 
-    @asynccontextmanager
-    async def _answer(
+    def _post(
         self, endpoint: Endpoint, body: bytes, attribution: Attribution
-    ) -> AsyncGenerator[ClientResponse]:
+    ) -> AbstractAsyncContextManager[ClientResponse]:
         import aiohttp
 
         session = self._session()
         if endpoint.url not in self._routes:
             self.prepare(endpoint.url)
         route = self._routes[endpoint.url]
-        data = body if len(body) < _DIRECT_BODY else io.BytesIO(body)
+        # aiohttp would look up what to do with bytes among all the kinds of bodies it knows.
+        data = aiohttp.BytesPayload(body) if len(body) < _DIRECT_BODY else io.BytesIO(body)
         headers = {**endpoint.headers, **route.headers, **_attribution_headers(attribution)}
-        try:
-            async with session.post(data=data, headers=headers, allow_redirects=False, **route.post) as response:
-                if not 200 <= response.status < 300:
-                    said = await response.content.read(_ERROR_LIMIT)
-                    raise faults.from_status(endpoint, response.status, response.headers, said)
-                yield response
-        except aiohttp.ConnectionTimeoutError:
-            message = f"no connection to {endpoint.provider} at {endpoint.url} within {_CONNECT_S:g} s"
-            raise ModelError("connection", f"{message}; check the network, proxy and base URL", unsent=True) from None
-        except TimeoutError:
-            message = f"{endpoint.provider} at {endpoint.url} sent nothing for {self._idle_s:g} s"
-            raise ModelError("timeout", f"{message}; ask for less at once or use a faster model") from None
-        except aiohttp.ClientError as error:
-            raise _unreachable(endpoint, error) from None
+        return session.post(data=data, headers=headers, allow_redirects=False, **route.post)
+
+    def _broken(self, endpoint: Endpoint, error: Exception) -> ModelError:
+        import aiohttp
+
+        match error:
+            case aiohttp.ConnectionTimeoutError():
+                message = f"no connection to {endpoint.provider} at {endpoint.url} within {_CONNECT_S:g} s"
+                return ModelError("connection", f"{message}; check the network, proxy and base URL", unsent=True)
+            case TimeoutError():
+                message = f"{endpoint.provider} at {endpoint.url} sent nothing for {self._idle_s:g} s"
+                return ModelError("timeout", f"{message}; ask for less at once or use a faster model")
+            case _:
+                return _unreachable(endpoint, error)
 
     def _session(self) -> ClientSession:
         loop = asyncio.get_running_loop()
@@ -210,6 +224,11 @@ def _header(value: str) -> str:
     if len(value) <= 255 and value.isascii() and value.isprintable():
         return value
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in value[:255])
+
+
+async def _refused(endpoint: Endpoint, response: ClientResponse) -> ModelError:
+    said = await response.content.read(_ERROR_LIMIT)
+    return faults.from_status(endpoint, response.status, response.headers, said)
 
 
 async def _read(endpoint: Endpoint, response: ClientResponse) -> bytes:

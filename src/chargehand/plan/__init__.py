@@ -1,11 +1,27 @@
 """Task and Plan: the graph a supervisor makes, read from JSON, with all its problems at once."""
 
-from chargehand.plan.graph import TASK_ID, Plan, Strategy, Synthesis, Task, Tier, WorkerSpec
+from chargehand.plan.graph import (
+    TASK_ID,
+    TIERS,
+    UNASSIGNED,
+    WORKER_NAME,
+    Factory,
+    Plan,
+    Strategy,
+    Synthesis,
+    Task,
+    Tier,
+    WorkerSpec,
+)
 from chargehand.plan.problem import Problem, ProblemCode, errors_in
 from chargehand.plan.reading import Reading, parse, read, with_valid_ids
 
 __all__ = [
     "TASK_ID",
+    "TIERS",
+    "UNASSIGNED",
+    "WORKER_NAME",
+    "Factory",
     "Plan",
     "Problem",
     "ProblemCode",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
@@ -19,6 +19,10 @@ Tier = Literal["small", "medium", "large"]
 Strategy = Literal["single", "sequential", "parallel", "hybrid"]
 
 TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+TIERS: tuple[Tier, ...] = get_args(Tier)
+# Among the names of workers: a task without one is good, a router gives it one.
+UNASSIGNED = ""
 # Words that point outside of the task: its worker sees nothing there.
 _POINTS_ELSEWHERE = re.compile(
     r"\b(as (above|before|discussed|mentioned)|see above|the above|same as (t\d+|before|above)|etc\.?|and so on|"
@@ -26,6 +30,8 @@ _POINTS_ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 _MOST_CYCLES_NAMED = 20
+# How often an attempt is made side by side at the most.
+MOST_MEMBERS = 5
 
 
 def _none_is_empty(value: Any) -> Any:
@@ -48,7 +54,7 @@ class Task(Value):
     budget: Budget | None = None
     timeout_s: Annotated[float, Field(gt=0)] | None = None
     tier: Tier | None = None
-    best_of: Annotated[int, Field(ge=1, le=10)] | None = None
+    best_of: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] | None = None
 
     def to_json(self) -> dict[str, JSON]:
         return _without_defaults(super().to_json())
@@ -79,6 +85,13 @@ class WorkerSpec(Value):
     prompt: str = ""
     tools: tuple[str, ...] = ()
     tier: Tier | None = None
+
+
+class Factory(Value):
+    """What workers that a plan defines may have: never another tool, never another tier."""
+
+    tools: tuple[str, ...] = ()
+    tiers: Annotated[tuple[Tier, ...], Field(min_length=1)] = TIERS
 
 
 class Plan(Value):
@@ -171,17 +184,19 @@ class Plan(Value):
         max_tasks: int = 1000,
         budget_tokens: int | None = None,
         unread: Collection[str] = (),
+        factory: Factory | None = None,
     ) -> list[Problem]:
         """Everything wrong with the plan, found without spending anything.
 
-        Without `workers` every worker is good. `unread` are the places of a draft, such as `tasks[0].id`, that could
+        Without `workers` every worker is good; with UNASSIGNED among them a task may have none. Without `factory` the
+        plan may define no workers. `unread` are the places of a draft, such as `tasks[0].id`, that could
         not be read: that they are empty here is not a problem of its own.
         """
         return [
             *self._size_problems(max_tasks, budget_tokens, unread),
             *self._task_problems(workers, unread),
             *self._edge_problems(),
-            *self._worker_spec_problems(),
+            *self._worker_spec_problems(workers, factory),
         ]
 
     def _size_problems(self, max_tasks: int, budget_tokens: int | None, unread: Collection[str]) -> list[Problem]:
@@ -210,7 +225,8 @@ class Plan(Value):
     def _task_problems(self, workers: Collection[str] | None, unread: Collection[str]) -> list[Problem]:
         found: list[Problem] = []
         seen: set[str] = set()
-        known = ", ".join(sorted(workers or ())) or "none"
+        good = None if workers is None else {*workers, *(spec.name for spec in self.workers)}
+        known = ", ".join(sorted(name for name in good or () if name)) or "none"
         for number, task in enumerate(self.tasks, 1):
             place = f"tasks[{number - 1}]"
             if place in unread:
@@ -227,7 +243,7 @@ class Plan(Value):
             if task.id and task.id in seen:
                 add("duplicate_id", f"Task {name!r} appears twice: ids must differ.")
             seen.add(task.id)
-            if workers is not None and task.worker not in workers and f"{place}.worker" not in unread:
+            if good is not None and task.worker not in good and f"{place}.worker" not in unread:
                 add("unknown_worker", f"Task {name!r} names the worker {task.worker!r}; this team has: {known}.")
             if not task.instruction.strip():
                 if f"{place}.instruction" not in unread:
@@ -298,11 +314,28 @@ class Plan(Value):
                     walks.pop()
         return cycles
 
-    def _worker_spec_problems(self) -> list[Problem]:
-        return [
-            Problem(
-                code="forbidden_tool",
-                message=f"The plan defines the worker {spec.name!r}, but its team allows none made by a plan.",
-            )
-            for spec in self.workers
-        ]
+    def _worker_spec_problems(self, workers: Collection[str] | None, factory: Factory | None) -> list[Problem]:
+        found: list[Problem] = []
+
+        def add(code: ProblemCode, spec: WorkerSpec, what: str) -> None:
+            found.append(Problem(code=code, message=f"The plan defines the worker {spec.name!r}{what}"))
+
+        seen: set[str] = set()
+        for spec in self.workers:
+            if factory is None:
+                add("forbidden_tool", spec, ", but its team allows none made by a plan.")
+                continue
+            if not WORKER_NAME.fullmatch(spec.name):
+                add("unknown_worker", spec, ": a name has letters, digits, '-', '_' and '.', at most 64.")
+            if spec.name in seen or spec.name in (workers or ()):
+                add("unknown_worker", spec, ", and there is one of that name: rename it.")
+            seen.add(spec.name)
+            if not spec.description.strip() and not spec.prompt.strip():
+                add("missing_instruction", spec, " without a description or a prompt: say what it is for.")
+            for tool in dict.fromkeys(name for name in spec.tools if name not in factory.tools):
+                allowed = ", ".join(factory.tools) or "none"
+                add("forbidden_tool", spec, f" with the tool {tool!r}; the team's factory allows: {allowed}.")
+            if spec.tier is not None and spec.tier not in factory.tiers:
+                allowed = ", ".join(factory.tiers)
+                add("forbidden_tool", spec, f" of the tier {spec.tier!r}; the team's factory allows: {allowed}.")
+        return found

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from chargehand.errors import InvalidPlan
-from chargehand.plan.graph import TASK_ID, Plan, Task
+from chargehand.plan.graph import TASK_ID, Factory, Plan, Task
 from chargehand.plan.problem import Problem, ProblemCode
 from chargehand.schema import MAX_DEPTH, too_deep
 from chargehand.value import JSON
@@ -50,10 +50,17 @@ class Reading:
     unread: frozenset[str] = frozenset()
 
     def problems(
-        self, workers: Collection[str] | None, *, max_tasks: int = 1000, budget_tokens: int | None = None
+        self,
+        workers: Collection[str] | None,
+        *,
+        max_tasks: int = 1000,
+        budget_tokens: int | None = None,
+        factory: Factory | None = None,
     ) -> list[Problem]:
         """Everything wrong with it, its shape first."""
-        rest = self.plan.problems(workers, max_tasks=max_tasks, budget_tokens=budget_tokens, unread=self.unread)
+        rest = self.plan.problems(
+            workers, max_tasks=max_tasks, budget_tokens=budget_tokens, unread=self.unread, factory=factory
+        )
         return [*self.misshapen, *rest]
 
 

@@ -29,6 +29,8 @@ def as_before(run: str, before: Settings, now: Settings) -> tuple[Settings, list
     """Settings to run again with: the model forced then, unless one is forced now; a line if the provider changes."""
     if now.model is None and before.model is not None:
         now = now.model_copy(update={"model": before.model})
+    elif now.model is None and not before.has_model:
+        now = now.without_model()  # it was done without: a key that is there now is no leave to send anything out
     then, here = _providers(before), _providers(now)
     if then == here:
         return now, []
@@ -41,11 +43,13 @@ def _of_roles(settings: Settings) -> set[str]:
 
 
 def _providers(settings: Settings) -> set[str]:
+    if not settings.has_model:
+        return set()
     return {settings.model_for(role).model.partition(":")[0] for role in DEFAULT_TIER}
 
 
 def _listed(names: set[str]) -> str:
-    return " and ".join(sorted(names))
+    return " and ".join(sorted(names)) or "nobody"
 
 
 def _moved(run: str, stored: Provider, now: str) -> str:

@@ -86,6 +86,14 @@ class Settings(Value):
     team: str = "general"
     pinned: tuple[Pinned, ...] = ()
 
+    @property
+    def has_model(self) -> bool:
+        """Whether any is named or found; without one only work that needs none can be done."""
+        return bool(self.model or self.tiers or any(role.model for role in self.roles.values()))
+
+    def without_model(self) -> Settings:
+        return self.model_copy(update={"model": None, "tiers": {}, "roles": {}})
+
     def model_for(self, role: Role, tier: Tier | None = None, worker_model: str | None = None) -> ModelChoice:
         """The first there is: the forced one, the worker's own, the asked tier's, the role's, its default tier's."""
         of_role = self.roles.get(role, RoleModel())

@@ -38,7 +38,7 @@ _UNUSED = frozenset(
 )
 _TIERS: dict[str, Tier] = {"haiku": "small", "sonnet": "medium", "opus": "large"}
 _CLAUDE_TOOLS = {"Read": "read_file", "Grep": "search_files", "Glob": "list_files"}
-_LATER_KINDS = ("analyzer", "delegate")
+_LATER_KINDS = ("delegate",)
 READ_ONLY = ("read_file", "list_files", "search_files")
 
 
@@ -109,14 +109,15 @@ def _worker(
 ) -> Worker:
     model, tier = _model_and_tier(agent, matter)
     turns = _number(agent, matter, "maxTurns", whole=True)
-    kind: Kind = "human" if _text(matter, "kind") == "human" else "agent"
+    written = _text(matter, "kind")
+    kind: Kind = written if written in ("human", "analyzer") else "agent"
     by_claude = bare and kind == "agent"
     names = _bare_tools(agent, matter, tools) if by_claude else matter.fields.get("tools", Field(None, 1)).items
     return Worker(
         _text(matter, "name"),
         _text(matter, "description"),
         prompt=matter.body,
-        tools=[tools.get(name, name) for name in names],
+        tools=names if kind == "analyzer" else [tools.get(name, name) for name in names],
         model=model,
         tier=tier,
         max_steps=steps if turns is None else int(turns),

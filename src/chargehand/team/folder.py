@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -20,7 +20,7 @@ from chargehand.settings.file import Reader
 from chargehand.settings.toml_file import read, suggestion
 from chargehand.team.agent_file import AgentFile, read_agent
 from chargehand.team.code import TeamCode, is_trusted, read_code, shipped_home
-from chargehand.team.roster import Example, Team, Where, invalid, worker_problems
+from chargehand.team.roster import Example, Scrutiny, Team, Where, invalid, worker_problems
 from chargehand.team.worker import DEFAULT_STEPS
 from chargehand.tools import BUILTIN
 from chargehand.trust import TrustRegistry
@@ -29,6 +29,7 @@ _KEYS = frozenset(
     {
         "name",
         "description",
+        "disclaimer",
         "supervisor",
         "limits",
         "budget",
@@ -42,6 +43,7 @@ _KEYS = frozenset(
 _LATER = frozenset({"factory", "routes"})
 _RECOVERY = frozenset({"attempts", "ladder", "score", "hedge_after"})
 _LIMITS = frozenset({"max_concurrent", "max_tasks", "max_steps", "deadline"})
+_Shape = TypeVar("_Shape", Synthesis, Scrutiny)
 _LABELS_OF_ROUTES = frozenset({"route", "primary", "worker"})
 
 
@@ -54,6 +56,8 @@ class _Parts:
     shared_tools: tuple[str, ...] = ()
     shared_line: int | None = None
     synthesis: Synthesis = field(default_factory=Synthesis)
+    scrutiny: Scrutiny = field(default_factory=Scrutiny)
+    disclaimer: str = ""
     budget: Budget = field(default_factory=Budget)
     limits: Limits = field(default_factory=Limits)
     models: Models = field(default_factory=Models)
@@ -94,6 +98,7 @@ def _load_folder(folder: Path, trust: TrustRegistry | None) -> Team:
     parts = _Parts(folder.resolve().name) if bare else _toml_parts(folder, trust)
     code = TeamCode() if bare else _code(folder, trust, parts.problems)
     agents = _agents(folder, parts, code, bare)
+    _keep_from_network(agents, folder, trust)
     parts.problems += [problem for agent in agents for problem in agent.problems]
     found = [(agent, agent.worker) for agent in agents if agent.worker is not None]
     workers = [worker for _, worker in found]
@@ -112,6 +117,8 @@ def _load_folder(folder: Path, trust: TrustRegistry | None) -> Team:
         shared_tools=parts.shared_tools,
         examples=examples,
         synthesis=parts.synthesis,
+        scrutiny=parts.scrutiny,
+        disclaimer=parts.disclaimer,
         budget=parts.budget,
         limits=parts.limits,
         models=parts.models,
@@ -136,6 +143,18 @@ def _agents(folder: Path, parts: _Parts, code: TeamCode, bare: bool) -> list[Age
         for agent in agents:
             agent.worker = agent.worker and agent.worker.without_missing_tools()
     return agents
+
+
+def _keep_from_network(agents: list[AgentFile], folder: Path, trust: TrustRegistry | None) -> None:
+    """Tools that reach the network are left out of workers whose file is not trusted."""
+    for agent in agents:
+        reaching = [t.name for t in agent.worker.tools if t.needs_trust] if agent.worker else []
+        if agent.worker is None or not reaching or is_trusted(folder / agent.label, trust):
+            continue
+        agent.worker = agent.worker.without_tools(reaching)
+        remedy = f"{folder} is not trusted; to allow it: chargehand trust {folder.resolve()}"
+        names = ", ".join(reaching)
+        agent.warn("untrusted_tool", "tools", f"left out, since it reaches the network: {names}; {remedy}")
 
 
 def _where(agents: list[AgentFile], shared_line: int | None) -> Where:
@@ -169,6 +188,7 @@ def _toml_parts(folder: Path, trust: TrustRegistry | None) -> _Parts:
         reader.wrong((key,), f"[{key}] is not available yet in this version.", "not_available")
     parts.name = reader.text(data, "name") or parts.name
     parts.description = reader.text(data, "description") or ""
+    parts.disclaimer = reader.text(data, "disclaimer") or ""
     if "description" not in data:
         reader.wrong(("description",), "the team has no description: say what it is for.", "missing_description")
     parts.shared_tools = _shared_tools(reader, data)
@@ -180,7 +200,7 @@ def _toml_parts(folder: Path, trust: TrustRegistry | None) -> _Parts:
     _supervisor(reader, data)
     parts.ask = _ask(reader, data)
     parts.recovery = _recovery(reader, data)
-    parts.synthesis = _synthesis(reader, data)
+    parts.synthesis, parts.scrutiny = _synthesis(reader, data)
     parts.problems += [Problem(code=code, message=message) for code, message in reader.problems]
     parts.problems += [Problem(code="untrusted_option", severity="warning", message=line) for line in reader.ignored]
     return parts
@@ -248,17 +268,24 @@ def _supervisor(reader: Reader, data: Mapping[str, Any]) -> None:
         reader.wrong(("supervisor", "mode"), f"'mode' is 'plan' or 'route', not {mode!r}.")
 
 
-def _synthesis(reader: Reader, data: Mapping[str, Any]) -> Synthesis:
-    table = reader.table(data, "synthesis")
-    for key in sorted(table.keys() - {"mode", "instruction"}):
-        reader.unknown(("synthesis", key), {"mode", "instruction"})
-    mode = reader.text(table, "mode", "synthesis")
-    instruction = reader.text(table, "instruction", "synthesis") or ""
+def _synthesis(reader: Reader, data: Mapping[str, Any]) -> tuple[Synthesis, Scrutiny]:
+    table = dict(reader.table(data, "synthesis"))
+    own = {key: table.pop(key) for key in [*table] if key in Synthesis.model_fields}
+    return _checked(reader, "synthesis", Synthesis, own), _checked(reader, "synthesis", Scrutiny, table)
+
+
+def _checked(reader: Reader, name: str, shape: type[_Shape], table: Mapping[str, Any]) -> _Shape:
+    """The table as that value; what is wrong in it is told with its line, and then it is the default."""
     try:
-        return Synthesis.model_validate({"mode": mode or "merge", "instruction": instruction})
-    except ValidationError:
-        reader.wrong(("synthesis", "mode"), f"'mode' is 'merge', 'select' or 'reduce', not {mode!r}.")
-        return Synthesis()
+        return shape.model_validate(table)
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            names = tuple(str(part) for part in each["loc"] if isinstance(part, str))
+            if each["type"] == "extra_forbidden":
+                reader.unknown((name, *names), {*Synthesis.model_fields, *Scrutiny.model_fields})
+            else:
+                reader.wrong((name, *names), f"'{'.'.join(names)}': {each['msg']}.")
+        return shape()
 
 
 def _examples(folder: Path, workers: list[str], problems: list[Problem]) -> list[Example]:

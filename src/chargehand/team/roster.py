@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from chargehand.budget import Budget
 from chargehand.errors import InvalidTeam
-from chargehand.plan import Plan, Problem, Synthesis, errors_in
+from chargehand.plan import (
+    TIERS,
+    UNASSIGNED,
+    WORKER_NAME,
+    Factory,
+    Plan,
+    Problem,
+    Synthesis,
+    Tier,
+    WorkerSpec,
+    errors_in,
+)
 from chargehand.recovery import Policy
 from chargehand.settings import Limits, Models
 from chargehand.settings.toml_file import suggestion
-from chargehand.team.worker import Worker
+from chargehand.team.routes import RouteExample, Rule
+from chargehand.team.worker import AnyTool, Worker, found_tool
 from chargehand.tools import BUILTIN, Tool
 from chargehand.value import JSON, Value
 
-WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+# plan: a planner decomposes the request. route: a router hands it on as it is.
+Mode = Literal["plan", "route"]
 MOST_WORKERS = 7
 MOST_TOOLS = 10
 ESCALATE = "escalate"
+# How deep delegates nest.
+MOST_DEPTH = 3
 
 # Says where a worker's field is written, as `file:line: `; empty for a team made in Python.
 Where: TypeAlias = Callable[[int, str], str]
@@ -36,6 +50,18 @@ class Example(Value):
     plan: Plan
 
 
+class Scrutiny(Value):
+    """How closely results are looked at before they become the answer: the rest of team.toml's [synthesis]."""
+
+    # A reviewer accepts the draft or sends it back, as with `--critic`, at most `rounds` times.
+    critic: bool = False
+    rounds: int = Field(default=1, ge=1, le=5)
+    # Every finding is rated on its own by a scorer.
+    rate_findings: bool = False
+    # How often the planner may add tasks for what failed.
+    extensions: int = Field(default=1, ge=0, le=3)
+
+
 @dataclass(frozen=True, init=False)
 class Team:
     """Workers that serve one kind of request. Always valid: making one with errors raises InvalidTeam."""
@@ -46,6 +72,9 @@ class Team:
     shared_tools: tuple[str, ...]
     examples: tuple[Example, ...]
     synthesis: Synthesis
+    scrutiny: Scrutiny
+    # Words every answer ends with.
+    disclaimer: str
     budget: Budget
     limits: Limits
     models: Models
@@ -56,6 +85,15 @@ class Team:
     # Where its own tool code is and the hash it had when it was loaded.
     tools_path: str | None
     tools_hash: str | None
+    mode: Mode
+    # Who gets what neither a rule nor the router can place; else the first worker does.
+    default: str | None
+    routes: tuple[Rule, ...]
+    route_examples: tuple[RouteExample, ...]
+    # What workers that a plan defines may have; None where a plan defines none.
+    factory_tools: tuple[Tool | str, ...] | None
+    factory_tiers: tuple[Tier, ...]
+    max_depth: int
     # What loading left out: one line each.
     warnings: tuple[Problem, ...]
 
@@ -68,6 +106,8 @@ class Team:
         shared_tools: Iterable[str] = (),
         examples: Iterable[Example] = (),
         synthesis: Synthesis | None = None,
+        scrutiny: Scrutiny | None = None,
+        disclaimer: str = "",
         budget: Budget | None = None,
         limits: Limits | None = None,
         models: Models | None = None,
@@ -75,6 +115,13 @@ class Team:
         recovery: Policy | None = None,
         tools_path: str | None = None,
         tools_hash: str | None = None,
+        mode: Mode = "plan",
+        default: str | None = None,
+        routes: Iterable[Rule] = (),
+        route_examples: Iterable[RouteExample] = (),
+        factory_tools: Iterable[AnyTool] | None = None,
+        factory_tiers: Iterable[Tier] = TIERS,
+        max_depth: int = MOST_DEPTH,
         warnings: Iterable[Problem] = (),
     ) -> None:
         values: dict[str, Any] = {
@@ -84,6 +131,8 @@ class Team:
             "shared_tools": tuple(shared_tools),
             "examples": tuple(examples),
             "synthesis": synthesis or Synthesis(),
+            "scrutiny": scrutiny or Scrutiny(),
+            "disclaimer": disclaimer,
             "budget": budget or Budget(),
             "limits": limits or Limits(),
             "models": models or Models(),
@@ -91,6 +140,13 @@ class Team:
             "recovery": recovery or Policy(),
             "tools_path": tools_path,
             "tools_hash": tools_hash,
+            "mode": mode,
+            "default": default,
+            "routes": tuple(routes),
+            "route_examples": tuple(route_examples),
+            "factory_tools": None if factory_tools is None else tuple(found_tool(each) for each in factory_tools),
+            "factory_tiers": tuple(factory_tiers),
+            "max_depth": max_depth,
             "warnings": tuple(warnings),
         }
         for field, value in values.items():
@@ -100,22 +156,77 @@ class Team:
 
     def problems(self) -> list[Problem]:
         """Everything to say about the team; of a team that exists only warnings are left."""
-        return [*self.warnings, *worker_problems(self.workers, self.shared_tools)]
+        return [
+            *self.warnings,
+            *worker_problems(self.workers, self.shared_tools),
+            *route_problems(self.workers, self.default, self.routes, self.route_examples),
+            *_factory_problems(self),
+            *nesting_problems(self.name, self.workers, self.max_depth),
+        ]
 
     def worker(self, name: str) -> Worker:
-        """The worker of that name; KeyError when there is none."""
-        return {worker.name: worker for worker in self.workers}[name]
+        """The worker of that name, of a pool its first; KeyError when there is none."""
+        return {worker.name: worker for worker in self.workers}[self.pools().get(name, (name,))[0]]
+
+    def pools(self) -> dict[str, tuple[str, ...]]:
+        """Pool -> its members, in roster order."""
+        found: dict[str, tuple[str, ...]] = {}
+        for worker in self.workers:
+            if worker.pool is not None:
+                found[worker.pool] = (*found.get(worker.pool, ()), worker.name)
+        return found
+
+    @property
+    def factory(self) -> Factory | None:
+        if self.factory_tools is None:
+            return None
+        names = tuple(each.name for each in self.factory_tools if isinstance(each, Tool))
+        return Factory(tools=names, tiers=self.factory_tiers)
+
+    def hiring(self, specs: Sequence[WorkerSpec]) -> Team:
+        """The team with the workers a valid plan defines."""
+        if not specs:
+            return self
+        allowed = {each.name: each for each in self.factory_tools or () if isinstance(each, Tool)}
+        hired = [
+            Worker(
+                spec.name,
+                spec.description or spec.prompt,
+                prompt=spec.prompt,
+                tools=[allowed[name] for name in spec.tools],
+                tier=spec.tier,
+            )
+            for spec in specs
+        ]
+        team = object.__new__(Team)
+        changed = {"workers": (*self.workers, *hired), "shared_tools": (*self.shared_tools, *allowed)}
+        for field, value in {**vars(self), **changed}.items():
+            object.__setattr__(team, field, value)
+        return team
+
+    @property
+    def nested(self) -> tuple[Team, ...]:
+        """The teams its delegates stand for."""
+        return tuple(worker.team for worker in self.workers if worker.team is not None)
 
     def fallbacks(self) -> dict[str, str]:
         return {worker.name: worker.fallback for worker in self.workers if worker.fallback is not None}
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(worker.name for worker in self.workers)
+        """Whom a task may be given to: workers and pools."""
+        return (*(worker.name for worker in self.workers), *self.pools())
+
+    @property
+    def assignable(self) -> tuple[str, ...]:
+        """The same for a plan before it runs, in which a task may be left to the router."""
+        return (*self.names, UNASSIGNED)
 
     def tools(self) -> dict[str, Tool]:
-        """Every tool a worker of the team holds or is checked by, by name."""
-        return {t.name: t for worker in self.workers for t in worker.all_tools}
+        """Every tool a worker holds, may be made with or is checked by, by name, nested teams included."""
+        made = {t.name: t for t in self.factory_tools or () if isinstance(t, Tool)}
+        held = {t.name: t for worker in self.workers for t in worker.all_tools}
+        return {**{name: t for team in self.nested for name, t in team.tools().items()}, **made, **held}
 
     def to_json(self) -> dict[str, JSON]:
         """As stored with a run, so that it can be resumed with the team it started with."""
@@ -126,6 +237,8 @@ class Team:
             "shared_tools": list(self.shared_tools),
             "examples": [{"request": e.request, "plan": e.plan.to_json()} for e in self.examples],
             "synthesis": self.synthesis.to_json(),
+            "scrutiny": self.scrutiny.to_json(),
+            "disclaimer": self.disclaimer,
             "budget": self.budget.to_json(),
             "limits": self.limits.to_json(),
             "models": self.models.to_json(),
@@ -133,19 +246,32 @@ class Team:
             "recovery": self.recovery.to_json(),
             "tools_path": self.tools_path,
             "tools_hash": self.tools_hash,
+            "supervisor": {"mode": self.mode, "default": self.default},
+            "routes": [rule.to_json() for rule in self.routes],
+            "route_examples": [example.to_json() for example in self.route_examples],
+            "factory": None if self.factory is None else self.factory.to_json(),
+            "max_depth": self.max_depth,
         }
 
     @staticmethod
     def from_json(data: Mapping[str, JSON], tools: Mapping[str, Tool]) -> Team:
-        """The stored team; `tools` are its own tools, the built-ins are known."""
+        """The stored team; `tools` are the own tools of it and of the teams in it, the built-ins are known."""
         known = {**BUILTIN, **tools}
+        supervisor, factory = data.get("supervisor") or {}, data.get("factory")
         return Team(
-            [Worker.from_json(worker, known) for worker in data["workers"]],
+            [
+                Worker.from_json(
+                    {**each, "team": Team.from_json(each["team"], tools) if each.get("team") else None}, known
+                )
+                for each in data["workers"]
+            ],
             name=data["name"],
             description=data["description"],
             shared_tools=data["shared_tools"],
             examples=[Example.model_validate(example) for example in data["examples"]],
             synthesis=Synthesis.model_validate(data["synthesis"]),
+            scrutiny=Scrutiny.model_validate(data.get("scrutiny", {})),
+            disclaimer=data.get("disclaimer", ""),
             budget=Budget.model_validate(data["budget"]),
             limits=Limits.model_validate(data["limits"]),
             models=Models.model_validate(data["models"]),
@@ -153,6 +279,13 @@ class Team:
             recovery=Policy.model_validate(data.get("recovery", {})),
             tools_path=data["tools_path"],
             tools_hash=data["tools_hash"],
+            mode=supervisor.get("mode", "plan"),
+            default=supervisor.get("default"),
+            routes=[Rule.model_validate(rule) for rule in data.get("routes", ())],
+            route_examples=[RouteExample.model_validate(each) for each in data.get("route_examples", ())],
+            factory_tools=None if factory is None else [known.get(name, name) for name in factory["tools"]],
+            factory_tiers=TIERS if factory is None else factory["tiers"],
+            max_depth=data.get("max_depth", MOST_DEPTH),
         )
 
 
@@ -186,9 +319,11 @@ def worker_problems(
         message += suggestion(name, {*held, *known_tools})
         found.append(Problem(code="unknown_tool", message=message))
     found += _fallback_problems(workers, where)
-    if len(workers) > MOST_WORKERS:
+    # Analyzers are given their tasks by a playbook: nobody has to choose between them.
+    chosen = [worker for worker in workers if worker.kind != "analyzer"]
+    if len(chosen) > MOST_WORKERS:
         message = (
-            f"{len(workers)} workers are hard to plan for: move some into a sub-team (at most {MOST_WORKERS} is best)."
+            f"{len(chosen)} workers are hard to plan for: move some into a sub-team (at most {MOST_WORKERS} is best)."
         )
         found.append(Problem(code="too_many_workers", severity="warning", message=where(-1, "") + message))
     return found
@@ -207,6 +342,10 @@ def _own_problems(worker: Worker, where: Callable[[str], str], known_tools: Sequ
     for name in worker.missing_tools:
         message = f"{where('tools')}the worker {worker.name!r} has the tool {name!r}, which does not exist."
         found.append(Problem(code="unknown_tool", message=message + suggestion(name, known_tools)))
+    for held in worker.tools:
+        if held.lacks is not None and (lacking := held.lacks()):
+            message = f"{where('tools')}the worker {worker.name!r} is not offered {held.name!r}, which needs {lacking}."
+            found.append(Problem(code="tool_not_offered", severity="warning", message=message))
     if ESCALATE in worker.tool_names:
         message = f"{where('tools')}every worker has a built-in tool {ESCALATE!r}: rename the one of {worker.name!r}."
         found.append(Problem(code="duplicate_tool", message=message))
@@ -215,6 +354,8 @@ def _own_problems(worker: Worker, where: Callable[[str], str], known_tools: Sequ
         for key in (name for name, value in held.items() if value):
             message = f"{where(key)}the worker {worker.name!r} is a person, who has no {key!r}: leave it out."
             found.append(Problem(code="invalid_value", message=message))
+    if worker.kind == "analyzer":
+        found += _analyzer_problems(worker, where)
     if worker.max_steps < 1:
         message = f"{where('maxTurns')}the worker {worker.name!r} may take {worker.max_steps} steps: allow at least 1."
         found.append(Problem(code="invalid_value", message=message))
@@ -227,6 +368,26 @@ def _own_problems(worker: Worker, where: Callable[[str], str], known_tools: Sequ
     if len(worker.tools) > MOST_TOOLS:
         message = f"the worker {worker.name!r} has {len(worker.tools)} tools: split it (at most {MOST_TOOLS} is best)."
         found.append(Problem(code="too_many_tools", severity="warning", message=where("tools") + message))
+    return found
+
+
+def _analyzer_problems(worker: Worker, where: Callable[[str], str]) -> list[Problem]:
+    from chargehand.analysis import analyzers
+
+    known = analyzers()
+    found: list[Problem] = []
+    for key in (name for name, value in {"model": worker.model, "tier": worker.tier}.items() if value):
+        message = f"{where(key)}the worker {worker.name!r} is an analyzer, which has no {key!r}: leave it out."
+        found.append(Problem(code="invalid_value", message=message))
+    if not worker.analyzers:
+        message = (
+            f"{where('tools')}the worker {worker.name!r} has nothing to analyse with: name analyzers as its tools."
+        )
+        found.append(Problem(code="missing_tools", message=message))
+    for name in worker.analyzers:
+        if name not in known:
+            message = f"{where('tools')}the worker {worker.name!r} has the analyzer {name!r}, which does not exist."
+            found.append(Problem(code="unknown_tool", message=message + suggestion(name, known)))
     return found
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from chargehand.plan import Tier
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.value import JSON
 
-Kind = Literal["agent", "human"]
+if TYPE_CHECKING:
+    from chargehand.team.roster import Team
+
+Kind = Literal["agent", "analyzer", "human", "delegate"]
 DEFAULT_STEPS = 10
 # A tool, a function that becomes one, or the name of a built-in.
 AnyTool: TypeAlias = Tool | Callable[..., Any] | str
@@ -34,6 +37,12 @@ class Worker:
     # Tells whether an output is good: it returns nothing, or what is wrong. Not offered to the model.
     check: Tool | None
     missing_tools: tuple[str, ...]
+    # What an analyzer's `tools` are: names of analyzers.
+    analyzers: tuple[str, ...]
+    # Workers of one pool are interchangeable: a plan may name the pool, and the least busy member does the task.
+    pool: str | None
+    # Who does a delegate's tasks.
+    team: Team | None
 
     def __init__(
         self,
@@ -50,8 +59,12 @@ class Worker:
         temperature: float | None = None,
         kind: Kind = "agent",
         check: AnyTool | None = None,
+        pool: str | None = None,
+        team: Team | None = None,
     ) -> None:
-        found = [_found(t) for t in tools]
+        given = list(tools)
+        analyzers = tuple(t for t in given if isinstance(t, str)) if kind == "analyzer" else ()
+        found = [found_tool(t) for t in given if t not in analyzers]
         tells = None if check is None else _check(check)
         values: dict[str, Any] = {
             "name": name,
@@ -67,6 +80,9 @@ class Worker:
             "kind": kind,
             "check": tells if isinstance(tells, Tool) else None,
             "missing_tools": tuple(t for t in (*found, tells) if isinstance(t, str)),
+            "analyzers": analyzers,
+            "pool": pool,
+            "team": team,
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -80,9 +96,21 @@ class Worker:
         """What it holds and what it is checked by."""
         return self.tools if self.check is None else (*self.tools, self.check)
 
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """What it holds and can use here."""
+        return tuple(t for t in self.tools if t.lacks is None or t.lacks() is None)
+
+    def without_tools(self, names: Iterable[str]) -> Worker:
+        """The same worker without tools of these names."""
+        data = self.to_json()
+        kept = [name for name in data["tools"] if name not in set(names)]
+        return Worker.from_json({**data, "tools": kept}, {t.name: t for t in self.all_tools})
+
     def without_missing_tools(self) -> Worker:
         """The same worker with just the tools that were found."""
-        return Worker.from_json({**self.to_json(), "tools": self.tool_names}, {t.name: t for t in self.all_tools})
+        stored = {**self.to_json(), "tools": self.tool_names, "team": self.team}
+        return Worker.from_json(stored, {t.name: t for t in self.all_tools})
 
     def to_json(self) -> dict[str, JSON]:
         """As stored with a run: tools by name."""
@@ -90,7 +118,7 @@ class Worker:
             "name": self.name,
             "description": self.description,
             "prompt": self.prompt,
-            "tools": [*self.tool_names, *self.missing_tools],
+            "tools": [*self.tool_names, *self.missing_tools, *self.analyzers],
             "model": self.model,
             "tier": self.tier,
             "max_steps": self.max_steps,
@@ -99,18 +127,20 @@ class Worker:
             "temperature": self.temperature,
             "kind": self.kind,
             "check": self.check.name if self.check else None,
+            "pool": self.pool,
+            "team": self.team.to_json() if self.team else None,
         }
 
     @staticmethod
     def from_json(data: Mapping[str, JSON], tools: Mapping[str, Tool]) -> Worker:
-        """The stored worker, with its tools looked up by name."""
+        """The stored worker, with its tools looked up by name; a delegate's team is given as it is."""
         fields = dict(data)
         fields["tools"] = [tools.get(name, name) for name in fields["tools"]]
         fields["check"] = tools.get(fields.get("check") or "", fields.get("check"))
         return Worker(**fields)
 
 
-def _found(given: AnyTool) -> Tool | str:
+def found_tool(given: AnyTool) -> Tool | str:
     """The tool, or the name that no built-in has."""
     if isinstance(given, str):
         return BUILTIN.get(given, given)

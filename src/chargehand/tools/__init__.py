@@ -20,8 +20,14 @@ def __getattr__(name: str) -> Any:
     if name != "BUILTIN":
         raise AttributeError(f"module 'chargehand.tools' has no attribute {name!r}")
     from chargehand.tools.calculate import calculate
+    from chargehand.tools.documents import search_documents
     from chargehand.tools.files import list_files, read_file, search_files
+    from chargehand.tools.sql import query_data
+    from chargehand.tools.web import fetch_page
+    from chargehand.tools.web_search import web_search
+    from chargehand.tools.write import write_document
 
-    shipped = {each.name: each for each in (read_file, list_files, search_files, calculate)}
+    reading = (read_file, list_files, search_files, calculate, search_documents, query_data)
+    shipped = {each.name: each for each in (*reading, fetch_page, web_search, write_document)}
     globals()["BUILTIN"] = shipped
     return shipped

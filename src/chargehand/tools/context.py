@@ -12,7 +12,7 @@ from chargehand.request import Material
 
 @dataclass
 class Reads:
-    """What one call has read so far, by name; written only through `ToolContext.record_read`."""
+    """What one call has read so far, by name; written only through `ToolContext`."""
 
     hashes: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -28,4 +28,8 @@ class ToolContext:
 
     def record_read(self, name: str, data: bytes) -> None:
         """Note that the result depends on `data`, so that a rerun can tell whether it still holds."""
-        self.reads.hashes[name] = hashlib.sha256(data).hexdigest()
+        self.record_hash(name, hashlib.sha256(data).hexdigest())
+
+    def record_hash(self, name: str, digest: str) -> None:
+        """The same for data whose SHA-256 is known."""
+        self.reads.hashes[name] = digest

@@ -33,6 +33,10 @@ class Tool:
     isolated: bool = False
     # A person says yes before each call.
     approve: bool = False
+    # It reaches the network: a worker of a team folder has it only when the folder is trusted.
+    needs_trust: bool = False
+    # What it lacks to work here, such as a key; workers are not offered a tool that lacks something.
+    lacks: Callable[[], str | None] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.fn(*args, **kwargs)
@@ -64,7 +68,13 @@ class Tool:
 def tool(fn: Callable[..., Any], /) -> Tool: ...
 @overload
 def tool(
-    *, effect: ToolEffect = "once", isolated: bool = False, approve: bool = False, name: str | None = None
+    *,
+    effect: ToolEffect = "once",
+    isolated: bool = False,
+    approve: bool = False,
+    name: str | None = None,
+    needs_trust: bool = False,
+    lacks: Callable[[], str | None] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -76,12 +86,16 @@ def tool(
     isolated: bool = False,
     approve: bool = False,
     name: str | None = None,
+    needs_trust: bool = False,
+    lacks: Callable[[], str | None] | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """A typed function as a tool.
 
     `effect` says what a repeat would do: `read` changes nothing, `idempotent` may be repeated, `once` must not be.
     `isolated` runs it in a process of its own that is killed when the call is cancelled.
     `approve` asks a person before each call; it needs a run with `--ask`.
+    `needs_trust` keeps it from the workers of a team folder that is not trusted.
+    `lacks` tells what is missing for it to work here, if anything: then no worker is offered it.
     """
 
     def define(function: Callable[..., Any]) -> Tool:
@@ -91,7 +105,8 @@ def tool(
             raise UsageError(
                 f"Tool {title!r} of {function.__qualname__}: a name is 1 to 64 letters, digits, _ and -; set name=."
             )
-        return Tool(title, docstring.summary(function.__doc__ or ""), function, effect, isolated, approve)
+        described = docstring.summary(function.__doc__ or "")
+        return Tool(title, described, function, effect, isolated, approve, needs_trust, lacks)
 
     return define if fn is None else define(fn)
 

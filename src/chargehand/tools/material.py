@@ -6,11 +6,13 @@ material, and then opened one folder at a time without following links, so that 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from typing import NoReturn
 
 from chargehand.errors import ToolError
@@ -61,8 +63,23 @@ def locate(name: str, context: ToolContext) -> Place:
     _refuse(name, f"is in none of the materials ({', '.join(each.name for each in context.material)})")
 
 
-def read(place: Place) -> bytes:
-    """The bytes of a regular file of at most MAX_FILE; ToolError for anything else."""
+def read(place: Place, most: int = MAX_FILE) -> bytes:
+    """The bytes of a regular file of at most `most`; ToolError for anything else."""
+    with _stream(place, most) as stream:
+        data = stream.read(most + 1)
+    if len(data) > most:
+        raise ToolError(f"{shown(place.name)} is over {most // 10**6} MB; such files are not read.")
+    return data
+
+
+def digest(place: Place, most: int) -> str:
+    """The SHA-256 of a regular file, however large it is up to `most`."""
+    with _stream(place, most) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def _stream(place: Place, most: int) -> Generator[BufferedReader, None, None]:
     try:
         with _opened(place, os.O_NONBLOCK) as file:
             found = os.fstat(file)
@@ -70,19 +87,14 @@ def read(place: Place) -> bytes:
                 raise ToolError(f"{shown(place.name)} is a folder; call list_files with it as path.")
             if not stat.S_ISREG(found.st_mode):
                 _refuse(place.name, "is not a regular file")
-            if found.st_size > MAX_FILE:
+            if found.st_size > most:
                 size = found.st_size / 1e6
-                raise ToolError(
-                    f"{shown(place.name)} is {size:.0f} MB; files over {MAX_FILE // 10**6} MB are not read."
-                )
+                raise ToolError(f"{shown(place.name)} is {size:.0f} MB; files over {most // 10**6} MB are not read.")
             with os.fdopen(os.dup(file), "rb") as stream:
-                data = stream.read(MAX_FILE + 1)
+                yield stream
     except OSError as error:
         # The system's own message would show the real path.
         _refuse(place.name, f"cannot be read: {error.strerror or type(error).__name__}")
-    if len(data) > MAX_FILE:
-        raise ToolError(f"{shown(place.name)} is over {MAX_FILE // 10**6} MB; such files are not read.")
-    return data
 
 
 def files(glob: str, path: str | None, context: ToolContext, limit: int | None = None) -> Listing:

@@ -1,4 +1,7 @@
-"""A glob becomes a test of names with bounded cost: `*`, `?`, `[...]` within a part, `**` for any number of parts."""
+"""A glob becomes a test of names with bounded cost: `*`, `?`, `[...]` within a part, `**` for any number of parts.
+
+One `{a,b}` in it stands for either.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,20 @@ from collections.abc import Callable, Sequence
 from chargehand.errors import ToolError
 
 MAX_LENGTH = 300
+CHOICE = re.compile(r"([^{}]*)\{([^{}/]*,[^{}/]*)\}([^{}]*)")
 
 
 def compiled(glob: str) -> Callable[[str, str], bool]:
     """A test of a file by its path in its folder or by its whole name; a glob without `/` is about the last part."""
     if len(glob) > MAX_LENGTH:
         raise ToolError(f"The pattern is over {MAX_LENGTH} characters; use one like **/*.py.")
+    if choice := CHOICE.fullmatch(glob):
+        tests = [_one(f"{choice[1]}{each}{choice[3]}") for each in choice[2].split(",")]
+        return lambda path, name: any(test(path, name) for test in tests)
+    return _one(glob)
+
+
+def _one(glob: str) -> Callable[[str, str], bool]:
     parts = [part for part in glob.split("/") if part not in ("", ".")]
     if "/" not in glob.rstrip("/"):
         parts = ["**", *parts]

@@ -15,9 +15,12 @@ from chargehand.request import Material
 from chargehand.tools import material
 from chargehand.tools.context import ToolContext
 
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 MAX_LISTED = 500
 MAX_SEARCHED_FILES = 20_000
 MAX_SEARCHED_BYTES = 32_000_000
+# A file of data, such as a table, may be larger than a text that is read to a model.
+MAX_DATA = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def _hash_now(name: str, context: ToolContext) -> str | None:
         elif kind.startswith("text:"):
             data = _digest(_contents(kind.removeprefix("text:"), context))
         else:
-            data = material.read(_anywhere(name, context))
+            return material.digest(_anywhere(name, context), MAX_DATA)
     except ToolError:
         return None
     return hashlib.sha256(data).hexdigest()
@@ -81,15 +84,20 @@ def _contents(glob: str, context: ToolContext) -> Contents:
         notes.append("there are more files than can be searched at once; narrow the pattern")
     files: list[tuple[str, bytes]] = []
     total = 0
-    for name in found.names[:MAX_SEARCHED_FILES]:
+    names = found.names[:MAX_SEARCHED_FILES]
+    for at, name in enumerate(names):
         try:
             data = material.read(material.locate(name, context))
         except ToolError as error:
             notes.append(str(error))
             continue
+        if b"\0" in data[:8192] and not data.startswith(UTF_16):
+            # Nothing is found in pictures and archives, so they take no room from the texts.
+            continue
         total += len(data)
         if total > MAX_SEARCHED_BYTES:
-            notes.append(f"stopped after {MAX_SEARCHED_BYTES // 10**6} MB at {name}; narrow the pattern")
+            left = f"{len(names) - at} files from {name} on are left out"
+            notes.append(f"stopped after {MAX_SEARCHED_BYTES // 10**6} MB: {left}; narrow the pattern")
             break
         files.append((name, data))
     return Contents(tuple(files), tuple(notes))

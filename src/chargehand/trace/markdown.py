@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from html import escape
 
+from chargehand.citation import Citations, Named
+
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*)")
 _ITEM = re.compile(r"( *)(?:([-*+])|(\d{1,9})[.)])\s+(\S.*)")
@@ -20,7 +22,9 @@ _LINK = re.compile(r"!?\[([^\[\]]*)\]\(([^()\s]*)\)")
 _SAFE_ADDRESS = re.compile(r"https?://|mailto:", re.IGNORECASE)
 _STRONG = re.compile(r"\*\*([^*]+)\*\*")
 _EMPHASIS = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
-_CITATION = re.compile(r"\[([A-Za-z0-9_.,\s-]{1,200})\]")
+# Stands for a link that is made already; it is taken out of every text first.
+_MARK = "\ufdd0"
+_HELD = re.compile(_MARK)
 _DEEPEST_LIST = 6
 
 
@@ -35,6 +39,7 @@ class _Blocks:
     def __init__(self, lines: list[str], anchors: Mapping[str, str]) -> None:
         self._lines = lines
         self._anchors = anchors
+        self._citations = Citations(anchors)
         self._at = 0
         self._out: list[str] = []
 
@@ -140,32 +145,43 @@ class _Blocks:
         return "".join(f"<code>{escape(part)}</code>" if n % 2 else self._words(part) for n, part in enumerate(parts))
 
     def _words(self, text: str) -> str:
-        """Links and citations first, on raw text, then emphasis in what is left; each piece is escaped exactly once."""
+        """Links and citations first, on raw text, each held by a mark while the words around them get emphasis."""
         out: list[str] = []
+        made: list[str] = []
         end = 0
         for link in _LINK.finditer(text):
-            out.append(self._cited(text[end : link.start()]))
+            out.append(self._marked(text[end : link.start()], made))
             label, address = link[1] or link[2], link[2]
             if _SAFE_ADDRESS.match(address):
-                out.append(f'<a href="{escape(address)}" rel="noopener noreferrer nofollow">{escape(label)}</a>')
+                made.append(f'<a href="{escape(address)}" rel="noopener noreferrer nofollow">{escape(label)}</a>')
+                out.append(_MARK)
             else:
-                out.append(escape(label))
+                out.append(self._marked(f"[{label}]", made, otherwise=label))
             end = link.end()
-        out.append(self._cited(text[end:]))
-        return "".join(out)
+        out.append(self._marked(text[end:], made))
+        waiting = iter(made)
+        return _HELD.sub(lambda _: next(waiting), _emphasised("".join(out)))
 
-    def _cited(self, text: str) -> str:
+    def _marked(self, text: str, made: list[str], otherwise: str | None = None) -> str:
+        """The text with a mark for each citation, whose links are put into `made`."""
+        text = text.replace(_MARK, "")
         out: list[str] = []
         end = 0
-        for citation in _CITATION.finditer(text):
-            names = [name.strip() for name in citation[1].split(",")]
-            if not all(name in self._anchors for name in names):
-                continue
-            out.append(_emphasised(text[end : citation.start()]))
-            out += [f'<a class="cite" href="#{escape(self._anchors[name])}">{escape(name)}</a>' for name in names]
-            end = citation.end()
-        out.append(_emphasised(text[end:]))
-        return "".join(out)
+        for citation in self._citations.find(text):
+            if citation.tasks:
+                out += [text[end : citation.start], _MARK]
+                made.append("".join(self._cited(name) for name in citation.names))
+                end = citation.end
+        if not out and otherwise is not None:
+            return otherwise.replace(_MARK, "")
+        return "".join([*out, text[end:]])
+
+    def _cited(self, name: Named) -> str:
+        """A task as a link, a range as its two ends, and what is neither as it is."""
+        if not name.tasks:
+            return f" [{escape(name.text)}]"
+        ends = dict.fromkeys((name.tasks[0], name.tasks[-1]))
+        return "\u2013".join(f'<a class="cite" href="#{escape(self._anchors[id])}">{escape(id)}</a>' for id in ends)
 
 
 def _emphasised(text: str) -> str:

@@ -21,13 +21,12 @@ class Assignment:
     inputs: Mapping[str, Outcome]
     # What the worker has used so far; it is counted even when the worker is stopped.
     used: list[Usage] = field(default_factory=list[Usage], compare=False)
-
-    # Set for what is made of an attempt afterwards: a split's result, a person's word.
-    after: str | None = None
+    # Which part of the attempt this is: a member of a best_of (`b2`), or what is made of it after: a split's result.
+    within: str | None = None
 
     def key(self, *parts: object) -> str:
         """`t3/2/model/4`: where this assignment is."""
-        where = (self.attempt,) if self.after is None else (self.attempt, self.after)
+        where = (self.attempt,) if self.within is None else (self.attempt, self.within)
         return "/".join([self.task.id, *map(str, where), *map(str, parts)])
 
 
@@ -47,6 +46,11 @@ class WorkerPort(Protocol):
     @property
     def check(self) -> str | None:
         """The tool that tells whether an output is good, if it has one."""
+        ...
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether doing one task several times side by side is safe, with no `once` tool in it, and worth anything."""
         ...
 
     def model_for(self, tier: Tier | None) -> str | None:

@@ -14,7 +14,7 @@ from chargehand.effect import ModelCall, ModelResult, ToolCall, ToolEffect, Tool
 from chargehand.engine import Engine
 from chargehand.messages import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
-from chargehand.people import question_about_tool, verdict
+from chargehand.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.plan import Tier
 from chargehand.workers import Assignment
 from chargehand.workers.answer import Answer, Unusable, answer_schema, head, read_answer
@@ -59,6 +59,10 @@ class Agent:
     def model_for(self, tier: Tier | None) -> str:
         return self.models[tier]
 
+    @property
+    def repeatable(self) -> bool:
+        return not any(tool.effect == "once" for tool in self.tools.values())
+
     @cached_property
     def opening(self) -> Message:
         """The first message of every attempt: one value, so that it is packed and hashed once."""
@@ -69,8 +73,27 @@ class Agent:
         return (*(tool.spec for tool in self.tools.values()), ESCALATE)
 
     @cached_property
-    def answer_schema(self) -> dict[str, Any]:
-        return answer_schema(self.output_schema)
+    def calls(self) -> dict[tuple[Tier | None, bool], ModelCall]:
+        """What `call` has made, by tier and whether tools may be called."""
+        return {}
+
+    def call(self, tier: Tier | None, *, may_call_tools: bool) -> ModelCall:
+        """What every call of this agent has in common: all but the conversation."""
+        known = self.calls.get((tier, may_call_tools))
+        if known is None:
+            known = self.calls[tier, may_call_tools] = ModelCall(
+                role="worker",
+                worker=self.name,
+                model=self.model_for(tier),
+                messages=(),
+                tools=self.specs,
+                tool_choice="auto" if may_call_tools else "none",
+                output_schema=answer_schema(self.output_schema),
+                options=self.options,
+                output_cap=self.output_cap,
+                patience_s=self.patience_s,
+            )
+        return known
 
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         return await _Attempt(self, assignment, engine).run()
@@ -118,18 +141,7 @@ class _Attempt:
     async def _ask(self, *, may_call_tools: bool = True) -> Reply | Outcome:
         """The next reply, or the outcome when there is none."""
         self.calls += 1
-        call = ModelCall(
-            role="worker",
-            worker=self.agent.name,
-            model=self.agent.model_for(self.task.tier),
-            messages=tuple(self.messages),
-            tools=self.agent.specs,
-            tool_choice="auto" if may_call_tools else "none",
-            output_schema=self.agent.answer_schema,
-            options=self.agent.options,
-            output_cap=self.agent.output_cap,
-            patience_s=self.agent.patience_s,
-        )
+        call = self.agent.call(self.task.tier, may_call_tools=may_call_tools).about(self.messages)
         result = await self.engine.perform(self.assignment.key("model", self.calls), call)
         self.usages.append(usage_of(result, call.model))
         if result.reply is None:
@@ -251,7 +263,20 @@ class _Attempt:
             key = self.assignment.key("tool", f"{self.calls}.{number}")
         if tool.approve and (refusal := await self._refusal(key, request, request.arguments)) is not None:
             return self._refuse(request, refusal)
-        return await self.engine.perform(key, effect)
+        return await self._performed(key, effect)
+
+    async def _performed(self, key: str, effect: ToolCall) -> ToolResult:
+        """What the tool returned; when that is in doubt, what a person who may be asked says of it."""
+        result = await self.engine.perform(key, effect)
+        if result.error is None or result.error.kind != "in_doubt" or not self.agent.ask:
+            return result
+        question = question_about_doubt(self.task, self.agent.name, effect.tool, effect.arguments)
+        found = doubt(await self.engine.ask(f"{key}/doubt", question))
+        if found is None or found.verdict == "give_up":
+            return result
+        if found.verdict == "send":
+            return await self._performed(f"{key}/again", effect)
+        return ToolResult(text=found.result or "It has happened; what it returned is not known.")
 
     async def _refusal(self, key: str, request: ToolRequest, arguments: dict[str, Any]) -> str | None:
         """Why a call that needs a person's approval may not be made; None when the person said yes."""

@@ -27,6 +27,8 @@ class Human:
     # The highest there is: a person is never exchanged for a larger model.
     tier: Tier = "large"
     check: str | None = None
+    # Nobody is asked the same several times.
+    repeatable: bool = False
 
     def model_for(self, tier: Tier | None) -> None:
         return None

@@ -1,0 +1,1 @@
+"""Prices, baskets and receipts of a kiosk."""

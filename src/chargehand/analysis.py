@@ -1,0 +1,227 @@
+"""An analyzer and some files -> what it finds, where possible from what it found in the same content before."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json, to_json
+
+from chargehand.cache import Cache
+from chargehand.effect import Analysis, AnalysisResult
+from chargehand.errors import AnalyzerFailed
+from chargehand.outcome import Fault, Finding
+from chargehand.value import JSON
+
+if TYPE_CHECKING:
+    from chargehand.analyzers import Analyzer
+
+# Part of every key of the cache: raised when what is stored changes its form.
+_FORM = "1"
+# Analyses of so few files do not wait for a core.
+FEW = 20
+_LANGUAGES = {".py": "python", ".pyi": "python"}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """An analysis with the hashes of what it looks at, and what is known of it."""
+
+    effect: Analysis
+    analyzer: Analyzer
+    version: str
+    # Path -> hash, of the files there are.
+    hashes: Mapping[str, str]
+    # Path -> what was found in it before; for an analyzer of whole trees, everything under "".
+    known: Mapping[str, AnalysisResult]
+    left_out: tuple[str, ...]
+
+    @property
+    def content(self) -> str:
+        return _hash(self.version, *(part for pair in self.hashes.items() for part in pair))
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the same content gives the same result. A change is judged by what is around it, too."""
+        return self.analyzer.per_file or self.effect.changed is None
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The files that have to be looked at."""
+        if not self.analyzer.per_file:
+            return () if self.known else tuple(self.hashes)
+        return tuple(path for path in self.hashes if path not in self.known)
+
+    @property
+    def small(self) -> bool:
+        """Whether it takes no longer than starting it does."""
+        return len(self.missing) <= FEW
+
+    def result(self, fresh: AnalysisResult | None = None) -> AnalysisResult:
+        """What is known and what was found now, as one."""
+        parts = [*self.known.values(), *([] if fresh is None else [fresh])]
+        notes = dict.fromkeys(note for part in parts for note in part.notes)
+        found = [finding for part in parts for finding in part.findings]
+        if self.analyzer.per_file:  # the order does not depend on what was known
+            found.sort(key=lambda each: (each.path or "", each.line or 0))
+        return AnalysisResult(
+            findings=tuple(found),
+            notes=(*self.left_out, *notes),
+            output=next((part.output for part in parts if part.output is not None), None),
+            error=fresh.error if fresh is not None else None,
+            content=self.content,
+            files=len(self.hashes),
+            reused=len(self.hashes) - len(self.missing),
+        )
+
+
+def analyzers() -> Mapping[str, Analyzer]:
+    """Everything an analysis may name: what finds, and what makes tests."""
+    from chargehand.analyzers import ANALYZERS
+    from chargehand.testgen.generators import GENERATORS
+
+    return {**ANALYZERS, **GENERATORS}
+
+
+class Hashes:
+    """What files hold, as a hash. A file is read once as long as it is not written to; threads may share this."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, int, int], str]] = {}
+        self._folders: dict[str, str] = {}
+
+    def of(self, root: str, path: str) -> str | None:
+        """None for what is not a file inside of the root, or cannot be read."""
+        full = os.path.join(root, path)
+        try:
+            if os.path.islink(full):
+                full = os.path.realpath(full)
+            folder = os.path.dirname(full)
+            real = self._folders.get(folder) or self._folders.setdefault(folder, os.path.realpath(folder))
+            inside = self._folders.get(root) or self._folders.setdefault(root, os.path.realpath(root))
+            about = os.stat(full)
+            if os.path.commonpath([inside, real]) != inside or not stat.S_ISREG(about.st_mode):
+                return None
+            mark = about.st_mtime_ns, about.st_size, about.st_ino
+            if (known := self._known.get(full)) is None or known[0] != mark:
+                known = self._known[full] = mark, hashlib.sha256(Path(full).read_bytes()).hexdigest()
+            return known[1]
+        except (OSError, ValueError):
+            return None
+
+
+def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
+    """Reads the files; nothing is analysed yet. A file that has gone, or is outside of the root, is left out."""
+    analyzer = analyzers().get(effect.analyzer)
+    if analyzer is None:
+        return Fault(kind="analyzer", message=f"There is no analyzer {effect.analyzer!r} here.")
+    hashes, gone = dict[str, str](), 0
+    for path in dict.fromkeys(effect.files):
+        if not _speaks(analyzer, path):
+            continue
+        if (hash := files.of(effect.root, path)) is None:
+            gone += 1
+        else:
+            hashes[path] = hash
+    left_out = (f"{gone} files were gone or unreadable when {effect.analyzer} came to them.",) if gone else ()
+    try:
+        version = analyzer.version()
+    except Exception as error:  # noqa: BLE001 -- recorded: a tool that is not there is its task's failure
+        return _fault(effect, error)
+    found = Look(effect, analyzer, version, hashes, {}, left_out)
+    return _recalled(found, cache) if cache is not None and hashes and found.lasting else found
+
+
+async def run(look: Look, cache: Cache | None, files: Hashes) -> AnalysisResult:
+    """Look at what is not known. What goes wrong is the result's error, and what is known stands beside it."""
+    from chargehand.analyzers import Scope
+
+    effect, missing = look.effect, look.missing
+    whole = look.analyzer.per_file
+    scope = Scope(
+        root=Path(effect.root),
+        files=missing,
+        changed=None if whole else effect.changed,
+        base=None if whole else effect.base,
+        options=effect.options,
+    )
+    try:
+        found = await look.analyzer.run(scope)
+    except Exception as error:  # noqa: BLE001 -- recorded: an analyzer's bug is its task's failure
+        return look.result(AnalysisResult(error=_fault(effect, error)))
+    fresh = AnalysisResult(findings=found.findings, notes=found.notes, output=found.output)
+    if cache is not None and look.lasting:
+        await asyncio.to_thread(_remember, look, fresh, cache, files)
+    return look.result(fresh)
+
+
+def _fault(effect: Analysis, error: Exception) -> Fault:
+    own = isinstance(error, AnalyzerFailed)
+    message = str(error) if own else f"{effect.analyzer} failed: {type(error).__name__}: {error}"
+    return Fault(kind="analyzer", message=message)
+
+
+def _speaks(analyzer: Analyzer, path: str) -> bool:
+    return analyzer.languages is None or _LANGUAGES.get(os.path.splitext(path)[1].lower()) in analyzer.languages
+
+
+def _recalled(found: Look, cache: Cache) -> Look:
+    keys = _keys(found, found.hashes)
+    entries = cache.get(keys.values())
+    known = {path: _unpacked(entries[key]) for path, key in keys.items() if key in entries}
+    return Look(found.effect, found.analyzer, found.version, found.hashes, known, found.left_out)
+
+
+def _remember(look: Look, fresh: AnalysisResult, cache: Cache, files: Hashes) -> None:
+    """Keep what was found under the content it was found in, unless that has changed meanwhile."""
+    root = look.effect.root
+    same = {path: look.hashes[path] for path in look.missing if files.of(root, path) == look.hashes[path]}
+    if not look.analyzer.per_file:
+        if len(same) == len(look.hashes):
+            cache.put({_keys(look, same)[""]: _packed(fresh.findings, fresh.notes, fresh.output)})
+        return
+    by_path: dict[str, list[Finding]] = {path: [] for path in same}
+    for finding in fresh.findings:
+        if finding.path in by_path:
+            by_path[finding.path].append(finding)
+    # A note is about the files it names; one about none is not kept, nor are the files it may be about.
+    notes = {path: [note for note in fresh.notes if path in note] for path in by_path}
+    if any(not any(path in note for path in by_path) for note in fresh.notes):
+        return
+    keys = _keys(look, same)
+    cache.put({keys[path]: _packed(found, notes[path]) for path, found in by_path.items()})
+
+
+def _keys(look: Look, hashes: Mapping[str, str]) -> dict[str, str]:
+    """Path -> key; one under "" for an analyzer whose result depends on all files together."""
+    effect = look.effect
+    tool = (_FORM, effect.analyzer, look.version)
+    options = to_json(effect.options).decode()
+    if look.analyzer.per_file:
+        return {path: _hash(*tool, options, path, hash) for path, hash in hashes.items()}
+    change = to_json([effect.changed, effect.base]).decode()
+    return {"": _hash(*tool, options, change, os.path.realpath(effect.root), look.content)}
+
+
+def _packed(findings: Iterable[Finding], notes: Iterable[str], output: JSON = None) -> bytes:
+    rows = [finding.model_dump(mode="json", exclude_defaults=True) for finding in findings]
+    return to_json({"findings": rows, "notes": list(notes), **({} if output is None else {"output": output})})
+
+
+def _unpacked(data: bytes) -> AnalysisResult:
+    fields: dict[str, Any] = from_json(data)
+    return AnalysisResult.model_validate(fields)
+
+
+def _hash(*parts: str) -> str:
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(len(part).to_bytes(8, "big"))
+        whole.update(part.encode("utf-8", "surrogatepass"))
+    return whole.hexdigest()

@@ -1,0 +1,227 @@
+"""`review`: a folder, a revision or a patch becomes a watched run of the review team and a list of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from chargehand.cli.screen import Screen
+    from chargehand.outcome import Severity
+    from chargehand.plan import Plan
+    from chargehand.report import Report
+    from chargehand.review import Change
+    from chargehand.review.formats import Form, Review
+    from chargehand.review.text import Paint
+    from chargehand.settings import Settings
+
+# A comment file larger than this is cut: it goes into the record whole.
+MOST_COMMENTS = 500_000
+
+
+@click.command(cls=Command)
+@click.argument("path", required=False, default=".", metavar="[PATH]")
+@click.option(
+    "--diff", "base", metavar="BASE", help="Review what changed since the merge base with BASE, as it is now."
+)
+@click.option("--patch", metavar="FILE", help="Review a unified diff for the files under PATH; `-` is stdin.")
+@click.option(
+    "--min-confidence",
+    type=click.IntRange(0, 100),
+    default=80,
+    show_default=True,
+    metavar="N",
+    help="Show findings of at least this confidence.",
+)
+@click.option("--all", "show_all", is_flag=True, help="Show what is left out too, and why.")
+@click.option("--baseline", metavar="FILE", help="Leave out what an earlier review, saved as json or sarif, has found.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["critical", "warning", "info"]),
+    metavar="SEVERITY",
+    help="Exit with 1 if a finding shown is as severe as this (critical, warning, info), or more.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "md", "json", "sarif", "github"]),
+    default="text",
+    show_default=True,
+    help="How findings are printed; json is the whole report.",
+)
+@click.option("--pr-comments", metavar="FILE", help="Comments on earlier changes, for the history lens; any text.")
+@click.option("--model", metavar="MODEL", help="provider:name of a model that reads the code as well.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to FILE, not to stdout; `-` is stdout.",
+)
+def review(
+    path: str,
+    base: str | None,
+    patch: str | None,
+    min_confidence: int,
+    show_all: bool,
+    baseline: str | None,
+    fail_on: Severity | None,
+    form: Form,
+    pr_comments: str | None,
+    model: str | None,
+    output: Path | None,
+) -> int:
+    """Review code: the files under PATH, what changed since BASE, or a patch.
+
+    Works without a model and without a key: analyzers look for security, bugs, performance, style, history, comments,
+    tests and the shape of the change. Code is read, never run. With --model, CHARGEHAND_MODEL or a model in a settings
+    file, models read it as well; a key alone sends nothing out.
+    """
+    from chargehand.cli.driving import Stopped
+    from chargehand.cli.footer import print_footer
+    from chargehand.cli.front import by_consent
+    from chargehand.cli.screen import check_writable
+    from chargehand.report import FINISHED
+    from chargehand.review.baseline import read_baseline
+    from chargehand.review.formats import as_json, rendered
+    from chargehand.trace.figures import several
+
+    output = None if output == Path("-") else output
+    check_writable(output)
+    settings, warnings = by_consent(model)
+    change = _change(path, base, patch, Path(settings.home))
+    known = read_baseline(baseline) if baseline else frozenset[str]()
+    comments = _comments(pr_comments)
+    out = screen()
+    if (why := change.nothing) is not None:
+        _say_nothing(change, why, form, out, output)
+        return 0
+    try:
+        report, code = _run(change, settings, warnings, comments, out)
+    except Stopped as stopped:
+        out.complain("Interrupted before the review began.")
+        return stopped.exit_code
+    if report.status not in FINISHED:
+        if form == "json":
+            _put(as_json(report, out.redactor), out, output)
+        out.complain(report.answer)
+        return code
+    reviewed = _reviewed(report, change, out, min_confidence, known, show_all=show_all, written=settings.has_model)
+    _put(rendered(reviewed, form, out.redactor, _paint(output)), out, output)
+    print_footer(reviewed.report, out)
+    if code in (0, 3) and fail_on is not None and (count := reviewed.selection.at_least(fail_on)):
+        out.complain(f"{several(count, 'finding')} as severe as {fail_on}, or more.")
+        return 1
+    return code
+
+
+def planned(paths: Sequence[str], model: str | None) -> Plan:
+    """The plan of a review of a folder, for `chargehand plan --team review`."""
+    from chargehand.cli.front import by_consent
+    from chargehand.errors import UsageError
+    from chargehand.review import playbook, read_tree
+
+    if len(paths) > 1:
+        raise UsageError("A review is of one folder: give --with once.")
+    settings, _ = by_consent(model)
+    change = read_tree(Path(paths[0] if paths else "."))
+    if (why := change.nothing) is not None:
+        raise UsageError(why)
+    return playbook(change, model=settings.has_model)
+
+
+def _change(path: str, base: str | None, patch: str | None, home: Path) -> Change:
+    from chargehand.cli.inputs import read_bytes
+    from chargehand.errors import UsageError
+    from chargehand.review import read_diff, read_patch, read_tree
+
+    where = Path(path)
+    if base is not None and patch is not None:
+        raise UsageError("--diff and --patch are two changes: give one of them.")
+    if base is not None:
+        return read_diff(where, base)
+    if patch is not None:
+        text = read_bytes(patch, "a patch").decode("utf-8", "surrogateescape")
+        return read_patch(where, text, "the patch" if patch == "-" else patch, home / "cache" / "patches")
+    return read_tree(where)
+
+
+def _comments(path: str | None) -> str | None:
+    from chargehand.cli.inputs import read_bytes
+
+    return read_bytes(path, "comments").decode("utf-8", "replace")[:MOST_COMMENTS] if path else None
+
+
+def _run(
+    change: Change, settings: Settings, warnings: list[str], comments: str | None, out: Screen
+) -> tuple[Report, int]:
+    from chargehand.cli.driving import drive
+    from chargehand.review import playbook
+    from chargehand.supervisor import Supervisor
+
+    door = Supervisor("review", settings=settings)
+    door.warnings = warnings
+    plan = playbook(change, model=settings.has_model, pr_comments=comments)
+    return drive(partial(door.run, plan.goal, plan=plan), out)
+
+
+def _reviewed(
+    report: Report,
+    change: Change,
+    out: Screen,
+    min_confidence: int,
+    known: frozenset[str],
+    *,
+    show_all: bool,
+    written: bool,
+) -> Review:
+    from chargehand.review import Source, select, view
+    from chargehand.review.formats import Review
+
+    source = Source(change.root, out.redactor.text)
+    selection = select(report.findings, change, source, min_confidence=min_confidence, baseline=known)
+    shown = view(report, selection, change, source, all=show_all, written=written)
+    return Review(shown, selection, change, source, show_all)
+
+
+def _say_nothing(change: Change, why: str, form: Form, out: Screen, output: Path | None) -> None:
+    """Said plainly on stderr; who asked for a document gets an empty one."""
+    from chargehand.review import Selection, Source, nothing
+    from chargehand.review.formats import Review, rendered
+
+    out.say(why)
+    if form != "text":
+        empty = Review(nothing(change, why), Selection((), ()), change, Source(change.root))
+        _put(rendered(empty, form, out.redactor, _paint(output)), out, output)
+
+
+def _paint(output: Path | None) -> Paint:
+    """Colours on a terminal, unless NO_COLOR is set."""
+    import os
+    import sys
+
+    from chargehand.review.text import STYLES, plain
+
+    if output is not None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return plain
+    return lambda words, style: click.style(words, **STYLES[style])
+
+
+def _put(text: str, out: Screen, output: Path | None) -> None:
+    import sys
+
+    from chargehand.cli.screen import write_file
+
+    if output is None:
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+    else:
+        write_file(output, text)
+        out.say(f"Review written to {output}.")

@@ -1,0 +1,28 @@
+"""What the supervisor lends a dispatch: models that rewrite, split, score and select, and people to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from chargehand.dispatcher.criterion import Scorer
+from chargehand.dispatcher.members import Selector
+from chargehand.effect import Question
+from chargehand.outcome import Outcome, Usage
+from chargehand.plan import Plan, Task
+
+# Both add what they use to the list, call by call.
+Refiner = Callable[[Task, Outcome, int, list[Usage]], Awaitable[Task]]
+Splitter = Callable[[Task, Outcome, int, list[Usage]], Awaitable[Plan | None]]
+AskAbout = Callable[[Task, Outcome], Question]
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """Without one of these its rung is passed over; without `select` the surest of a `best_of` is taken."""
+
+    refine: Refiner | None = None
+    split: Splitter | None = None
+    ask: AskAbout | None = None
+    score: Scorer | None = None
+    select: Selector | None = None

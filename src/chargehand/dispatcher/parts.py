@@ -1,0 +1,42 @@
+"""Outcomes of the smaller tasks that took a task's place -> the task's one outcome."""
+
+from __future__ import annotations
+
+from chargehand.errors import ErrorKind
+from chargehand.outcome import Claim, Finding, Outcome, failed
+from chargehand.plan import Task
+
+
+def joined(task: Task, parts: list[Outcome]) -> Outcome:
+    """Done only when all of them are; else failed, with what is there as a partial result."""
+    good = [part for part in parts if part.ok]
+    output = {part.task: part.output for part in good}
+    if len(good) < len(parts):
+        missing = ", ".join(f"{part.task} ({part.summary})" for part in parts if not part.ok)
+        kinds: list[ErrorKind] = [part.error.kind for part in parts if part.error]
+        message = f"Split into {len(parts)} tasks, of which some are not done: {missing}"
+        kind: ErrorKind = kinds[0] if kinds else "contract"
+        result = failed(task.id, task.worker, kind, message, output=output or None)
+        return result.model_copy(update={"claims": _claims(task, good), "findings": _findings(task, good)})
+    stated = [part.confidence for part in good if part.confidence is not None]
+    return Outcome(
+        task=task.id,
+        status="done",
+        worker=task.worker,
+        summary=" ".join(part.summary for part in good),
+        output=output,
+        claims=_claims(task, good),
+        findings=_findings(task, good),
+        confidence=min(stated) if stated else None,
+    )
+
+
+# The parts are of their task: what they rest on is cited under its id.
+
+
+def _claims(task: Task, parts: list[Outcome]) -> tuple[Claim, ...]:
+    return tuple(c.model_copy(update={"sources": (task.id, *c.sources[1:])}) for p in parts for c in p.claims)
+
+
+def _findings(task: Task, parts: list[Outcome]) -> tuple[Finding, ...]:
+    return tuple(f.model_copy(update={"sources": (task.id, *f.sources[1:])}) for p in parts for f in p.findings)

@@ -1,0 +1,73 @@
+"""What is tried: a team with its models. Its fingerprint changes with anything that could change an answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from chargehand import __version__
+from chargehand.brains import Brain
+from chargehand.effect import Role
+from chargehand.models.resolve import Models
+from chargehand.plan import Tier
+from chargehand.settings import ModelChoice, Settings
+from chargehand.team import Team
+from chargehand.team.agents import options_of
+
+SCRIPTED = "scripted:"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """`settings` are those the team works with, its own laid over them; `judge` judges rubrics, None is its own."""
+
+    name: str
+    team: Team
+    team_ref: str
+    settings: Settings
+    judge: str | None = None
+
+    @property
+    def model(self) -> str | None:
+        return self.settings.model
+
+    def models(self) -> Models:
+        """Clients for one case, so that every case finds a script as it is in its file."""
+        return Models(self.settings.providers, os.environ)
+
+    def brain(self, models: Models, role: Role, tier: Tier | None = None) -> Brain:
+        return _brain(models, self.settings.model_for(role, tier))
+
+    def examiner(self, models: Models) -> Brain:
+        """Who judges rubrics: a scorer of the large tier unless one is named."""
+        choice = self.settings.model_for("scorer", "large") if self.judge is None else ModelChoice(model=self.judge)
+        return _brain(models, choice)
+
+    @property
+    def fingerprint(self) -> str:
+        what = {
+            "version": __version__,
+            "team": self.team.to_json(),
+            "settings": self.settings.model_dump(mode="json", exclude={"home", "team", "pinned"}),
+            "judge": self.judge,
+            "scripts": [_script(name) for name in sorted(self._scripts())],
+        }
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _scripts(self) -> set[str]:
+        settings = self.settings
+        names = {settings.model, self.judge, *settings.tiers.values(), *(r.model for r in settings.roles.values())}
+        names |= {worker.model for worker in self.team.workers}
+        return {name.removeprefix(SCRIPTED) for name in names if name is not None and name.startswith(SCRIPTED)}
+
+
+def _brain(models: Models, choice: ModelChoice) -> Brain:
+    return Brain(model=choice.model, options=options_of(choice), window=models.window(choice.model))
+
+
+def _script(name: str) -> str:
+    path = Path(name)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

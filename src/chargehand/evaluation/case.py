@@ -1,0 +1,170 @@
+"""One line of a suite as a value: what is asked, of whom, and what is expected of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from chargehand.outcome import Outcome
+from chargehand.plan import Plan
+from chargehand.report import RunStatus
+from chargehand.value import JSON, Value
+
+Kind = Literal["routing", "plan", "worker", "synthesis", "run"]
+KINDS: tuple[Kind, ...] = ("routing", "plan", "worker", "synthesis", "run")
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _as_number(value: Any) -> Any:
+    return {"value": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _as_count(value: Any) -> Any:
+    exact = isinstance(value, int) and not isinstance(value, bool)
+    return {"min": value, "max": value} if exact else {"tasks": value} if isinstance(value, list) else value
+
+
+Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
+Text = Annotated[str, Field(pattern=r"\S")]
+CaseId = Annotated[str, Field(pattern=r"^[^\s/][^\n\r]{0,99}$")]
+
+
+class Number(Value):
+    """A figure and how far off it may be; `field` is the path to it in an output that is an object."""
+
+    value: float
+    tolerance: float = Field(default=0.0, ge=0)
+    relative: float = Field(default=0.0, ge=0)
+    field: str | None = None
+
+    def allows(self, given: float) -> bool:
+        return abs(given - self.value) <= max(self.tolerance, self.relative * abs(self.value), 1e-9)
+
+
+class Count(Value):
+    """How many there may be, and whose they must be."""
+
+    min: int = Field(default=0, ge=0)
+    max: int | None = Field(default=None, ge=0)
+    tasks: tuple[str, ...] = ()
+
+    def allows(self, given: int) -> bool:
+        return self.min <= given and (self.max is None or given <= self.max)
+
+
+Counted = Annotated[Count, BeforeValidator(_as_count)]
+
+
+class _Expectation(Value):
+    @model_validator(mode="after")
+    def _expects_something(self) -> _Expectation:
+        if not self.model_fields_set:
+            raise ValueError(f"expects nothing: give one of {', '.join(type(self).model_fields)}")
+        return self
+
+
+class WorkerExpectation(_Expectation):
+    """The golden answer of a worker."""
+
+    exact: JSON = None
+    contains: Words = ()
+    lacks: Words = ()
+    numeric: Annotated[Number, BeforeValidator(_as_number)] | None = None
+    rubric: Text | None = None
+
+
+class AnswerExpectation(_Expectation):
+    """What a synthesis is to say. Contradictions and gaps are counted as the report lists them."""
+
+    contains: Words = ()
+    lacks: Words = ()
+    cites: Words = ()
+    contradictions: Counted | None = None
+    gaps: Counted | None = None
+    rubric: Text | None = None
+
+
+class RunExpectation(AnswerExpectation):
+    """What a whole run is to come to, and to cost at most."""
+
+    status: Annotated[tuple[RunStatus, ...], BeforeValidator(_as_list)] = ()
+    max_usd: Annotated[float, Field(gt=0)] | None = None
+    max_tokens: Annotated[int, Field(gt=0)] | None = None
+    max_seconds: Annotated[float, Field(gt=0)] | None = None
+
+
+class _Case(Value):
+    id: CaseId = ""
+    # Why the case is there, for who reads the suite.
+    note: str = ""
+
+
+class RoutingCase(_Case):
+    """A request and the worker it is for. The secondary worker counts only where one is given."""
+
+    kind: Literal["routing"] = "routing"
+    request: Text
+    primary: Text
+    secondary: Text | None = None
+
+    def workers(self) -> Iterator[tuple[str, str]]:
+        yield "primary", self.primary
+        if self.secondary is not None:
+            yield "secondary", self.secondary
+
+
+class PlanCase(_Case):
+    """A request and a good plan for it; it passes with a score of `at_least`."""
+
+    kind: Literal["plan"] = "plan"
+    request: Text
+    material: tuple[str, ...] = Field(default=(), alias="with")
+    plan: Plan
+    at_least: float = Field(default=0.7, ge=0, le=1)
+
+
+class WorkerCase(_Case):
+    """One task for one worker, with its golden answer."""
+
+    kind: Literal["worker"] = "worker"
+    worker: Text
+    instruction: Text
+    context: JSON = None
+    criterion: Text = "The instruction is followed, and what it asks for is given."
+    material: tuple[str, ...] = Field(default=(), alias="with")
+    expect: WorkerExpectation
+
+
+class SynthesisCase(_Case):
+    """Fixed outcomes, one for each task of the plan, to be made one answer of."""
+
+    kind: Literal["synthesis"] = "synthesis"
+    request: str = ""
+    plan: Plan
+    outcomes: tuple[Outcome, ...]
+    expect: AnswerExpectation
+
+
+class RunCase(_Case):
+    """A request from end to end; a plan given here is run as it is."""
+
+    kind: Literal["run"] = "run"
+    request: Text
+    material: tuple[str, ...] = Field(default=(), alias="with")
+    plan: Plan | None = None
+    expect: RunExpectation
+
+
+Case: TypeAlias = RoutingCase | PlanCase | WorkerCase | SynthesisCase | RunCase
+SHAPES: dict[Kind, type[Case]] = {
+    "routing": RoutingCase,
+    "plan": PlanCase,
+    "worker": WorkerCase,
+    "synthesis": SynthesisCase,
+    "run": RunCase,
+}

@@ -1,0 +1,85 @@
+"""What came of one case with one candidate, once: checks, figures, and what it cost."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from chargehand.errors import ErrorKind
+from chargehand.evaluation.case import Kind
+from chargehand.outcome import Fault, Usage
+from chargehand.value import Value
+
+# Faults that say nothing about how good an answer is: the case was not tried, and is tried again next time.
+UNTRIED: frozenset[ErrorKind] = frozenset(
+    {"rate_limited", "overloaded", "connection", "auth", "bad_request", "cancelled", "internal"}
+)
+
+
+class Check(Value):
+    """One thing that was expected, and whether it was so. What code checks is the same every time."""
+
+    name: str
+    passed: bool
+    by: Literal["code", "judge"] = "code"
+    # 1 or 0 for a check by code; what the judge gave otherwise.
+    score: float = Field(ge=0, le=1)
+    # What was found instead, or what the judge said.
+    said: str = ""
+
+
+class Result(Value):
+    # Suite, case, candidate and repeat: a result with the same key is the same measurement.
+    key: str
+    case: str
+    kind: Kind
+    file: str
+    line: int
+    candidate: str
+    repeat: int
+    passed: bool = False
+    score: float = Field(default=0.0, ge=0, le=1)
+    checks: tuple[Check, ...] = ()
+    metrics: dict[str, float] = Field(default_factory=dict)
+    # Routing: the worker that was expected and the one that was chosen.
+    expected: str | None = None
+    chosen: str | None = None
+    # The beginning of what was answered.
+    answer: str = ""
+    usage: Usage = Field(default_factory=Usage)
+    seconds: float = 0.0
+    # The run on the record, for `chargehand show`.
+    run: str | None = None
+    # Why the case could not be tried.
+    error: Fault | None = None
+
+    @property
+    def by_code(self) -> bool:
+        """Whether no model had a say in whether it passed."""
+        return all(check.by == "code" for check in self.checks)
+
+
+class Tried(Value):
+    """What trying a case gave, before it is a result under a key."""
+
+    checks: tuple[Check, ...] = ()
+    metrics: dict[str, float] = Field(default_factory=dict)
+    # None: the mean of the checks.
+    score: float | None = None
+    expected: str | None = None
+    chosen: str | None = None
+    answer: str = ""
+    usage: Usage = Field(default_factory=Usage)
+    run: str | None = None
+    error: Fault | None = None
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+    @property
+    def mark(self) -> float:
+        if self.score is not None or not self.checks:
+            return self.score or 0.0
+        return sum(check.score for check in self.checks) / len(self.checks)

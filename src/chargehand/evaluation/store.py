@@ -1,0 +1,54 @@
+"""Results on disk, one JSON object a line, each there before the next case begins: what `kill -9` leaves is kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from chargehand.evaluation.result import Result
+from chargehand.journal.disk import private_folder, storage
+
+
+class Store:
+    """One file of results. Several evaluations may append to it at once; of two results of one key the last counts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[str, Result]:
+        """Key -> result. A line that was cut off by a crash is not a result."""
+        with storage(self.path):
+            data = self.path.read_bytes() if self.path.exists() else b""
+        return {result.key: result for result in _results(data)}
+
+    def append(self, result: Result) -> None:
+        """Durable when this returns."""
+        private_folder(self.path.parent)
+        line = result.model_dump_json().encode() + b"\n"
+        with storage(self.path):
+            handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                size = os.fstat(handle).st_size
+                if size and os.pread(handle, 1, size - 1) != b"\n":
+                    line = b"\n" + line  # the line before was cut off
+                os.write(handle, line)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+    def clear(self) -> None:
+        with storage(self.path):
+            self.path.unlink(missing_ok=True)
+
+
+def _results(data: bytes) -> Iterator[Result]:
+    for line in data.split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            yield Result.model_validate_json(line)
+        except ValidationError:
+            continue

@@ -1,0 +1,60 @@
+"""A review -> the document that was asked for, without secrets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never
+
+from chargehand.redaction import Redactor
+from chargehand.report import Report
+from chargehand.review.change import Change
+from chargehand.review.github import github
+from chargehand.review.sarif import sarif
+from chargehand.review.selection import Selection
+from chargehand.review.source import Source
+from chargehand.review.text import Paint, headline, text
+
+Form = Literal["text", "md", "json", "sarif", "github"]
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What was reviewed and what came of it. `all`: what is left out is shown too."""
+
+    report: Report
+    selection: Selection
+    change: Change
+    source: Source
+    all: bool = False
+
+
+def rendered(review: Review, form: Form, redactor: Redactor, paint: Paint) -> str:
+    """Ends with a newline unless it is empty."""
+    report, selection = review.report, review.selection
+    match form:
+        case "json":
+            return as_json(report, redactor)
+        case "sarif":
+            return _document(redactor.delivered(sarif(report, selection, all=review.all)))
+        case "github":
+            gaps = tuple(f"{gap.reason} {gap.impact}".strip() for gap in report.gaps)
+            return redactor.delivered(github(selection, gaps))
+        case "md":
+            return redactor.delivered(report.answer)
+        case "text":
+            words = headline(selection, len(review.change.files), len(report.gaps))
+            return redactor.delivered(text(selection, review.source, words, all=review.all, paint=paint))
+        case _:
+            assert_never(form)
+
+
+def as_json(report: Report, redactor: Redactor) -> str:
+    """The report. What it was made for loses only what is a secret beyond doubt, all else what may be one."""
+    whole = report.to_json()
+    kept = {name: redactor.delivered(whole[name]) for name in ("answer", "findings", "data") if name in whole}
+    return _document(redactor.json({**whole, **dict.fromkeys(kept)}) | kept)
+
+
+def _document(data: Any) -> str:
+    return json.dumps(data, indent=2) + "\n"

@@ -1,0 +1,35 @@
+"""Selected findings -> GitHub's workflow commands: an annotation at each line."""
+
+from __future__ import annotations
+
+from chargehand.outcome import Finding, Severity
+from chargehand.review.selection import Selection
+
+_COMMANDS: dict[Severity, str] = {"critical": "error", "warning": "warning", "info": "notice"}
+
+
+def github(selection: Selection, gaps: tuple[str, ...]) -> str:
+    """One command per line. What could not be looked at is an annotation without a place."""
+    lines = [_annotation(each.finding) for each in selection.shown]
+    lines += [f"::warning title={_property('chargehand: not reviewed')}::{_text(gap)}" for gap in gaps]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _annotation(finding: Finding) -> str:
+    places: dict[str, object] = {}
+    if finding.path is not None:
+        places["file"] = finding.path
+        if finding.line is not None:
+            places |= {"line": finding.line, "endLine": max(finding.end_line or finding.line, finding.line)}
+    places["title"] = f"{finding.severity}: {finding.category or 'finding'}"
+    given = ",".join(f"{name}={_property(str(value))}" for name, value in places.items())
+    words = finding.message if not finding.suggestion else f"{finding.message}\n{finding.suggestion}"
+    return f"::{_COMMANDS[finding.severity]} {given}::{_text(words)}"
+
+
+def _text(words: str) -> str:
+    return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(words: str) -> str:
+    return _text(words).replace(":", "%3A").replace(",", "%2C")

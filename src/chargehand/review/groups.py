@@ -1,0 +1,23 @@
+"""Files and their sizes -> groups of about equal size, none larger than one worker can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def grouped(files: Mapping[str, int], largest: int, *, at_least: int = 1) -> tuple[tuple[str, ...], ...]:
+    """Neighbours stay together. A file larger than `largest` is a group of its own; no group is empty."""
+    total = sum(files.values())
+    count = max(-(-total // largest), at_least)
+    share = max(total / count, 1)
+    groups: list[list[str]] = [[]]
+    size = taken = 0
+    for path, bytes in files.items():
+        full = size + bytes > largest or (taken >= share * len(groups) and len(groups) < count)
+        if groups[-1] and full:
+            groups.append([])
+            size = 0
+        groups[-1].append(path)
+        size += bytes
+        taken += bytes
+    return tuple(tuple(group) for group in groups if group)

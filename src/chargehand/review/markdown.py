@@ -1,0 +1,56 @@
+"""Selected findings -> Markdown for a pull request or a file: most severe first, then by file and line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from chargehand.report import Gap
+from chargehand.review.selection import SEVERITIES, Judged, Selection
+from chargehand.review.source import Source
+from chargehand.review.text import headline
+
+_TITLES = {"critical": "Critical", "warning": "Warnings", "info": "Notes"}
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
+
+
+def markdown(
+    selection: Selection, source: Source, *, files: int, gaps: Sequence[Gap], all: bool, summary: str = ""
+) -> str:
+    parts = ["# Review", headline(selection, files, len(gaps)), *([summary.strip()] if summary.strip() else [])]
+    for severity in SEVERITIES:
+        group = [each for each in selection.shown if each.finding.severity == severity]
+        if group:
+            parts += [f"## {_TITLES[severity]}", *_entries(group, source)]
+    if all and selection.left_out:
+        parts += ["## Left out", *_entries(selection.left_out, source)]
+    if gaps:
+        parts += ["## Not reviewed", "\n".join(f"- {_escaped(f'{gap.reason} {gap.impact}'.strip())}" for gap in gaps)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _entries(group: Iterable[Judged], source: Source) -> Iterable[str]:
+    for each in group:
+        finding = each.finding
+        place = _code(f"{finding.path}:{finding.line}" if finding.line else finding.path or "the change as a whole")
+        tail = f"({finding.category or 'other'}, confidence {finding.confidence})"
+        lines = [f"- **{place}** {_escaped(finding.message)} {tail}"]
+        if code := source.shown(finding).strip():
+            lines.append(f"  {_code(code[:160])}")
+        if finding.suggestion:
+            lines.append(f"  {_escaped(finding.suggestion)}")
+        if each.why is not None:
+            lines.append(f"  *Left out: {_escaped(each.why)}.*")
+        yield "  \n".join(lines)
+
+
+def _code(text: str) -> str:
+    """A code span that nothing in the text can end."""
+    flat = " ".join(text.split())
+    fence = "`" * (max(map(len, re.findall(r"`+", flat)), default=0) + 1)
+    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
+    return f"{fence}{pad}{flat}{pad}{fence}"
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))

@@ -1,0 +1,218 @@
+"""The text of a unified diff -> what it does to each file, or the line at which it is none."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from chargehand.errors import UsageError
+
+Ranges = tuple[tuple[int, int], ...]
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+# Shorter lines, such as a lone bracket, say nothing about where they come from.
+_TELLING = 4
+
+
+@dataclass(slots=True)
+class Hunk:
+    """Lines from `old` on in the old file become the lines from `new` on in the new one; without their line ends."""
+
+    old: int
+    new: int
+    # (" ", "+" or "-", text)
+    lines: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    def side(self, marks: str) -> list[str]:
+        return [text for mark, text in self.lines if mark in marks]
+
+    def added(self) -> list[tuple[int, str]]:
+        """Numbers and texts of the lines it adds, in the new file."""
+        found: list[tuple[int, str]] = []
+        number = self.new
+        for mark, text in self.lines:
+            if mark == "+":
+                found.append((number, text))
+            number += mark != "-"
+        return found
+
+
+@dataclass(slots=True)
+class FilePatch:
+    """What is done to one file. `old` is None for a new file, `new` for one that is deleted."""
+
+    old: str | None
+    new: str | None
+    binary: bool = False
+    hunks: list[Hunk] = field(default_factory=list[Hunk])
+    # The number of the line where it begins, and whether the names come from its header.
+    line: int = 0
+    named: bool = False
+
+    @property
+    def renamed(self) -> bool:
+        return self.old is not None and self.new is not None and self.old != self.new
+
+
+def parse(text: str, name: str = "the patch") -> list[FilePatch]:
+    """Everything the patch does. UsageError with the line where it stops being a unified diff."""
+    reader = _Reader(text.split("\n"), name)
+    reader.read()
+    if not reader.files and text.strip():
+        raise UsageError(f"{name} is not a unified diff: it names no file. Make one with `git diff` or `diff -u`.")
+    return reader.files
+
+
+def changed_lines(files: Sequence[FilePatch]) -> dict[str, Ranges]:
+    """New path -> the ranges of lines the change wrote. A line that was only moved or re-indented was not written."""
+    removed = Counter(text.strip() for file in files for hunk in file.hunks for mark, text in hunk.lines if mark == "-")
+    found: dict[str, Ranges] = {}
+    for file in files:
+        if file.new is None:
+            continue
+        numbers: list[int] = []
+        for hunk in file.hunks:
+            for number, text in hunk.added():
+                bare = text.strip()
+                if len(bare) >= _TELLING and removed[bare] > 0:
+                    removed[bare] -= 1
+                else:
+                    numbers.append(number)
+        found[file.new] = ranges(numbers)
+    return found
+
+
+def ranges(numbers: Iterable[int]) -> Ranges:
+    """Ascending numbers as (first, last) of each run."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return tuple(found)
+
+
+class _Reader:
+    """Goes through the lines once."""
+
+    def __init__(self, lines: Sequence[str], name: str) -> None:
+        self._lines = lines
+        self._name = name
+        self._at = 0
+        self.files: list[FilePatch] = []
+
+    def read(self) -> None:
+        while self._at < len(self._lines):
+            line = self._lines[self._at].removesuffix("\r")
+            if line.startswith("diff --git "):
+                self._begin(*_git_names(line[len("diff --git ") :]))
+            elif line.startswith("--- ") and self._next().startswith("+++ "):
+                self._names(line, self._next())
+                self._at += 1
+            elif line.startswith("@@ "):
+                self._hunk(line)
+                continue
+            elif self.files:
+                self._header(line)
+            self._at += 1
+
+    def _next(self) -> str:
+        return self._lines[self._at + 1].removesuffix("\r") if self._at + 1 < len(self._lines) else ""
+
+    def _begin(self, old: str | None, new: str | None) -> None:
+        self.files.append(FilePatch(old, new, line=self._at + 1))
+
+    def _names(self, before: str, after: str) -> None:
+        old, new = _name(before[4:], "a/"), _name(after[4:], "b/")
+        file = self.files[-1] if self.files else None
+        if file is None or file.hunks or file.named or file.binary:
+            self._begin(old, new)
+        else:
+            file.old, file.new = old, new
+        self.files[-1].named = True
+
+    def _header(self, line: str) -> None:
+        file = self.files[-1]
+        if file.hunks:
+            return
+        for prefix, side in (("rename from ", "old"), ("rename to ", "new"), ("copy to ", "new")):
+            if line.startswith(prefix):
+                setattr(file, side, _unquoted(line[len(prefix) :]))
+                return
+        if line.startswith("new file mode"):
+            file.old = None
+        elif line.startswith("deleted file mode"):
+            file.new = None
+        elif line.startswith(("Binary files ", "GIT binary patch")):
+            file.binary = True
+
+    def _hunk(self, line: str) -> None:
+        where = f"{self._name}, line {self._at + 1}"
+        if not self.files:
+            raise UsageError(f"{where}: a hunk without a file before it: this is not a whole unified diff.")
+        if (match := _HUNK.match(line)) is None:
+            raise UsageError(f"{where}: {line[:40]!r} is not the head of a hunk such as '@@ -1,3 +1,4 @@'.")
+        old, old_count, new, new_count = (int(part) if part is not None else 1 for part in match.groups())
+        # An empty side starts after the line it names.
+        hunk = Hunk(old + (old_count == 0), new + (new_count == 0))
+        self._at += 1
+        while old_count > 0 or new_count > 0:
+            text = self._lines[self._at] if self._at < len(self._lines) else None
+            if text is None or (text == "" and self._at == len(self._lines) - 1):
+                raise UsageError(f"{where}: the hunk ends early: the patch is cut off or was edited.")
+            mark, rest = (text[0], text[1:]) if text.rstrip("\r") else (" ", "")
+            if mark == "\\":
+                self._at += 1
+                continue
+            if mark not in " +-":
+                said = f"{self._name}, line {self._at + 1}"
+                raise UsageError(f"{said}: a line of a hunk begins with ' ', '+' or '-', not with {mark!r}.")
+            old_count -= mark != "+"
+            new_count -= mark != "-"
+            if old_count < 0 or new_count < 0:
+                raise UsageError(f"{where}: the hunk has other numbers of lines than its head says.")
+            hunk.lines.append((mark, rest.removesuffix("\r")))
+            self._at += 1
+        self.files[-1].hunks.append(hunk)
+
+
+def _git_names(rest: str) -> tuple[str | None, str | None]:
+    """`a/x b/x`: the two names are equal but for renames, which say so in lines of their own."""
+    if rest.startswith('"'):
+        first, _, second = rest[1:].partition('" ')
+        return _name(f'"{first}"', "a/"), _name(second, "b/")
+    if rest.endswith('"'):
+        first, _, second = rest.partition(' "')
+        return _name(first, "a/"), _name(f'"{second}', "b/")
+    middle = len(rest) // 2
+    if rest[middle : middle + 1] == " " and rest[2:middle] == rest[middle + 3 :]:
+        return _name(rest[:middle], "a/"), _name(rest[middle + 1 :], "b/")
+    first, _, second = rest.partition(" b/")
+    return _name(first, "a/"), second or None
+
+
+def _name(written: str, prefix: str) -> str | None:
+    """A path as written after ---, +++ or diff --git; None for /dev/null."""
+    path = _unquoted(written) if written.startswith('"') else written.partition("\t")[0].rstrip("\r")
+    if path == "/dev/null":
+        return None
+    return path.removeprefix(prefix)
+
+
+def _unquoted(written: str) -> str:
+    """A name as git quotes it: C escapes, bytes in octal."""
+    if not (written.startswith('"') and written.endswith('"') and len(written) > 1):
+        return written
+    data = bytearray()
+    parts = re.findall(r"\\([0-7]{3})|\\(.)|([^\\]+)", written[1:-1], re.DOTALL)
+    for octal, escape, plain in parts:
+        if octal:
+            data.append(int(octal, 8) & 0xFF)
+        else:
+            text: str = _ESCAPES.get(escape, str(escape)) if escape else str(plain)
+            data += text.encode("utf-8", "surrogateescape")
+    return data.decode("utf-8", "surrogateescape")

@@ -1,0 +1,140 @@
+"""A change -> the plan of its review: every lens on every group of files, with a model also a reader for each lens.
+
+No model makes this plan. It is validated and run like any other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from chargehand.analyzers import ANALYZERS, LENSES, Lens
+from chargehand.plan import Plan, Synthesis, Task
+from chargehand.review.change import Change
+from chargehand.review.groups import grouped
+from chargehand.review.readers import GUIDELINES, READERS, excerpt, is_code, rules
+from chargehand.trace.figures import several
+from chargehand.value import JSON
+
+# Bytes of source one analyzer's task gets: some 60,000 lines, which its tools read in a second or two.
+LARGEST_GROUP = 2_000_000
+# bandit is ten times slower: its groups are smaller and keep every core busy to the end.
+SMALLER_GROUPS: dict[Lens, int] = {"security": 400_000}
+# Less than some 2,000 lines are not worth starting the tools twice.
+LEAST_SPLIT = 80_000
+# Characters of source a model's task gets: some 13,000 tokens, which leaves room in a window of 32,000.
+LARGEST_READING = 40_000
+# More groups than this are not read by models: the analyzers still see everything.
+MOST_READINGS = 12
+
+_LOOKS: dict[Lens, str] = {
+    "security": "Look for injection, unsafe calls, weak cryptography and secrets",
+    "bugs": "Look for code that fails or does not do what it says",
+    "performance": "Look for needless work: queries and calls in loops, costly constructions, complexity",
+    "style": "Look for what makes the code hard to maintain: names, needless code, dead code",
+    "history": "Look into the history: lines that were fixed before, hot spots, reverted changes",
+    "comments": "Look at the comments near the change: open work, contracts the code no longer keeps",
+    "tests": "Look for changed behaviour that no test covers",
+    "shape": "Look at the shape of the change: its size, its mix, leftovers such as conflict markers",
+}
+
+
+def playbook(change: Change, *, model: bool, pr_comments: str | None = None) -> Plan:
+    """The plan. `model`: readers join in, as far as `MOST_READINGS` goes."""
+    what = "the change" if change.changed is not None else "the code"
+    tasks = [*_analyses(change, pr_comments), *(_readings(change) if model else ())]
+    goal = f"Review {what} in {change.home.name}: {several(len(change.files), 'file')}"
+    instruction = (
+        "List what is worth mending, most severe first, each with its file and line. Findings are facts to report, not "
+        "to add to: do not invent any. Say plainly which lens could not be applied."
+    )
+    return Plan(goal=goal, tasks=tuple(tasks), synthesis=Synthesis(instruction=instruction), team="review")
+
+
+def unread(change: Change) -> int:
+    """How many files models do not get to read: there are too many."""
+    return sum(len(group) for group in _reading_groups(change)[MOST_READINGS:])
+
+
+def _analyses(change: Change, pr_comments: str | None) -> Iterable[Task]:
+    for lens, names in LENSES.items():
+        if lens == "tests" and change.changed is None:
+            continue  # it is about behaviour that changed
+        files = {path: size for path, size in change.files.items() if _wanted(names, change, path)}
+        if not files:
+            continue
+        apart = all(ANALYZERS[name].per_file for name in names)
+        groups = _groups(lens, files) if apart else (tuple(files),)
+        for number, group in enumerate(groups, 1):
+            options: dict[str, JSON] = {"pr_comments": pr_comments} if lens == "history" and pr_comments else {}
+            context: dict[str, JSON] = {"root": str(change.root), "files": list(group), "base": change.base}
+            context |= {"changed": _of(change.changed, group), "options": options}
+            yield Task(
+                id=f"{lens}-{number}",
+                worker=lens,
+                instruction=f"{_LOOKS[lens]} in {_named(group)}.",
+                context=context,
+                success_criterion="Every file was looked at, or it is said why not.",
+            )
+
+
+def _groups(lens: Lens, files: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
+    if lens not in SMALLER_GROUPS:
+        return grouped(files, LARGEST_GROUP)
+    split = sum(files.values()) >= LEAST_SPLIT
+    return grouped(files, SMALLER_GROUPS[lens], at_least=(os.cpu_count() or 1) if split else 1)
+
+
+def _wanted(analyzers: Iterable[str], change: Change, path: str) -> bool:
+    """Whether any of them can say something about the file; of a fragment only those that need no whole file."""
+    kinds = [ANALYZERS[name].languages for name in analyzers]
+    if path in change.fragments:
+        return all(languages is None for languages in kinds)
+    return any(languages is None for languages in kinds) or path.endswith((".py", ".pyi"))
+
+
+def _reading_groups(change: Change) -> tuple[tuple[str, ...], ...]:
+    sizes = {
+        path: len(excerpt(change.root, path, _ranges(change, path)))
+        for path in change.files
+        if path not in change.fragments and is_code(path)
+    }
+    return grouped({path: size for path, size in sizes.items() if size}, LARGEST_READING)
+
+
+def _readings(change: Change) -> Iterable[Task]:
+    """One task per reader and group; each sees its group and its lens, and nothing else."""
+    written = rules(change.home)
+    for number, group in enumerate(_reading_groups(change)[:MOST_READINGS], 1):
+        code = {path: excerpt(change.root, path, _ranges(change, path)) for path in group}
+        for reader, (_, look) in READERS.items():
+            if reader == GUIDELINES and not written:
+                continue
+            context: dict[str, JSON] = {"code": code, "changed": _of(change.changed, group)}
+            if reader == GUIDELINES:
+                context["rules"] = written
+            yield Task(
+                id=f"{reader}-{number}",
+                worker=reader,
+                instruction=f"{look} in {_named(group)}. Each line of the code begins with its number.",
+                context=context,
+                success_criterion="Each finding names a file of the task, a line of it, and what goes wrong there.",
+            )
+
+
+def _ranges(change: Change, path: str) -> tuple[tuple[int, int], ...] | None:
+    return None if change.changed is None else change.changed.get(path, ())
+
+
+def _of(changed: Mapping[str, tuple[tuple[int, int], ...]] | None, group: Iterable[str]) -> JSON:
+    if changed is None:
+        return None
+    return {path: [list(each) for each in changed[path]] for path in group if path in changed}
+
+
+def _named(group: tuple[str, ...]) -> str:
+    if len(group) == 1:
+        return group[0]
+    common = os.path.commonpath(group)
+    return f"{len(group):,} files{f' under {Path(common).as_posix()}' if common else ''}"

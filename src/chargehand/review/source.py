@@ -1,0 +1,54 @@
+"""The reviewed files as lines, read once each: for excerpts and for fingerprints that outlive a shift of lines."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+
+from chargehand.outcome import Finding
+
+
+class Source:
+    """The text of what is reviewed. `hide` takes out of a line what may be a secret."""
+
+    def __init__(self, root: Path, hide: Callable[[str], str] = str) -> None:
+        self._root = root
+        self._hide = hide
+        self._lines = cache(self._read)
+
+    def shown(self, finding: Finding) -> str:
+        """The line of a finding as it may be printed."""
+        line = self.line(finding.path, finding.line)
+        return self._hide(line) if "secret" in finding.category or "password" in finding.category else line
+
+    def line(self, path: str | None, number: int | None) -> str:
+        """One line without its end; empty where there is none."""
+        if path is None or number is None or number < 1:
+            return ""
+        lines = self._lines(path)
+        return lines[number - 1] if number <= len(lines) else ""
+
+    def _read(self, path: str) -> tuple[str, ...]:
+        try:
+            return tuple((self._root / path).read_bytes().decode("utf-8", "replace").splitlines())
+        except (OSError, ValueError):
+            return ()
+
+
+def fingerprints(findings: Iterable[Finding], source: Source) -> list[str]:
+    """One for each finding: what is wrong, in which file, in which words of the code; not at which line number.
+
+    The same words twice in a file are told apart by counting, so that fixing one of them leaves the other known.
+    """
+    seen: Counter[str] = Counter()
+    found: list[str] = []
+    for finding in findings:
+        words = " ".join(source.line(finding.path, finding.line).split()) or finding.message
+        parts = (finding.category, finding.path or "", words)
+        plain = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        seen[plain] += 1
+        found.append(plain if seen[plain] == 1 else f"{plain}-{seen[plain]}")
+    return found

@@ -1,0 +1,91 @@
+"""Selected findings -> what a terminal shows: grouped by file, the line itself, severity as a word."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from chargehand.review.selection import SEVERITIES, Judged, Selection
+from chargehand.review.source import Source
+from chargehand.trace.figures import several
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+Paint = Callable[[str, str], str]
+# Of a line of code: how much is shown, how far in it begins, how much of it is marked.
+_LONGEST, _DEEPEST, _MARKED = 160, 24, 40
+
+
+def text(selection: Selection, source: Source, headline: str, *, all: bool, paint: Paint) -> str:
+    """`paint(words, style)` colours words, or leaves them. Styles are the severities, `path` and `dim`."""
+    parts = [*_by_file(selection.shown, source, paint)]
+    if all and selection.left_out:
+        parts.append(paint("Left out", "path"))
+        parts += _by_file(selection.left_out, source, paint)
+    parts.append(headline)
+    return "\n\n".join(parts) + "\n"
+
+
+def headline(selection: Selection, files: int, gaps: int = 0) -> str:
+    """How many findings there are and of what severity, and what was left out or could not be looked at."""
+    found = len(selection.shown)
+    words = several(found, "finding") if found else "No findings"
+    counts = Counter(each.finding.severity for each in selection.shown)
+    by_severity = ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity])
+    first = f"{words} in {several(files, 'file')}{f': {by_severity}' if by_severity else ''}."
+    missing = f" Not all was reviewed: {several(gaps, 'gap')}." if gaps else ""
+    return f"{first}{missing}{f' {left_out(selection)}' if selection.left_out else ''}"
+
+
+def left_out(selection: Selection) -> str:
+    """How many findings are not shown, by reason."""
+    reasons = Counter((each.why or "").partition(" is below")[0].rstrip("0123456789 ") for each in selection.left_out)
+    words = {"confidence": "of low confidence"}
+    counted = ", ".join(f"{count:,} {words.get(reason, reason)}" for reason, count in reasons.most_common())
+    return f"Left out: {counted}; --all shows them."
+
+
+def _by_file(judged: Iterable[Judged], source: Source, paint: Paint) -> Iterable[str]:
+    for path, group in itertools.groupby(judged, key=lambda each: each.finding.path):
+        lines = [paint(_flat(path or "The change as a whole"), "path")]
+        for each in group:
+            lines += _entry(each, source, paint)
+        yield "\n".join(lines)
+
+
+def _entry(judged: Judged, source: Source, paint: Paint) -> Iterable[str]:
+    finding = judged.finding
+    place = f"{finding.line}" if finding.line is not None else "-"
+    severity = paint(f"{finding.severity:<8}", finding.severity)
+    tail = f"{finding.category or 'other'}, confidence {finding.confidence}"
+    yield f"  {place:>5}  {severity}  {_flat(finding.message)}  {paint(f'({tail})', 'dim')}"
+    code = _flat(source.shown(finding).expandtabs(4))
+    if code.strip():
+        bar = f"         {paint('|', 'dim')} {' ' * min(len(code) - len(code.lstrip()), _DEEPEST)}"
+        shown = code.strip()[:_LONGEST]
+        yield f"{bar}{shown}"
+        yield f"{bar}{paint('^' * min(len(shown), _MARKED), finding.severity)}"
+    if finding.suggestion:
+        yield f"         {paint('=', 'dim')} {_flat(finding.suggestion)}"
+    if judged.why is not None:
+        yield f"         {paint(f'left out: {judged.why}', 'dim')}"
+
+
+def _flat(words: str) -> str:
+    """On one line, and nothing in it that a terminal would obey."""
+    return _CONTROL.sub("�", words.replace("\n", "⏎"))
+
+
+def plain(words: str, _style: str) -> str:
+    return words
+
+
+STYLES: dict[str, dict[str, Any]] = {
+    "critical": {"fg": "red", "bold": True},
+    "warning": {"fg": "yellow"},
+    "info": {"fg": "blue"},
+    "path": {"bold": True},
+    "dim": {"dim": True},
+}

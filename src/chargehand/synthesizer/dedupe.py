@@ -1,0 +1,186 @@
+"""Findings and claims of many workers -> each said once, with all its sources and what agreement makes of confidence.
+
+Two items are the same if they have the same place (path, overlapping lines) and category, or if at least `LEAST_ALIKE`
+of their words are. Never the same are items that differ in a figure, its unit, a date, a negation, a severity, a path
+or a name; nor those with opposite words, nor those where one slot of the sentence is filled by two different words
+(patients with asthma, patients with diabetes).
+
+Measured on tests/synthesizer/labelled/duplicates.jsonl, over all pairs of items: precision 1.00 and recall 0.91 on the
+part the rules were made with, 1.00 and 0.88 on the part they had not seen. Between 0.4 and 0.7 the threshold changes
+next to nothing, since what must not be merged is told by what differs and not by how much.
+
+Items are compared in an order of their own, the wordiest first, and join the first centre they are the same as: how
+they are grouped does not depend on the order they come in, and merging what is merged changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from chargehand.outcome import Claim, Finding
+from chargehand.synthesizer import agreement
+from chargehand.synthesizer.lexicon import stem
+from chargehand.synthesizer.similarity import Index, dice, opposed, replaces, rivals, same_names, same_start
+from chargehand.synthesizer.wording import Wording, wording
+
+LEAST_ALIKE: Final = 0.6
+# A price a year is not a price.
+_PERIODS: Final = frozenset(map(stem, ("second", "minute", "hour", "day", "night", "week", "month", "quarter", "year")))
+_MOST_LINES: Final = 200
+_MOST_IN_PLACE: Final = 32
+_SEPARATORS: Final = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An item as it is compared. Only entries of equal scope can be the same."""
+
+    text: str
+    wording: Wording
+    scope: Hashable
+    category: str = ""
+    lines: range | None = None
+
+
+def merge_claims(claims: Sequence[Claim], workers: Mapping[str, str] | None = None) -> tuple[Claim, ...]:
+    """Claims that say the same as one, in the order of first appearance; `workers` names each task's worker."""
+    merged: list[Claim] = []
+    for group, centre in _grouped([_of_claim(claim) for claim in claims]):
+        said = [claims[number] for number in group]
+        merged.append(
+            claims[centre]
+            if len(said) == 1
+            else claims[centre].model_copy(
+                update={
+                    "confidence": agreement.confidence([(c.confidence, c.sources) for c in said], workers or {}),
+                    "sources": agreement.sources(c.sources for c in said),
+                }
+            )
+        )
+    return tuple(merged)
+
+
+def merge_findings(findings: Sequence[Finding], workers: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
+    """Findings that say the same as one, in the order of first appearance; `workers` names each task's worker."""
+    merged: list[Finding] = []
+    for group, centre in _grouped([_of_finding(finding) for finding in findings]):
+        said = [findings[number] for number in group]
+        suggestions = (f.suggestion for f in (findings[centre], *said) if f.suggestion)
+        merged.append(
+            findings[centre]
+            if len(said) == 1
+            else findings[centre].model_copy(
+                update={
+                    "suggestion": next(suggestions, None),
+                    "confidence": agreement.confidence([(f.confidence, f.sources) for f in said], workers or {}),
+                    "sources": agreement.sources(f.sources for f in said),
+                }
+            )
+        )
+    return tuple(merged)
+
+
+def _of_claim(claim: Claim) -> _Entry:
+    said = wording(claim.statement)
+    return _Entry(claim.statement, said, (said.amounts, said.negated, said.tail))
+
+
+def _of_finding(finding: Finding) -> _Entry:
+    said = wording(finding.message)
+    lines = None
+    if finding.line is not None:
+        lines = range(finding.line, max(finding.line, finding.end_line or finding.line) + 1)
+    path = finding.path.removeprefix("./") if finding.path else None
+    return _Entry(
+        finding.message,
+        said,
+        (said.amounts, said.negated, said.tail, finding.severity, path),
+        _SEPARATORS.sub("-", finding.category.casefold()).strip("-") if path else "",
+        lines if path else None,
+    )
+
+
+def _grouped(entries: Sequence[_Entry]) -> Iterator[tuple[list[int], int]]:
+    """The numbers of the entries that are the same, with that of their centre, in the order of first appearance."""
+    centres = _Centres()
+    groups: dict[int, list[int]] = {}
+    for number in sorted(range(len(entries)), key=lambda number: _rank(entries[number])):
+        groups.setdefault(centres.place(number, entries[number]), []).append(number)
+    for group in groups.values():
+        group.sort()
+    yield from sorted(((group, centre) for centre, group in groups.items()), key=lambda pair: pair[0][0])
+
+
+def _rank(entry: _Entry) -> tuple[int, str, int, int, str]:
+    lines = entry.lines or range(0)
+    return -len(entry.wording.bag), entry.text, -len(lines), lines.start, entry.category
+
+
+class _Centres:
+    """The entries that others join, found by equal words, by place and by shared words."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, _Entry]] = []
+        self._index = Index(lambda wording: wording.bag)
+        self._equal: dict[Hashable, list[int]] = {}
+        self._at: dict[Hashable, list[int]] = {}
+
+    def place(self, number: int, entry: _Entry) -> int:
+        """The number of the centre the entry joins: its own if it is the same as none."""
+        for centre in self._near(entry):
+            theirs, other = self._entries[centre]
+            if _same(other, entry):
+                return theirs
+        self._add(number, entry)
+        return number
+
+    def _near(self, entry: _Entry) -> Iterator[int]:
+        yield from self._equal.get((entry.scope, entry.wording.bag), ())
+        seen: set[int] = set()
+        for place in _places(entry):
+            for centre in self._at.get(place, ()):
+                if centre not in seen:
+                    seen.add(centre)
+                    yield centre
+            if len(seen) >= _MOST_IN_PLACE:
+                break
+        for _, centre in self._index.alike(entry.wording, LEAST_ALIKE, entry.scope):
+            yield centre
+
+    def _add(self, number: int, entry: _Entry) -> None:
+        centre = self._index.add(entry.wording, entry.scope)
+        self._entries.append((number, entry))
+        for key, held in [
+            *(((entry.scope, entry.wording.bag), self._equal),),
+            *((place, self._at) for place in _places(entry)),
+        ]:
+            centres = held.setdefault(key, [])
+            if len(centres) < _MOST_IN_PLACE:
+                centres.append(centre)
+
+
+def _places(entry: _Entry) -> Iterator[Hashable]:
+    if entry.category and entry.lines is not None:
+        for line in entry.lines[:_MOST_LINES]:
+            yield entry.scope, entry.category, line
+
+
+def _same(one: _Entry, other: _Entry) -> bool:
+    if one.lines is not None and other.lines is not None and not _overlap(one.lines, other.lines):
+        return False
+    mine, theirs = one.wording, other.wording
+    if not same_names(mine, theirs) or (mine.bag ^ theirs.bag) & _PERIODS:
+        return False
+    placed = bool(one.category) and one.category == other.category and one.lines is not None and other.lines is not None
+    if not placed and (
+        dice(mine.bag, theirs.bag) < LEAST_ALIKE or replaces(mine, theirs) or not same_start(mine, theirs)
+    ):
+        return False
+    return not opposed(mine, theirs) and not rivals(mine, theirs)
+
+
+def _overlap(one: range, other: range) -> bool:
+    return one.start < other.stop and other.start < one.stop

@@ -1,0 +1,220 @@
+"""One synthesis under way: its steps, and the answer that can be given wherever it is cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from chargehand.brains import Brain
+from chargehand.engine import Engine
+from chargehand.outcome import Outcome, Usage
+from chargehand.plan import Plan
+from chargehand.report import Contradiction, Gap, Provenance
+from chargehand.request import Request
+from chargehand.schema import violations
+from chargehand.synthesizer import mention, plain, prompt
+from chargehand.synthesizer.citations import provenance_of_listing
+from chargehand.synthesizer.disagreement import Disagreement, Ruling, disagreements
+from chargehand.synthesizer.draft import Draft, NoDraft, Writer, upstream
+from chargehand.synthesizer.judge import judge
+from chargehand.synthesizer.material import gather
+from chargehand.synthesizer.rating import rate
+from chargehand.synthesizer.reconciled import Reconciled, reconcile
+from chargehand.synthesizer.review import reviewed
+from chargehand.synthesizer.select import Pick, pick
+from chargehand.synthesizer.streaming import OnDraft
+from chargehand.synthesizer.synthesis import Desk, Synthesis, Validate
+
+
+class Flow:
+    """Made for one synthesis. What is known so far stands: `cut_short` can be called at any time."""
+
+    def __init__(
+        self,
+        request: Request,
+        plan: Plan,
+        outcomes: Mapping[str, Outcome],
+        engine: Engine,
+        validate: Validate | None,
+        filled: Collection[str],
+    ) -> None:
+        self._request = request
+        self._plan = plan
+        self._outcomes = outcomes
+        self._engine = engine
+        self._validate = validate
+        self._gaps = plain.gaps(plan, outcomes, filled)
+        self._merged = reconcile(outcomes)
+        self._rulings: dict[int, Ruling] = {}
+        self._used: list[Usage] = []
+        self._notes: list[str] = []
+        self._writer: Writer | None = None
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    async def rate(self, rater: Brain, examiner: Brain | None) -> None:
+        found = self._merged.findings
+        findings, notes = await rate(found, self._request, self._engine, rater, examiner, self._used)
+        self._merged = replace(self._merged, findings=findings)
+        self._notes += notes
+
+    async def select(self, chooser: Brain) -> Pick | None:
+        """The sink whose result is the answer. What results it is chosen over say otherwise is decided with it."""
+        picked = await pick(self._outcomes, self._desk(chooser))
+        if picked is None:
+            return None
+        if not self._as_asked(picked.outcome):
+            self._notes.append(f"The result of {picked.outcome.task}, selected, has not the form that was asked for.")
+            return None
+        self._rulings |= picked.rulings(self._merged.candidates)
+        return picked
+
+    async def judge(self, brain: Brain) -> None:
+        self._notes += await judge(self._merged.candidates, self._desk(brain), self._rulings)
+
+    async def write(
+        self, brain: Brain, critic: Brain | None, rounds: int, read: Iterable[str], on_draft: OnDraft | None
+    ) -> Synthesis:
+        """The model's answer, reviewed where there is a critic; by code when there is none to be had."""
+        desk, known = self._desk(brain), self._known()
+        parts, notes = await gather(known, desk)
+        self._notes += notes
+        writer = self._writer = Writer(desk, known, read, self._validate, on_draft)
+        draft = await writer.write(prompt.ask(desk.request, desk.plan, parts, known.disagreements, brain))
+        if isinstance(draft, NoDraft):
+            return self.by_code(f"There is no synthesis ({draft.fault.message}): the answer lists the results.")
+        if critic is not None:
+            draft, notes = await reviewed(draft, writer, self._outcomes, critic, rounds, desk)
+            self._notes += notes
+        return self._of(draft, known)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def only_answer(self) -> Synthesis | None:
+        """A one-task plan needs no synthesis, unless a typed answer is wanted that the outcome is not."""
+        outcome = self._outcomes[self._plan.tasks[0].id]
+        if not self._as_asked(outcome):
+            return None
+        answer = plain.text_of(outcome)
+        partial = Gap(task=outcome.task, reason=outcome.summary, impact="The answer is a partial result.")
+        cites = {str(n): (outcome.task,) for n, _ in enumerate(plain.paragraphs(answer), 1)}
+        return Synthesis(
+            answer=answer,
+            findings=self._merged.findings,
+            gaps=() if outcome.ok else (partial,),
+            confidence=outcome.confidence,
+            provenance=Provenance(citations=cites),
+            data=outcome.output if self._request.answer_schema is not None else None,
+            usage=Usage.total(self._used),
+            notes=tuple(self._notes),
+        )
+
+    def selected(self, picked: Pick) -> Synthesis:
+        """The text of the result that was selected, why it was, and what it does not settle."""
+        known, chosen = self._known(), picked.outcome
+        through = upstream(self._plan, [chosen.task])
+        rests_on = [id for id, outcome in self._outcomes.items() if id in through and outcome.ok]
+        parts = [plain.text_of(chosen).strip(), picked.text(rests_on)]
+        if open_ := [each for each in known.disagreements if not each.resolved]:
+            parts.append(mention.section(open_))
+        answer = "\n\n".join(parts)
+        listed = provenance_of_listing(answer, self._outcomes)
+        own = len(plain.paragraphs(parts[0]))
+        cites = {str(number): (chosen.task,) for number in range(1, own + 1)}
+        cites |= {number: tasks for number, tasks in listed.citations.items() if int(number) > own}
+        cited = {task for tasks in cites.values() for task in tasks}
+        unused = tuple(id for id, outcome in self._outcomes.items() if outcome.ok and id not in cited)
+        return Synthesis(
+            answer=answer,
+            findings=known.findings,
+            contradictions=_contradictions(known.disagreements),
+            gaps=self._gaps,
+            confidence=chosen.confidence,
+            provenance=Provenance(citations=cites, unused=unused),
+            data=chosen.output if self._request.answer_schema is not None else None,
+            usage=Usage.total(self._used),
+            notes=tuple(self._notes),
+        )
+
+    def cut_short(self) -> Synthesis:
+        """What there is when the deadline comes: the draft that was to be mended or reviewed, else the results."""
+        draft = None if self._writer is None else self._writer.last
+        if draft is None:
+            return self.by_code("The deadline left no time for a synthesis: the answer lists the results.")
+        self._notes.append("The deadline left no time to mend or review the answer: it stands as it was written.")
+        return self._of(draft, self._known())
+
+    def by_code(self, note: str) -> Synthesis:
+        """Everything that is known, listed."""
+        known, gaps = self._known(), self._gaps
+        section = mention.section(known.disagreements) if known.disagreements else ""
+        answer = plain.report(self._plan, self._outcomes, known.claims, known.findings, section, gaps)
+        if self._request.answer_schema is not None:
+            missing = Gap(reason="There is no answer in the form that was asked for.", impact="`data` is missing.")
+            gaps = (*gaps, missing)
+        return Synthesis(
+            answer=answer,
+            findings=known.findings,
+            contradictions=_contradictions(known.disagreements),
+            gaps=gaps,
+            confidence=plain.confidence(self._outcomes),
+            provenance=provenance_of_listing(answer, self._outcomes, (*known.claims, *known.findings)),
+            usage=Usage.total(self._used),
+            notes=(*self._notes, note),
+        )
+
+    def _of(self, draft: Draft, known: Reconciled) -> Synthesis:
+        provenance = draft.provenance
+        if draft.silent:  # code has added to the answer what it cites itself
+            listed = provenance_of_listing(draft.text, self._outcomes, (*known.claims, *known.findings))
+            citations = {**listed.citations, **provenance.citations}
+            provenance = Provenance(citations=citations, problems=provenance.problems, unused=listed.unused)
+        gaps = self._gaps
+        if draft.invalid is not None:
+            gaps = (*gaps, Gap(reason=draft.invalid, impact="`data` is as the model gave it."))
+        # A gap the model states for a task code has already listed is the same gap.
+        listed_tasks = {gap.task for gap in gaps}
+        gaps = (*gaps, *(gap for gap in draft.gaps if gap.task is None or gap.task not in listed_tasks))
+        return Synthesis(
+            answer=draft.text,
+            findings=known.findings,
+            contradictions=_contradictions(known.disagreements, draft.contradictions),
+            gaps=gaps,
+            confidence=draft.confidence,
+            provenance=provenance,
+            data=draft.data,
+            usage=Usage.total(self._used),
+            notes=tuple(self._notes),
+        )
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    def _desk(self, brain: Brain) -> Desk:
+        return Desk(self._request, self._plan, self._engine, brain, self._used)
+
+    def _known(self) -> Reconciled:
+        found = disagreements(self._merged.candidates, self._rulings)
+        return replace(self._merged, disagreements=found)
+
+    def _as_asked(self, outcome: Outcome) -> bool:
+        """Whether the output is the typed answer that is wanted, if one is."""
+        schema = self._request.answer_schema
+        if schema is not None and (not outcome.ok or violations(outcome.output, schema)):
+            return False
+        return self._validate is None or self._validate(outcome.output) is None
+
+
+def _contradictions(found: Iterable[Disagreement], stated: Iterable[Contradiction] = ()) -> tuple[Contradiction, ...]:
+    """Those that were found, with the judge's word on them, and those that only the model states."""
+    ours = [(each.tasks, each.contradiction()) for each in found]
+    return (
+        *(contradiction for _, contradiction in ours),
+        *(each for each in stated if not any(_same(each, tasks, known) for tasks, known in ours)),
+    )
+
+
+def _same(stated: Contradiction, tasks: tuple[str, ...], known: Contradiction) -> bool:
+    """Of the same tasks, and of a subject that shares a word."""
+    sides = {claim.partition(":")[0].strip(" []") for claim in stated.claims}
+    words = set(stated.subject.casefold().split())
+    return sides <= set(tasks) and not words.isdisjoint(known.subject.casefold().split())

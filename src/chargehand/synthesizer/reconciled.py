@@ -1,0 +1,36 @@
+"""Outcomes -> what is known before anything is written: merged claims and findings, and where workers disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chargehand.outcome import Claim, Finding, Outcome
+from chargehand.synthesizer.contradictions import Candidate, candidates
+from chargehand.synthesizer.dedupe import merge_claims, merge_findings
+from chargehand.synthesizer.disagreement import Disagreement, disagreements
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """`candidates` are from before merging; with `rulings` on them they are the disagreements."""
+
+    outcomes: Mapping[str, Outcome]
+    claims: tuple[Claim, ...]
+    findings: tuple[Finding, ...]
+    candidates: tuple[Candidate, ...]
+    disagreements: tuple[Disagreement, ...]
+
+
+def reconcile(outcomes: Mapping[str, Outcome]) -> Reconciled:
+    """By code alone: nothing is judged yet, so every disagreement is open."""
+    usable = [outcome for outcome in outcomes.values() if outcome.ok or outcome.partial]
+    found = candidates(usable)
+    workers = {outcome.task: outcome.worker for outcome in usable}
+    return Reconciled(
+        outcomes=outcomes,
+        claims=merge_claims([claim for outcome in usable for claim in outcome.claims], workers),
+        findings=merge_findings([finding for outcome in usable for finding in outcome.findings], workers),
+        candidates=found,
+        disagreements=disagreements(found, {}),
+    )

@@ -1,0 +1,36 @@
+"""A draft and a critic -> the draft that goes out, mended a bounded number of times, and what to tell the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from chargehand.brains import Brain
+from chargehand.outcome import Outcome
+from chargehand.synthesizer.critic import Accepted, NotReviewed, Returned, critique
+from chargehand.synthesizer.draft import Draft, NoDraft, Writer
+from chargehand.synthesizer.synthesis import Desk
+
+
+async def reviewed(
+    draft: Draft, writer: Writer, outcomes: Mapping[str, Outcome], critic: Brain, rounds: int, desk: Desk
+) -> tuple[Draft, tuple[str, ...]]:
+    """What goes out was looked at last by the critic, or a note says that it was not."""
+    for number in range(1, rounds + 2):
+        verdict = await critique(desk.request, draft.text, outcomes, desk.engine, critic, number, desk.used)
+        match verdict:
+            case Accepted():
+                return draft, ()
+            case NotReviewed(reason):
+                return draft, (f"The answer was not reviewed: {reason}",)
+            case Returned(problems):
+                if number > rounds:
+                    return draft, (f"The critic did not accept the answer: {' '.join(problems)}",)
+                mended = await writer.mend(problems)
+                if isinstance(mended, NoDraft):
+                    why = f"The critic did not accept the answer, and it was not mended ({mended.fault.message}):"
+                    return draft, (f"{why} {' '.join(problems)}",)
+                draft = mended
+            case _:
+                assert_never(verdict)
+    raise AssertionError("the last round returns")

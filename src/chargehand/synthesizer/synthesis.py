@@ -1,0 +1,49 @@
+"""What a synthesis is made of, and what comes of it: the answer and what is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from chargehand.brains import Brain
+from chargehand.engine import Engine
+from chargehand.outcome import Finding, Usage
+from chargehand.plan import Plan
+from chargehand.report import Contradiction, Gap, Provenance
+from chargehand.request import Request
+from chargehand.value import JSON
+
+# What is wrong with the answer as data, beyond its schema; None when it is good.
+Validate: TypeAlias = Callable[[JSON], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesis:
+    """`findings` are those of all workers, duplicates merged and, where the team asks for it, rated."""
+
+    answer: str
+    findings: tuple[Finding, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    confidence: int | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+    data: JSON = None
+    usage: Usage = field(default_factory=Usage)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a synthesis is made at. `used` grows with each call, for who cuts it short."""
+
+    request: Request
+    plan: Plan
+    engine: Engine
+    brain: Brain
+    used: list[Usage]
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """Task -> its instruction."""
+        return {task.id: task.instruction for task in self.plan.tasks}

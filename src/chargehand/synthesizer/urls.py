@@ -1,0 +1,41 @@
+"""Text -> the urls in it, in one normal form: scheme and host in lower case, no fragment, no slash at the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_URL = re.compile(r"(?:https?://|\bwww\.(?=[A-Za-z0-9]))[^\s<>\"`|\\^{}\[\]\u2028\u2029]+", re.IGNORECASE)
+_AFTER = ".,;:!?*_~'\u2019\u201d\u2026"
+_PARTS = re.compile(r"(?:(https?)://)?([^/?#]*)([^#]*)", re.IGNORECASE)
+_DEFAULT_PORT = {"http": ":80", "https": ":443"}
+
+
+def urls(text: str) -> Iterator[str]:
+    """Each url as it is written, without what follows it in a sentence, in order."""
+    for found in _URL.finditer(text):
+        yield _trimmed(found[0])
+
+
+def normal(url: str) -> str:
+    """What two spellings of the same url have in common; without a scheme it is taken for https."""
+    parts = _PARTS.match(url)
+    if parts is None:
+        return url
+    scheme, host = (parts[1] or "https").lower(), parts[2].lower()
+    return f"{scheme}://{host.removesuffix(_DEFAULT_PORT[scheme])}{parts[3].rstrip('/')}"
+
+
+def _trimmed(url: str) -> str:
+    """`(see https://a.b/c_(d))` holds `https://a.b/c_(d)`: a bracket that opens outside of it is not its own."""
+    opened = url.count("(")
+    closed = url.count(")")
+    end = len(url)
+    while end:
+        last = url[end - 1]
+        if last == ")" and closed > opened:
+            closed -= 1
+        elif last not in _AFTER:
+            break
+        end -= 1
+    return url[:end]

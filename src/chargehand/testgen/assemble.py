@@ -1,0 +1,95 @@
+"""Test sources of one module's functions become one file: imports once, no two tests of a name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def assemble(module: str, sources: Sequence[str], note: str) -> str:
+    """One file from many, in order; empty when there is no test in any. A name defined twice is numbered."""
+    modules: dict[str, None] = {}
+    names: dict[str, dict[str, None]] = {}
+    bodies: list[str] = []
+    taken: set[str] = set()
+    for source in sources:
+        tree = ast.parse(source)
+        _rename(tree, taken)
+        for node in tree.body:
+            if isinstance(node, ast.Import):
+                modules.update(dict.fromkeys(ast.unparse(ast.Import([name])) for name in node.names))
+            elif isinstance(node, ast.ImportFrom):
+                base = f"{'.' * node.level}{node.module or ''}"
+                names.setdefault(base, {}).update(dict.fromkeys(ast.unparse(name) for name in node.names))
+            elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+                bodies.append(ast.unparse(node))
+    if not any(body.startswith(("def test_", "class Test", "@")) for body in bodies):
+        return ""
+    imports = [*sorted(modules), *(f"from {base} import {', '.join(sorted(names[base]))}" for base in sorted(names))]
+    first = [line for line in imports if line.startswith("from __future__")]
+    rest = [line for line in imports if line not in first]
+    head = f'"""Tests of {module}, written by `chargehand testgen`.\n\n{note}\n"""'
+    return "\n\n\n".join(["\n".join([head, *(["", *first] if first else []), "", *rest]), *bodies]) + "\n"
+
+
+def without(source: str, names: Iterable[str]) -> str:
+    """The file without some of its tests; empty when none is left. Imports that nothing uses any more go too."""
+    gone = set(names)
+    tree = ast.parse(source)
+    kept = [node for node in tree.body if not (isinstance(node, Definition) and node.name in gone)]
+    if not any(isinstance(node, Definition) and node.name.lower().startswith("test") for node in kept):
+        return ""
+    used = {part for node in kept if not isinstance(node, ast.Import | ast.ImportFrom) for part in _names(node)}
+    lines = source.splitlines()
+    for node in tree.body:
+        if node not in kept:
+            start = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+            lines[start - 1 : node.end_lineno] = [""] * ((node.end_lineno or start) - start + 1)
+        elif isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "__future__":
+            node.names = [name for name in node.names if (name.asname or name.name).partition(".")[0] in used]
+            lines[node.lineno - 1 : node.end_lineno] = [ast.unparse(node)] if node.names else [""]
+    return _tidied(lines)
+
+
+def _tidied(lines: Sequence[str]) -> str:
+    """At most two empty lines in a row."""
+    kept: list[str] = []
+    for line in lines:
+        if line or kept[-2:] != ["", ""]:
+            kept.append(line)
+    return "\n".join(kept).strip("\n") + "\n"
+
+
+def _names(node: ast.AST) -> Iterable[str]:
+    return (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+
+
+def _rename(tree: ast.Module, taken: set[str]) -> None:
+    """Give what is defined twice, in different files, a name of its own, wherever the file uses it."""
+    changed: dict[str, str] = {}
+    for name in _defined(tree):
+        new, number = name, 2
+        while new in taken:
+            new, number = f"{name}_{number}", number + 1
+        taken.add(new)
+        changed[name] = new
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in changed:
+            node.id = changed[node.id]
+        elif isinstance(node, ast.arg) and node.arg in changed:
+            node.arg = changed[node.arg]  # a fixture is used by its name
+    for node in tree.body:
+        if isinstance(node, Definition):
+            node.name = changed[node.name]
+
+
+def _defined(tree: ast.Module) -> Iterable[str]:
+    found: dict[str, None] = {}
+    for node in tree.body:
+        if isinstance(node, Definition):
+            found[node.name] = None
+        elif isinstance(node, ast.Assign):
+            found.update(dict.fromkeys(target.id for target in node.targets if isinstance(target, ast.Name)))
+    return found

@@ -1,0 +1,263 @@
+"""A target becomes test source without a model: what it was seen to do, and properties hypothesis could not break.
+
+All of it is tried in the sandbox. What fails there is no test but a suspected bug with the input that shows it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from chargehand.outcome import Finding
+from chargehand.testgen.sandbox import Ended, Limits, Room, Step
+from chargehand.testgen.walls import INSIDE
+from chargehand.value import JSON, Value
+
+CATEGORY = "suspected-bug"
+MOST_EXAMPLES = 8
+EXAMPLES_S, PROPERTIES_S = 15, 30
+# How sure it is that it is a bug: a broken promise, a pair that does not undo, an error on some input.
+_PROMISE, _ROUND_TRIP, _ERROR, _LOOKUP = 95, 85, 70, 50
+_SETTINGS = "settings(max_examples=50, derandomize=True, database=None, deadline=None)"
+
+Note = Mapping[str, Any]
+
+
+class Job(Value):
+    """What the program inside is told about a target."""
+
+    module: str
+    name: str
+    kind: str
+    path: str
+    line: int
+    end_line: int
+    # Exceptions its code raises on purpose.
+    raises: tuple[str, ...] = ()
+    # Short strings its module looks for, such as separators.
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Test source for one target, empty with the reason when there is none; and what looked like bugs."""
+
+    source: str
+    why: str
+    findings: tuple[Finding, ...]
+
+
+async def ghostwrite(room: Room, job: Job, paths: Sequence[str]) -> Written:
+    """Try the target in the sandbox: examples twice, under different hash seeds, and properties."""
+    program = str(INSIDE / "candidate.py")
+
+    def step(mode: str, seed: str, seconds: int) -> Step:
+        result = f"{mode}-{seed}.jsonl"
+        command = (sys.executable, program, mode, "../job.json", f"../{result}")
+        return Step(command, {"PYTHONHASHSEED": seed}, result, seconds)
+
+    steps = [
+        step("examples", "1", EXAMPLES_S),
+        step("examples", "2", EXAMPLES_S),
+        step("properties", "1", PROPERTIES_S),
+    ]
+    ended = await room.run(steps, {"job.json": json.dumps(job.to_json())}, Limits(), paths, go_on=False)
+    return judged(job, *ended)
+
+
+def judged(job: Job, first: Ended, second: Ended | None = None, last: Ended | None = None) -> Written:
+    """What to make of the programs' notes; one that was stopped was the last."""
+    one = notes_of(first)
+    if failed := [note["import_failed"] for note in one if "import_failed" in note]:
+        return Written("", f"import failed: {failed[0]}", ())
+    findings = [*_cut_short(job, first, one), *_promises(job, one)]
+    if second is None or last is None or last.stopped or first.code:
+        findings += _cut_short(job, last, notes_of(last)) if last else ()
+        return Written("", findings[0].message if findings else "it ended the program that called it", tuple(findings))
+    two, properties = notes_of(second), notes_of(last)
+    stable = [note for note in one if "call" in note and note in two]
+    findings += _crashes(job, [*properties, *one])
+    parts = [_examples(job, stable), *_properties(job, properties)]
+    source = "\n\n\n".join(part for part in parts if part)
+    return Written(source, "" if source else _why_not(one, stable), tuple(findings))
+
+
+def notes_of(ended: Ended) -> list[dict[str, Any]]:
+    """The notes a program left; a line it was killed over is dropped, and so is what is no note."""
+    found: list[dict[str, Any]] = []
+    for line in (ended.result or "").splitlines():
+        try:
+            note: JSON = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(note, dict):
+            found.append(cast("dict[str, Any]", note))
+    return found
+
+
+# -- bugs ------------------------------------------------------------------------------------------------------------
+
+
+def _finding(job: Job, message: str, confidence: int, suggestion: str) -> Finding:
+    return Finding(
+        severity="warning",
+        category=CATEGORY,
+        path=job.path,
+        line=job.line,
+        end_line=job.end_line,
+        message=message,
+        suggestion=suggestion,
+        confidence=confidence,
+        sources=("testgen",),
+    )
+
+
+def _cut_short(job: Job, ended: Ended, notes: Sequence[Note]) -> list[Finding]:
+    """The call during which a limit was broken or the interpreter died."""
+    tried = [note["trying"] for note in notes if "trying" in note]
+    if not tried or (ended.stopped is None and (ended.code == 0 or notes[-1].get("ended"))):
+        return []
+    how = {
+        "time": "did not end in time",
+        "memory": "used more memory than it may",
+        "processes": "started more processes than it may",
+        "output": "printed more than it may",
+        None: f"ended Python itself (code {ended.code})",
+    }[ended.stopped]
+    return [_finding(job, f"{tried[-1]} {how}.", _ERROR, "Bound what one call may take, or reject such input.")]
+
+
+def _promises(job: Job, notes: Sequence[Note]) -> list[Finding]:
+    broken = [note for note in notes if "broken_promise" in note]
+    advice = "Mend the code or the docstring: they disagree."
+    return [
+        _finding(
+            job, f"The docstring says {b['broken_promise']} gives {b['want']}; it gives {b['got']}.", _PROMISE, advice
+        )
+        for b in broken
+    ]
+
+
+def _crashes(job: Job, notes: Sequence[Note]) -> list[Finding]:
+    """One for each kind of error; properties come first, because their inputs are the smallest."""
+    found: dict[str, Finding] = {}
+    for note in notes:
+        error = str(note.get("failed") or note.get("crash") or "")
+        kind = error.partition(":")[0]
+        if not error or kind in found:
+            continue
+        call = note.get("example") or note.get("call") or job.name
+        if note.get("property") == "roundtrip":
+            if kind == "AssertionError":
+                message = f"{call} does not come back the same after the round trip: {error.partition(': ')[2]}"
+                found[kind] = _finding(job, message[:500], _ROUND_TRIP, "One of the pair loses or changes something.")
+            continue
+        sure = _LOOKUP if kind in ("KeyError", "LookupError", "TypeError", "NotImplementedError") else _ERROR
+        advice = f"Handle that input, or raise an error that says what is wrong with it (not {kind})."
+        found[kind] = _finding(job, f"{call} raises {error}", sure, advice)
+    return list(found.values())
+
+
+# -- tests -----------------------------------------------------------------------------------------------------------
+
+
+def _examples(job: Job, notes: Sequence[Note]) -> str:
+    """What calls gave, both times, as assertions."""
+    gave = [note for note in notes if "gives" in note]
+    if all(note["gives"] == "None" for note in gave):
+        gave = []
+    refused = [note for note in notes if "raises" in note]
+    title = _title(job.name)
+    tests: list[str] = []
+    if gave:
+        lines = [f"    assert {note['call']} {_compared(note)}" for note in gave[:MOST_EXAMPLES]]
+        tests.append("\n".join([f"def test_{title}_gives_what_it_gave():", *lines]))
+    for kind in dict.fromkeys(note["raises"] for note in refused):
+        calls = [note["call"] for note in refused if note["raises"] == kind][:3]
+        lines = [f"    with pytest.raises({kind}):\n        {call}" for call in calls]
+        tests.append("\n".join([f"def test_{title}_raises_{_snake(kind)}():", *lines]))
+    if not tests:
+        return ""
+    text = "\n\n\n".join(tests)
+    head = ["import pytest"] if "pytest." in text else []
+    names = _names_in(text) - {"pytest"}
+    return "\n".join([*head, f"from {job.module} import {', '.join(sorted(names))}", "", "", text])
+
+
+def _compared(note: Note) -> str:
+    value = note["gives"]
+    if value in ("None", "True", "False"):
+        return f"is {value}"
+    return f"== pytest.approx({value})" if note.get("approximate") else f"== {value}"
+
+
+def _names_in(source: str) -> set[str]:
+    """Names to import: what is used and neither built in nor a test's own."""
+    tree = ast.parse(source)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return {name for name in used if not hasattr(builtins, name)}
+
+
+def _properties(job: Job, notes: Sequence[Note]) -> Iterable[str]:
+    """The ghostwriter's own text, with settings that make it try the same inputs every time."""
+    titles = {"crash": f"test_{_title(job.name)}_takes_any_input", "roundtrip": f"test_{_title(job.name)}_round_trip"}
+    for note in notes:
+        if note.get("property") not in titles or "failed" in note:
+            continue
+        short = _Shorter(job.module)
+        tree = ast.fix_missing_locations(short.visit(ast.parse(note["code"])))
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                node.name = titles[note["property"]]
+                node.decorator_list.insert(0, ast.parse(_SETTINGS, mode="eval").body)
+            elif isinstance(node, ast.ImportFrom) and node.module == "hypothesis":
+                node.names.append(ast.alias("settings"))
+        names = ", ".join(sorted(short.names))
+        yield "\n\n".join([f"from {job.module} import {names}", *(ast.unparse(node) for node in tree.body)])
+
+
+class _Shorter(ast.NodeTransformer):
+    """Names of the module as they are written after `from module import name`."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.names: set[str] = set()
+
+    def visit_Import(self, node: ast.Import) -> ast.Import | None:
+        node.names = [name for name in node.names if name.name != self.module]
+        return node if node.names else None
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        if ast.unparse(node.value) == self.module:
+            self.names.add(node.attr)
+            return ast.Name(node.attr, ast.Load())
+        self.generic_visit(node)
+        return node
+
+
+def _why_not(notes: Sequence[Note], stable: Sequence[Note]) -> str:
+    if missing := [note["no_inputs"] for note in notes if "no_inputs" in note]:
+        return f"no inputs could be made: {missing[0]}"
+    calls = [note for note in notes if "call" in note]
+    if calls and not stable:
+        return "its results differ from run to run"
+    if any("unstable" in note for note in calls):
+        return "its results cannot be written down"
+    return "it returns nothing to compare" if calls else "it takes nothing that could be tried"
+
+
+def _title(name: str) -> str:
+    return _snake(name.replace(".", "_"))
+
+
+def _snake(name: str) -> str:
+    """`ParseError` as parse_error."""
+    spaced = "".join(
+        f"_{c.lower()}" if c.isupper() and at and name[at - 1].islower() else c for at, c in enumerate(name)
+    )
+    return spaced.lower()

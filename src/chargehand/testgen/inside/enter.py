@@ -1,0 +1,117 @@
+"""A fresh set of namespaces becomes a sealed room: Python and the system's libraries read-only, one scratch folder.
+
+Run by `unshare` as the first process of its namespaces. It ends by becoming the warden, without any capability left.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+MNT_DETACH = 2
+# mount_setattr has this number on every architecture; the flags are read-only, nosuid and nodev.
+MOUNT_SETATTR, AT_RECURSIVE, READ_ONLY = 442, 0x8000, 1 | 2 | 4
+PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, LAST_CAPABILITY = 24, 38, 63
+DEVICES = ("null", "zero", "full", "random", "urandom")
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class MountAttributes(ctypes.Structure):
+    """As mount_setattr(2) takes them."""
+
+    _fields_ = (
+        ("set", ctypes.c_uint64),
+        ("clear", ctypes.c_uint64),
+        ("propagation", ctypes.c_uint64),
+        ("userns", ctypes.c_uint64),
+    )
+
+
+def checked(result: int, what: str) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def mount(source: str | Path, target: Path, kind: str, flags: int, data: str = "") -> None:
+    given = (str(source).encode(), str(target).encode(), kind.encode(), flags, data.encode())
+    checked(libc.mount(*given), f"mount {target}")
+
+
+def bind(source: Path, root: Path, *, read_only: bool) -> None:
+    target = root / source.relative_to("/")
+    if source.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    mount(source, target, "", MS_BIND | MS_REC)
+    if read_only:
+        wanted = MountAttributes(set=READ_ONLY)
+        given = (MOUNT_SETATTR, -1, str(target).encode(), AT_RECURSIVE, ctypes.byref(wanted), ctypes.sizeof(wanted))
+        checked(libc.syscall(*given), f"make {source} read-only")
+
+
+def furnish(root: Path, order: dict[str, Any]) -> None:
+    """Everything there will be, under the new root."""
+    checked(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "make mounts private")
+    mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=755")
+    for path in map(Path, order["read_only"]):
+        if path.is_symlink():
+            link = root / path.relative_to("/")
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(os.readlink(path))
+        else:
+            bind(path, root, read_only=True)
+    for name in DEVICES:
+        if Path("/dev", name).exists():
+            bind(Path("/dev", name), root, read_only=False)
+    for folder, size in (("/dev/shm", "16m"), (order["scratch"], order["scratch_size"])):  # noqa: S108
+        place = root / Path(folder).relative_to("/")
+        place.mkdir(parents=True, exist_ok=True)
+        mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=700")
+    (root / "proc").mkdir()
+    mount("proc", root / "proc", "proc", MS_NOSUID | MS_NODEV)
+
+
+def seal(root: Path) -> None:
+    """Leave the old root behind, and every capability with it."""
+    (root / ".old").mkdir()
+    checked(libc.pivot_root(str(root).encode(), str(root / ".old").encode()), "pivot_root")
+    os.chdir("/")
+    checked(libc.umount2(b"/.old", MNT_DETACH), "let go of the old root")
+    Path("/.old").rmdir()
+    mount("none", Path("/"), "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    limit = Path("/proc/sys/user/max_user_namespaces")
+    if limit.exists():
+        limit.write_text("0")
+    for capability in range(LAST_CAPABILITY + 1):
+        # Numbers beyond the kernel's last one fail, which is as good as dropped.
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
+
+
+def check_alone() -> None:
+    """Everything below changes the machine unless these namespaces are our own: then, and only then, it goes on."""
+    mapped = Path("/proc/self/uid_map").read_text().split()
+    if os.getpid() != 1 or mapped[2:] != ["1"]:
+        sys.exit("not in namespaces of its own: nothing was touched")
+
+
+def main(text: str) -> None:
+    check_alone()
+    order: dict[str, Any] = json.loads(text)
+    root = Path(order["root"])
+    furnish(root, order)
+    seal(root)
+    # Root's capabilities are cut to the empty bounding set by this.
+    os.execv(sys.executable, order["command"])  # noqa: S606 -- a list of arguments, no shell
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,223 @@
+"""An order (files to lay out, commands to run, limits) becomes one JSON account of how each command ended.
+
+Inside of the sandbox it is the first process of its namespace: whatever the commands start dies with it. It holds the
+commands to their limits from outside of them: time, memory and processes of all they started, and what they print.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+POLL_S = 0.02
+HEAD, TAIL = 48_000, 16_000
+LONGEST_RESULT = 8_000_000
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
+PAGE = os.sysconf("SC_PAGE_SIZE")
+# Whether this process is the first of a namespace of its own. It is looked up, never told: only then "everybody" means
+# what the commands started.
+FIRST = os.getpid() == 1
+
+
+class Captured:
+    """The beginning and the end of what a command prints."""
+
+    def __init__(self) -> None:
+        self.head = bytearray()
+        self.tail = bytearray()
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        room = HEAD - len(self.head)
+        self.head += data[:room]
+        self.tail = (self.tail + data[room:])[-TAIL:] if len(data) > room else self.tail
+
+    def text(self) -> str:
+        left_out = self.total - len(self.head) - len(self.tail)
+        gap = f"\n[{left_out} bytes left out]\n" if left_out else ""
+        return self.head.decode("utf-8", "replace") + gap + self.tail.decode("utf-8", "replace")
+
+
+def household() -> list[int]:
+    """Processes that the commands started: everybody else in a namespace of our own, else our own descendants."""
+    found = {int(name): 0 for name in os.listdir("/proc") if name.isdigit()}
+    if FIRST:
+        return [pid for pid in found if pid != 1]
+    for pid in found:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            found[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in found.items() if parent in ours} - ours:
+        ours |= more
+    return sorted(ours - {os.getpid()})
+
+
+def weight(pids: list[int]) -> tuple[int, int]:
+    """Threads and resident bytes of all of them."""
+    threads = memory = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            if fields[0] == "Z":
+                continue
+            threads += int(fields[17])
+            memory += int(fields[21]) * PAGE
+    return threads, memory
+
+
+def confine(limits: dict[str, Any]) -> None:
+    """In the command's own process, before it begins."""
+    os.setsid()
+    address_space = limits["memory"] * 2
+    resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
+    resource.setrlimit(resource.RLIMIT_CPU, (limits["seconds"] + 1, limits["seconds"] + 2))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits["file"], limits["file"]))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    if FIRST:
+        # Elsewhere it would count what the user runs besides.
+        resource.setrlimit(resource.RLIMIT_NPROC, (limits["processes"], limits["processes"]))
+    else:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def clear_out(process: subprocess.Popen[bytes]) -> None:
+    """Nothing a command started outlives it: orphans are ours, here and, as we take them in, elsewhere."""
+    while True:
+        with contextlib.suppress(OSError):
+            if FIRST:
+                os.kill(-1, signal.SIGKILL)
+        for pid in () if FIRST else household():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def watch(process: subprocess.Popen[bytes], limits: dict[str, Any]) -> tuple[str | None, Captured, Captured]:
+    """Until the command ends by itself or breaks a limit; which one."""
+    out, err = Captured(), Captured()
+    assert process.stdout is not None
+    assert process.stderr is not None
+    reading = selectors.DefaultSelector()
+    for stream, into in ((process.stdout, out), (process.stderr, err)):
+        os.set_blocking(stream.fileno(), False)
+        reading.register(stream, selectors.EVENT_READ, into)
+    ends_at = time.monotonic() + limits["seconds"]
+    looked_at = 0.0
+    while True:
+        ended = process.poll() is not None
+        for key, _ in reading.select(0 if ended else POLL_S):
+            data = os.read(key.fd, 65536)
+            key.data.add(data)
+            if not data:
+                reading.unregister(key.fileobj)
+        now = time.monotonic()
+        if ended:
+            # What is still in the pipe is read; a grandchild that holds it open is not waited for.
+            while left := [key for key, _ in reading.select(0) if _drained(key)]:
+                for key in left:
+                    reading.unregister(key.fileobj)
+            return None, out, err
+        if now >= ends_at:
+            return "time", out, err
+        if out.total + err.total > limits["output"]:
+            return "output", out, err
+        if now - looked_at >= POLL_S:
+            looked_at = now
+            threads, memory = weight(household())
+            if threads > limits["processes"]:
+                return "processes", out, err
+            if memory > limits["memory"]:
+                return "memory", out, err
+
+
+def _drained(key: selectors.SelectorKey) -> bool:
+    """Read once; whether that was the end."""
+    try:
+        data = os.read(key.fd, 65536)
+    except BlockingIOError:
+        return True
+    key.data.add(data)
+    return not data or key.data.total > HEAD * 100
+
+
+def run(step: dict[str, Any], order: dict[str, Any], scratch: Path) -> dict[str, Any]:
+    limits = {**order["limits"], **step.get("limits", {})}
+    began = time.monotonic()
+    process = subprocess.Popen(
+        step["command"],
+        cwd=scratch / step.get("cwd", "project"),
+        env={**order["env"], **step.get("env", {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: confine(limits),  # noqa: PLW1509 -- there are no threads here
+    )
+    stopped, out, err = watch(process, limits)
+    clear_out(process)
+    return {
+        "code": None if stopped else process.returncode,
+        "stopped": stopped,
+        "stdout": out.text(),
+        "stderr": err.text(),
+        "result": result_of(scratch / step["result"]) if step.get("result") else None,
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+def result_of(path: Path) -> str | None:
+    """What a command left as its result: a plain file, never a link to something else."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        return file.read(LONGEST_RESULT).decode("utf-8", "replace")
+
+
+def lay_out(order: dict[str, Any], scratch: Path) -> None:
+    """The throw-away copy of the project, an empty home, and the files of the order."""
+    for name in ("home", "tmp"):
+        (scratch / name).mkdir(exist_ok=True)
+    shutil.copytree(order["source"], scratch / "project", symlinks=True, dirs_exist_ok=True)
+    shutil.copytree(order["tables"], scratch / "tmp" / "hypothesis", dirs_exist_ok=True)
+    for name, text in order["files"].items():
+        path = scratch / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    order: dict[str, Any] = json.loads(sys.stdin.buffer.read())
+    # The commands must not be able to read or steer this process.
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    scratch = Path(order["scratch"])
+    lay_out(order, scratch)
+    steps: list[dict[str, Any]] = []
+    for step in order["steps"]:
+        steps.append(run(step, order, scratch))
+        if steps[-1]["stopped"] and not order["go_on"]:
+            break
+    sys.stdout.write(json.dumps({"steps": steps}))
+
+
+if __name__ == "__main__":
+    main()

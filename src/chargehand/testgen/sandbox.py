@@ -1,0 +1,214 @@
+"""Commands and a folder become an account of how they ended: run in a throw-away copy, sealed off, within limits.
+
+Inside there is no network, nothing of the machine but Python and the system's libraries, read-only, and one scratch
+folder of limited size that holds the copy, HOME and TMP. bubblewrap makes the room, or unshare and our own `enter`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from chargehand.errors import UsageError
+from chargehand.testgen.snapshot import snapshot
+from chargehand.testgen.walls import TOOLS, Means, command, environment
+from chargehand.tools.isolation import output_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+Stopped: TypeAlias = Literal["time", "memory", "processes", "output"]
+
+INSTALL = "pip install 'chargehand[testgen]'"
+MEGABYTE = 1 << 20
+_PROBE_S = 20
+_TABLES_S = 120
+# What making the room and the copy may take on a machine that is busy.
+_AROUND_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one command may use; `processes` counts threads too."""
+
+    seconds: int = 60
+    memory: int = 1024 * MEGABYTE
+    file: int = 64 * MEGABYTE
+    processes: int = 64
+    output: int = 8 * MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command, run in the copy; `result` is a file it leaves, relative to the scratch folder around the copy."""
+
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    result: str | None = None
+    seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: with a code, or stopped at a limit. `result` is the file it left."""
+
+    code: int | None
+    stopped: Stopped | None
+    stdout: str
+    stderr: str
+    result: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A folder on the real disk with a snapshot of the project; each run of commands gets a copy of its own."""
+
+    folder: Path
+    means: Means
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "source"
+
+    @property
+    def scratch(self) -> Path:
+        """Where the commands work. On a disk of its own in memory; without a sandbox, a folder for each run."""
+        return self.folder / "scratch"
+
+    async def run(
+        self,
+        steps: Sequence[Step],
+        files: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        paths: Sequence[str] = (),
+        *,
+        go_on: bool = True,
+    ) -> list[Ended]:
+        """Run the commands one after the other. `files` are laid out first; `paths` of the copy are imported from.
+
+        Without `go_on` a command that was stopped at a limit is the last.
+        """
+        sealed = self.means != "none"
+        scratch = self.scratch if sealed else Path(tempfile.mkdtemp(dir=self.folder, prefix="run-"))
+        order: dict[str, Any] = {
+            "source": str(self.source),
+            "tables": str(self.folder / "tables"),
+            "scratch": str(scratch),
+            "files": dict(files or {}),
+            "env": environment(scratch, paths),
+            "limits": asdict(limits or Limits()),
+            "steps": [_step(step) for step in steps],
+            "go_on": go_on,
+        }
+        longest = sum(step.seconds or order["limits"]["seconds"] for step in steps) + _AROUND_S
+        try:
+            async with asyncio.timeout(longest):
+                return await self._told(order)
+        except TimeoutError:
+            raise SandboxBroken(f"The sandbox gave no answer within {longest} s") from None
+        finally:
+            if not sealed:
+                shutil.rmtree(scratch, ignore_errors=True)
+
+    async def _told(self, order: Mapping[str, Any]) -> list[Ended]:
+        ended = await output_of(command(self.folder, self.means), json.dumps(order).encode())
+        try:
+            # Where the copy was says nothing to anybody: paths are the project's own.
+            text = ended.stdout.decode().replace(f"{order['scratch']}/project/", "")
+            told: list[dict[str, Any]] = json.loads(text)["steps"]
+        except ValueError:
+            said = ended.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+            raise SandboxBroken(f"The sandbox ended with code {ended.code}{f': {said[0]}' if said else ''}") from None
+        return [Ended(**each) for each in told]
+
+
+class SandboxBroken(Exception):
+    """The sandbox itself failed, not what ran in it."""
+
+
+@contextmanager
+def room(project: Path, means: Means) -> Generator[Room]:
+    """A room with a snapshot of the project, gone when left."""
+    with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as name:
+        folder = Path(name).resolve()
+        (folder / "scratch").mkdir()
+        (folder / "root").mkdir()
+        snapshot(project, folder / "source")
+        tables = _tables() if _tables.cache_info().currsize else None
+        if tables is None:
+            (folder / "tables").mkdir()
+        else:
+            shutil.copytree(tables.name, folder / "tables")
+        yield Room(folder, means)
+
+
+async def find_means(*, unsafe: bool = False) -> Means:
+    """How code can be sealed off here, found by trying. UsageError where it cannot, unless `unsafe`."""
+    if absent := [name for name in TOOLS if importlib.util.find_spec(name) is None]:
+        raise UsageError(f"testgen needs {', '.join(absent)}: {INSTALL}")
+    await asyncio.to_thread(_tables)
+    if unsafe:
+        return "none"
+    reasons: list[str] = []
+    for means in ("bwrap", "unshare"):
+        if shutil.which(means) is None:
+            reasons.append(f"{means} is not installed")
+        elif (why := await _tried(means)) is None:
+            return means
+        else:
+            reasons.append(f"{means}: {why}")
+    raise UsageError(
+        f"testgen runs code only in a sandbox and this machine gives none ({'; '.join(reasons)}): install bubblewrap, "
+        "allow user namespaces, or take the risk with --unsafe-run."
+    )
+
+
+async def _tried(means: Means) -> str | None:
+    """None when a canary in the sandbox can reach neither disk nor network, else why not."""
+    with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as empty, room(Path(empty), means) as tried:
+        outside = Path(empty, "canary")
+        code = (
+            "import os, pathlib, socket, sys\n"
+            "try: pathlib.Path(sys.argv[1]).write_text('x'); print('disk')\n"
+            "except OSError: pass\n"
+            "if os.access(sys.prefix, os.W_OK): print('disk')\n"
+            "if len(socket.if_nameindex()) > 1: print('network')\n"
+        )
+        step = Step((sys.executable, "-S", "-c", code, str(outside)))
+        try:
+            (ended,) = await tried.run([step], limits=Limits(seconds=_PROBE_S))
+        except SandboxBroken as broken:
+            return str(broken)
+        if ended.code != 0:
+            return f"a trial ended with {ended.stopped or ended.code} {ended.stderr.strip()[-200:]}".rstrip()
+        return f"it does not keep code from the {ended.stdout.split()[0]}" if ended.stdout.strip() else None
+
+
+@cache
+def _tables() -> tempfile.TemporaryDirectory[str]:
+    """hypothesis' tables of characters, which take seconds to make: made once by its own code, lent to every room."""
+    folder = tempfile.TemporaryDirectory(prefix="chargehand-testgen-")
+    atexit.register(folder.cleanup)
+    code = "from hypothesis.internal import charmap as c; c.charmap(); c.intervals_from_codec('utf-8')"
+    env = environment(Path(folder.name), ()) | {"HYPOTHESIS_STORAGE_DIRECTORY": folder.name}
+    # Where this hypothesis keeps them elsewhere, each room makes its own.
+    subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, timeout=_TABLES_S, check=False)
+    return folder
+
+
+def _step(step: Step) -> dict[str, Any]:
+    own = {} if step.seconds is None else {"seconds": step.seconds}
+    return {"command": list(step.command), "env": dict(step.env), "result": step.result, "limits": own}

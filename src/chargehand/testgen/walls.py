@@ -1,0 +1,124 @@
+"""The machine becomes what code in the sandbox sees of it: Python, what is installed for it, the system's libraries."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import site
+import sys
+import sysconfig
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias, assert_never
+
+Means: TypeAlias = Literal["bwrap", "unshare", "none"]
+
+INSIDE = Path(__file__).resolve().parent / "inside"
+TOOLS = ("hypothesis", "pytest", "coverage", "black")
+# How much all files in a room may take, in bytes.
+SCRATCH = 256 << 20
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+_SETTINGS = (
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "passwd",
+    "group",
+    "nsswitch.conf",
+    "alternatives",
+)
+
+
+def command(folder: Path, means: Means) -> list[str]:
+    """What starts the warden, sealed off by those means; `folder` holds the room."""
+    warden = [sys.executable, "-I", "-S", "-B", str(INSIDE / "warden.py")]
+    match means:
+        case "none":
+            return warden
+        case "bwrap":
+            return [*_bwrap(folder), *warden]
+        case "unshare":
+            order = {
+                "root": str(folder / "root"),
+                "read_only": [*_visible(), str(folder / "source"), str(folder / "tables")],
+                "scratch": str(folder / "scratch"),
+                "scratch_size": str(SCRATCH),
+                "command": warden,
+            }
+            spaces = [
+                "--user",
+                "--map-root-user",
+                "--mount",
+                "--net",
+                "--ipc",
+                "--uts",
+                "--pid",
+                "--fork",
+                "--kill-child",
+            ]
+            enter = [sys.executable, "-I", "-S", "-B", str(INSIDE / "enter.py"), json.dumps(order)]
+            return ["unshare", *spaces, *enter]
+        case _:
+            assert_never(means)
+
+
+def _bwrap(folder: Path) -> list[str]:
+    made = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--as-pid-1"]
+    for path in [*_visible(), str(folder / "source"), str(folder / "tables")]:
+        linked = Path(path).is_symlink()
+        made += ["--symlink", str(Path(path).readlink()), path] if linked else ["--ro-bind", path, path]
+    made += ["--proc", "/proc", "--dev", "/dev", "--size", str(SCRATCH), "--tmpfs", str(folder / "scratch")]
+    return [*made, "--remount-ro", "/", "--chdir", "/", "--"]
+
+
+@cache
+def _visible() -> tuple[str, ...]:
+    """All that exists inside besides the copy: the interpreter, what is installed for it, the system's libraries."""
+    wanted = [
+        *_SYSTEM,
+        *(f"/etc/{name}" for name in _SETTINGS),
+        sys.base_prefix,
+        sys.prefix,
+        *_installed(),
+        str(INSIDE),
+    ]
+    wanted.append(str(Path(sys.executable).resolve().parent.parent))
+    found: list[str] = []
+    for path in sorted(
+        {str(Path(p).absolute()) for p in wanted if Path(p).exists()}, key=lambda p: (len(Path(p).parts), p)
+    ):
+        if path != "/" and not any(Path(path).is_relative_to(known) for known in found if not Path(known).is_symlink()):
+            found.append(path)
+    return tuple(found)
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """Folders that packages are installed in, the user's own included where Python looks there."""
+    folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
+    folders += [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    for name in TOOLS:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            folders.append(str(Path(spec.origin).parent.parent))
+    return tuple(dict.fromkeys(folder for folder in folders if Path(folder).is_dir()))
+
+
+def environment(scratch: Path, paths: Sequence[str]) -> dict[str, str]:
+    """Nothing of the caller's environment: it may hold keys."""
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(scratch / "home"),
+        "TMPDIR": str(scratch / "tmp"),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": ":".join([*(str(scratch / "project" / path) for path in paths), *_installed()]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONSAFEPATH": "1",
+        "PYTHONHASHSEED": "0",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "tmp" / "hypothesis"),
+        "NO_COLOR": "1",
+        "COLUMNS": "120",
+    }

@@ -1,0 +1,87 @@
+"""A question in words becomes the passages of the request's documents that fit it best, each with its lines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from chargehand.errors import ToolError
+from chargehand.tools import material, reading
+from chargehand.tools.context import ToolContext
+from chargehand.tools.definition import tool
+from chargehand.tools.encoding import text_of
+from chargehand.tools.passages import Index, Passage, passages
+from chargehand.tools.readable import by_line
+
+MAX_QUERY = 1000
+MAX_NOTES = 5
+MAX_PASSAGE = 2500
+# Indexes are kept while together they are of so many bytes of documents.
+MAX_KEPT = 48_000_000
+HTML = (".html", ".htm", ".xhtml")
+
+
+@tool(effect="read")
+def search_documents(
+    context: ToolContext, query: str, most: Annotated[int, Field(ge=1, le=20)] = 8, pattern: str | None = None
+) -> str:
+    """Find the passages of the material's documents that fit best, each headed by path:first line-last line.
+
+    It finds words, not meanings: use the words the documents would use. For an exact text use search_files.
+
+    Args:
+        query: a question or some words
+        most: how many passages
+        pattern: only in files that fit, like *.md (in any folder) or NAME/contracts/**
+    """
+    if not query.strip() or len(query) > MAX_QUERY:
+        raise ToolError(f"query must be 1 to {MAX_QUERY} characters.")
+    glob = pattern or "**/*"
+    found = reading.contents(glob, context)
+    # The hash that was recorded stands for all that was read.
+    index = _KEPT.of(context.reads.hashes[f"//text:{glob}"], found)
+    hits = [_shown(passage) for passage in index.ranked(query, most)]
+    notes = [f"[{note}]" for note in found.notes[:MAX_NOTES]]
+    if len(found.notes) > MAX_NOTES:
+        notes.append(f"[and {len(found.notes) - MAX_NOTES} more files were left out]")
+    nothing = f"No passage of {len(found.files)} documents has any of these words; try others."
+    return "\n".join(["\n\n".join(hits) or nothing, *notes])
+
+
+class _Kept:
+    """The indexes made last, for all workers of the process; the oldest goes first."""
+
+    def __init__(self) -> None:
+        self._indexes: dict[str, tuple[int, Index]] = {}
+        # Held while an index is made: two workers that ask at once must not make it twice.
+        self._lock = threading.Lock()
+
+    def of(self, digest: str, found: reading.Contents) -> Index:
+        with self._lock:
+            if (known := self._indexes.pop(digest, None)) is not None:
+                self._indexes[digest] = known
+                return known[1]
+            index = Index(_passages(found))
+            self._indexes[digest] = (sum(len(data) for _, data in found.files), index)
+            while len(self._indexes) > 1 and sum(size for size, _ in self._indexes.values()) > MAX_KEPT:
+                del self._indexes[next(iter(self._indexes))]
+            return index
+
+
+_KEPT = _Kept()
+
+
+def _passages(found: reading.Contents) -> Iterator[Passage]:
+    for name, data in found.files:
+        text = text_of(data)
+        if text is not None:
+            lines = by_line(text) if name.lower().endswith(HTML) else text.replace("\r\n", "\n").split("\n")
+            yield from passages(material.shown(name), lines)
+
+
+def _shown(passage: Passage) -> str:
+    text = passage.text if len(passage.text) <= MAX_PASSAGE else passage.text[:MAX_PASSAGE] + "…"
+    return f"{passage.name}:{passage.first}-{passage.last}\n{text}"

@@ -1,0 +1,246 @@
+"""SQL over the request's data files becomes a table of text: one SELECT, in a process that can do nothing else.
+
+The child loads the files into memory, then gives up what it could misuse: configuration, files, sockets, environment,
+memory without bounds. DuckDB's own locks come first; the limits of the process hold if one of them does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chargehand.errors import ToolError
+from chargehand.tools import isolation, material, tables
+from chargehand.tools.calling import MAX_TEXT
+from chargehand.tools.context import ToolContext
+from chargehand.tools.definition import Tool, tool
+
+if TYPE_CHECKING:
+    import duckdb
+    from duckdb import DuckDBPyConnection
+
+SECONDS = 30.0
+MAX_SQL = 20_000
+MAX_ROWS = 200
+MAX_CELL = 500
+MAX_COLUMNS = 200
+MAX_SHOWN = 45_000
+MEMORY = "1GB"
+# DuckDB's own limit does not count everything, such as one enormous value.
+MAX_ADDRESSES = 4 * 2**30
+INSTALL = "query_data needs DuckDB: pip install 'chargehand[data]'"
+TOO_MUCH = f"There is not enough memory for it ({MEMORY}); select, join or sort less."
+READ_ONLY = "The data is read-only: write one SELECT (or WITH, DESCRIBE, SUMMARIZE, SHOW TABLES)."
+NO_DATA = "There are no data files (CSV, TSV, JSON, Parquet, SQLite) in the request's material, so there is no table."
+SHOW = re.compile(r"\s*show\s+(?:all\s+)?tables\s*;?\s*", re.IGNORECASE)
+LOCKS = (
+    "python_enable_replacements = false",
+    "enable_external_access = false",
+    "allow_community_extensions = false",
+    "TimeZone = 'UTC'",
+    # Last: nothing can be set any more, not even by a hole in the check of statements.
+    "lock_configuration = true",
+)
+
+
+@tool(effect="read")
+async def query_data(context: ToolContext, sql: str) -> str:
+    """Query the data files of the material (CSV, TSV, JSON, Parquet, SQLite) with SQL, in DuckDB's dialect.
+
+    Each file is a table named by its file name without the ending, in lower case with _ for anything but letters and
+    digits: Sales-2024.csv is sales_2024. A table of a SQLite file shop.db is shop.TABLE. SHOW TABLES lists them with
+    their columns. The data is read-only, and at most 200 rows are shown: aggregate, or use LIMIT.
+
+    Args:
+        sql: one SELECT, WITH, DESCRIBE, SUMMARIZE or SHOW TABLES
+    """
+    try:
+        async with asyncio.timeout(SECONDS):
+            result = await isolation.run(_query, {"sql": sql}, context, MAX_TEXT)
+    except TimeoutError:
+        raise ToolError(f"The query took more than {SECONDS:.0f} s and was stopped; make it smaller.") from None
+    for name, digest in result.reads.items():
+        context.record_hash(name, digest)
+    if result.error is not None:
+        if "left no result" in result.error.message:
+            raise ToolError(f"The query ended its process. {TOO_MUCH}")
+        raise ToolError(result.error.message)
+    return result.text
+
+
+def _in_child(context: ToolContext, sql: str) -> str:
+    """Run the query here. Only for a process of its own: afterwards it can open nothing."""
+    # DuckDB needs no variables, and a query must not find any.
+    os.environ.clear()
+    try:
+        import duckdb
+    except ImportError:
+        raise ToolError(INSTALL) from None
+    if len(sql) > MAX_SQL:
+        raise ToolError(f"The query has {len(sql)} characters; at most {MAX_SQL} are run.")
+    known = tables.sources(context)
+    if not known:
+        raise ToolError(NO_DATA)
+    try:
+        wanted = _wanted(sql, known)
+        base = _connection()
+        notes = _loaded(wanted, base, context, every=wanted == known)
+        _lock(base)
+        _give_up()
+        return "\n".join([_listing(base) if SHOW.fullmatch(sql) else _result(base, sql), *notes])
+    except duckdb.Error as error:
+        raise ToolError(_told(error, known)) from None
+    except MemoryError:
+        raise ToolError(TOO_MUCH) from None
+
+
+_query = Tool("query_data", "", _in_child, "read", isolated=True)
+
+
+def _told(error: duckdb.Error, known: tuple[tables.Source, ...]) -> str:
+    import duckdb
+
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("Did you mean")]
+    said = "\n".join(lines)[:1500]
+    match error:
+        case duckdb.OutOfMemoryException():
+            return TOO_MUCH
+        case duckdb.PermissionException():
+            return f"{said}. A query reads the tables of the request's files and nothing else. {tables.listed(known)}"
+        case duckdb.TransactionException():
+            return f"{said}. {READ_ONLY}"
+        case duckdb.CatalogException() if "Table with name" in said:
+            return f"{said} {tables.listed(known)}"
+        case _:
+            return said
+
+
+def _connection() -> DuckDBPyConnection:
+    import duckdb
+
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "threads": 1,
+            "memory_limit": MEMORY,
+            "temp_directory": "",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
+    )
+
+
+def _lock(base: DuckDBPyConnection) -> None:
+    for setting in LOCKS:
+        base.execute(f"SET {setting}")
+
+
+def _wanted(sql: str, known: tuple[tables.Source, ...]) -> tuple[tables.Source, ...]:
+    """The sources a query names, all when that cannot be told; ToolError when it is not one query."""
+    import duckdb
+
+    # A statement is looked at where it could do nothing.
+    with _connection() as base:
+        _lock(base)
+        statements = base.extract_statements(sql)
+        if len(statements) != 1:
+            raise ToolError(f"There are {len(statements)} statements in the query; write exactly one. {READ_ONLY}")
+        if statements[0].type != duckdb.StatementType.SELECT:
+            raise ToolError(f"{statements[0].type.name} is not allowed. {READ_ONLY}")
+        try:
+            named = base.get_table_names(sql, qualified=True)
+        except duckdb.PermissionException:
+            raise
+        except duckdb.Error:
+            # What the query is about may be known only with the tables there.
+            return known
+    first = {name.split(".")[0].strip('"').lower() for name in named}
+    chosen = tuple(source for source in known if source.name in first)
+    return chosen if first and len(chosen) == len(first) else known
+
+
+def _loaded(
+    wanted: tuple[tables.Source, ...], base: DuckDBPyConnection, context: ToolContext, *, every: bool
+) -> list[str]:
+    """Load what is wanted; when that is everything, what cannot be loaded is only noted."""
+    notes: list[str] = []
+    total = 0
+    with tempfile.TemporaryDirectory(prefix="chargehand-") as folder:
+        for at, source in enumerate(wanted):
+            try:
+                total += tables.load(source, base, Path(folder), context)
+            except ToolError as error:
+                if not every or len(wanted) == 1:
+                    raise
+                notes.append(f"[{error}]")
+            if total > tables.MAX_LOADED and at + 1 < len(wanted):
+                left = f"{len(wanted) - at - 1} files from {material.shown(wanted[at + 1].file)} on are left out"
+                notes.append(f"[stopped after {tables.MAX_LOADED // 10**6} MB of data: {left}; name fewer tables]")
+                break
+    return notes
+
+
+def _give_up() -> None:
+    """From here on this process opens no file and no socket, writes to no file, and has bounded memory."""
+    import resource
+
+    for kind, most in (("RLIMIT_FSIZE", 0), ("RLIMIT_NOFILE", 0), ("RLIMIT_AS", MAX_ADDRESSES)):
+        # A system without the one still has the others.
+        with suppress(AttributeError, ValueError, OSError):
+            resource.setrlimit(getattr(resource, kind), (most, most))
+
+
+def _result(base: DuckDBPyConnection, sql: str) -> str:
+    base.execute("BEGIN TRANSACTION READ ONLY")
+    query = base.sql(sql)
+    names, types = list(query.columns)[:MAX_COLUMNS], list(query.types)
+    # As text from DuckDB itself: exact, and the same everywhere.
+    texts = ", ".join(f"left(#{at}::VARCHAR, {MAX_CELL + 1})" for at in range(1, len(names) + 1))
+    rows = query.limit(MAX_ROWS + 1).project(texts).fetchall()
+    shape = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=False))
+    count = f"{MAX_ROWS} or more" if len(rows) > MAX_ROWS else str(len(rows))
+    lines = [f"{count} rows ({shape})", _line(names), _line(["---"] * len(names))]
+    room = MAX_SHOWN - sum(map(len, lines))
+    notes = [f"[only the first {MAX_COLUMNS} of {len(types)} columns are shown]"] if len(types) > MAX_COLUMNS else []
+    shown = 0
+    for row in rows[:MAX_ROWS]:
+        line = _line(row)
+        room -= len(line) + 1
+        if room < 0:
+            break
+        lines.append(line)
+        shown += 1
+    if shown < len(rows):
+        notes.append(f"[only the first {shown} rows are shown; aggregate, or select less]")
+    return "\n".join([*lines, *notes])
+
+
+def _listing(base: DuckDBPyConnection) -> str:
+    """Every table with its columns and how many rows it has."""
+    found = base.execute(
+        "SELECT schema_name, table_name, string_agg(column_name || ' ' || data_type, ', ' ORDER BY column_index) "
+        "FROM duckdb_columns() WHERE NOT internal GROUP BY ALL ORDER BY ALL"
+    ).fetchall()
+    lines: list[str] = []
+    for schema, table, columns in found:
+        path = tables.quoted(table) if schema == "main" else f"{tables.quoted(schema)}.{tables.quoted(table)}"
+        counted = base.execute(f"SELECT count(*) FROM {path}").fetchone()  # noqa: S608 -- quoted
+        name = table if schema == "main" else f"{schema}.{table}"
+        lines.append(f"{name}: {counted[0] if counted else 0} rows ({str(columns)[:2000]})")
+    return "\n".join(lines)[:MAX_SHOWN] or NO_DATA
+
+
+def _line(cells: list[str] | list[str | None] | tuple[str | None, ...]) -> str:
+    return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(value: str | None) -> str:
+    if value is None:
+        return "NULL"
+    text = value if len(value) <= MAX_CELL else value[:MAX_CELL] + "…"
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\r", "").replace("\n", "\\n")

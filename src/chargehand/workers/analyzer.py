@@ -1,0 +1,107 @@
+"""Analyzers as a worker: the files a task names go through each of them, what they find is the outcome. No model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from chargehand.effect import Analysis, AnalysisResult
+from chargehand.engine import Engine
+from chargehand.outcome import Outcome, Usage, done, failed
+from chargehand.plan import Tier
+from chargehand.value import JSON, Value
+from chargehand.workers import Assignment
+
+# How many notes of one task are kept; the rest is counted.
+MOST_NOTES = 20
+
+
+class Brief(Value):
+    """The context of an analyzer's task: what to look at."""
+
+    root: str
+    files: tuple[str, ...] = Field(min_length=1)
+    # Path -> the first and last lines of what changed; None when whole files are looked at.
+    changed: dict[str, tuple[tuple[int, int], ...]] | None = None
+    base: str | None = None
+    options: dict[str, JSON] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AnalyzerWorker:
+    """Runs its analyzers side by side, each an effect of its own. One that fails leaves what the others found."""
+
+    name: str
+    analyzers: tuple[str, ...]
+    output_schema: dict[str, Any] | None = None
+    # There is no larger model to exchange it for.
+    tier: Tier = "large"
+    check: str | None = None
+    # It finds the same however often it looks.
+    repeatable: bool = False
+
+    def model_for(self, tier: Tier | None) -> None:
+        return None
+
+    async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
+        task = assignment.task
+        try:
+            brief = Brief.model_validate(task.context)
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'context'}: {e['msg']}" for e in error.errors()[:5])
+            message = f"The context of {task.id} does not say what to look at: {wrong}."
+            return failed(task.id, self.name, "bad_request", message)
+        results: list[AnalysisResult] = [AnalysisResult()] * len(self.analyzers)
+
+        async def look(number: int, analyzer: str) -> None:
+            effect = Analysis(
+                worker=self.name,
+                analyzer=analyzer,
+                root=brief.root,
+                files=brief.files,
+                changed=brief.changed,
+                base=brief.base,
+                options=brief.options | _given(assignment),
+            )
+            result = results[number] = await engine.perform(assignment.key("analysis", number + 1), effect)
+            assignment.used.append(Usage(seconds=result.seconds, waiting_s=result.waiting_s))
+
+        async with asyncio.TaskGroup() as group:
+            for number, analyzer in enumerate(self.analyzers):
+                group.create_task(look(number, analyzer), name=analyzer)
+        return self._outcome(task.id, results).model_copy(update={"usage": Usage.total(assignment.used)})
+
+    def _outcome(self, task: str, results: Sequence[AnalysisResult]) -> Outcome:
+        findings = [finding for result in results for finding in result.findings]
+        looked, reused = sum(result.files for result in results), sum(result.reused for result in results)
+        notes = list(dict.fromkeys(note for result in results for note in result.notes))
+        more = [f"and {len(notes) - MOST_NOTES} notes more"] if len(notes) > MOST_NOTES else []
+        output = {
+            "analyzers": list(self.analyzers),
+            "files": max((result.files for result in results), default=0),
+            "looks": looked,
+            "reused": reused,
+            "notes": [*notes[:MOST_NOTES], *more],
+        }
+        # Without figures: those of two groups of files would look like a contradiction.
+        summary = f"Looked at by {', '.join(self.analyzers)}."
+        made = next((result for result in results if result.output is not None), None)
+        if made is not None:
+            summary, output = " ".join(made.notes), made.output
+        outcome = done(task, self.name, summary=summary, output=output, findings=findings)
+        if not (wrong := [result.error.message for result in results if result.error is not None]):
+            return outcome
+        message = " ".join(dict.fromkeys(wrong))
+        return failed(task, self.name, "analyzer", message, output=output).model_copy(
+            update={"findings": outcome.findings}
+        )
+
+
+def _given(assignment: Assignment) -> dict[str, JSON]:
+    """The results the task depends on, as far as there are any; a partial one counts."""
+    results = {id: outcome.output for id, outcome in assignment.inputs.items() if outcome.ok or outcome.partial}
+    return {"inputs": results} if assignment.task.depends_on else {}

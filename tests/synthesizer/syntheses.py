@@ -1,0 +1,110 @@
+"""Whole syntheses on virtual time for tests: outcomes, a model made of a function, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chargehand.brains import Brain
+from chargehand.effect import ModelCall
+from chargehand.event import Event
+from chargehand.journal.memory import MemoryJournal, MemoryStore
+from chargehand.messages import Reply, TokenCount
+from chargehand.models import Attribution
+from chargehand.outcome import Claim, Finding, Outcome, done
+from chargehand.plan import Plan, Task
+from chargehand.plan.graph import Synthesis as Mode
+from chargehand.request import Request
+from chargehand.synthesizer import Synthesis, synthesize
+from chargehand.testing import run_virtual
+from tests.kernel import MODEL, FunctionModel, engine, stored
+
+Talk = Callable[[ModelCall], Any]
+BRAIN = Brain(model=MODEL)
+
+
+def result(id: str, *claims: str, output: Any = None, worker: str | None = None, **fields: Any) -> Outcome:
+    """A done task; its claims are as sure as they are of 80."""
+    return done(
+        id,
+        worker or f"worker-{id}",
+        summary=fields.pop("summary", f"Summary of {id}."),
+        output=output,
+        claims=[Claim(statement=claim, confidence=80) for claim in claims],
+        **fields,
+    )
+
+
+def finding(message: str, **fields: Any) -> Finding:
+    return Finding(message=message, **({"severity": "warning", "category": "bug", "confidence": 80} | fields))
+
+
+def plan_of(outcomes: Iterable[Outcome], mode: str = "merge", edges: dict[str, Sequence[str]] | None = None) -> Plan:
+    tasks = tuple(
+        Task(
+            id=outcome.task, worker=outcome.worker, instruction=f"Do {outcome.task}.", success_criterion="It is done.",
+            depends_on=tuple((edges or {}).get(outcome.task, ())),
+        )
+        for outcome in outcomes
+    )  # fmt: skip
+    return Plan(goal="The goal", tasks=tasks, synthesis=Mode.model_validate({"mode": mode}))
+
+
+@dataclass(frozen=True)
+class Made:
+    synthesis: Synthesis
+    calls: list[ModelCall]
+    events: list[Event]
+    keys: list[str]
+    seconds: float
+
+    def of(self, role: str) -> list[ModelCall]:
+        return [call for call in self.calls if call.role == role]
+
+
+def text_of(call: ModelCall) -> str:
+    return "\n".join(message.text for message in call.messages)
+
+
+def make(
+    outcomes: Sequence[Outcome],
+    talk: Talk | None = None,
+    *,
+    plan: Plan | None = None,
+    request: Request | None = None,
+    brain: Brain | None = BRAIN,
+    seconds: float | None = None,
+    each_takes: float = 1.0,
+    options: dict[str, Any] | None = None,
+    **fields: Any,
+) -> Made:
+    """One synthesis. `talk` answers each call: a reply, an exception, text or JSON."""
+
+    async def answer(call: ModelCall, attribution: Attribution) -> Reply:
+        await asyncio.sleep(each_takes)
+        assert talk is not None
+        said = talk(call)
+        if isinstance(said, Exception):
+            raise said
+        if isinstance(said, Reply):
+            return said
+        text = said if isinstance(said, str) else json.dumps(said)
+        return Reply(text=text, usage=TokenCount(input_tokens=10, output_tokens=5))
+
+    model, store = FunctionModel(answer), MemoryStore()
+    by_task = {outcome.task: outcome for outcome in outcomes}
+
+    async def main() -> Synthesis:
+        async with engine(model, MemoryJournal(store), **(options or {})) as local:
+            return await synthesize(
+                request or Request(text="The request."), plan or plan_of(outcomes), by_task, local, brain, seconds,
+                **fields,
+            )  # fmt: skip
+
+    synthesis, took = run_virtual(main())
+    events = stored(store)
+    keys = [event.data["key"] for event in events if event.kind == "model_called"]
+    return Made(synthesis, [call for call, _, _ in model.asked], events, keys, took)

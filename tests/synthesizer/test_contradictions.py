@@ -1,0 +1,198 @@
+"""Which statements of different tasks may contradict each other, and that finding them costs little."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chargehand.outcome import Claim, Finding, Outcome, done, escalated, failed
+from chargehand.synthesizer.contradictions import Candidate, candidates
+
+LABELLED = Path(__file__).parent / "labelled" / "contradictions.jsonl"
+# Measured: recall 1.00 and precision 1.00 on what the rules were made with, 0.96 and 0.96 on what they had not seen.
+LEAST_RECALL = LEAST_PRECISION = 0.95
+
+
+def says(task: str, *statements: str) -> Outcome:
+    return done(task, "ann", summary="", output=None, claims=[Claim(statement=s, confidence=80) for s in statements])
+
+
+def finds(task: str, message: str, **fields: object) -> Outcome:
+    data = {"severity": "warning", "category": "bug", "path": "a.py", "line": 3, "message": message, **fields}
+    return done(task, "ann", summary="", output=None, findings=[Finding.model_validate(data)])
+
+
+def told(found: tuple[Candidate, ...]) -> list[tuple[str, str, str]]:
+    return [(c.kind, c.first.task, c.second.task) for c in found]
+
+
+@pytest.mark.parametrize("half", ["dev", "held out"])
+def test_labelled_contradictions_are_candidates(half: str) -> None:
+    """Nearly all of them, and hardly any that is none."""
+    entries = [json.loads(line) for line in LABELLED.read_text(encoding="utf-8").splitlines()]
+    assert len(entries) == 100
+    found = {True: 0, False: 0}
+    pairs = [entry for entry in entries if entry["half"] == half]
+    for entry in pairs:
+        found[entry["contradict"]] += bool(candidates([says("t1", entry["first"]), says("t2", entry["second"])]))
+    assert found[True] / sum(entry["contradict"] for entry in pairs) >= LEAST_RECALL
+    assert found[True] / sum(found.values()) >= LEAST_PRECISION
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("number", "The fee is 5 EUR.", "The fee is 7 EUR."),
+        ("number", "It takes 45 minutes.", "It takes 2 hours."),
+        ("date", "The term ends on 1 May 2025.", "The term ends on 2025-05-02."),
+        ("verdict", "The drug is safe.", "The drug is unsafe."),
+        ("verdict", "The offer was approved.", "The offer was rejected."),
+        ("polarity", "The data is encrypted.", "The data is not encrypted."),
+        ("polarity", "We advise against the acquisition.", "We recommend the acquisition."),
+        ("verdict", "Overall verdict: approve.", "Verdict: reject the pull request."),
+        ("number", "As of its 2023 annual report, Acme's revenue was $4.2 billion, up 12% year over year.",
+         "Acme reported revenue of $4.8 billion for fiscal 2023."),
+    ],
+)  # fmt: skip
+def test_what_a_candidate_is_for(kind: str, one: str, other: str) -> None:
+    """Its kind says in what the two differ, whichever comes first."""
+    assert told(candidates([says("t1", one), says("t2", other)])) == [(kind, "t1", "t2")]
+    assert told(candidates([says("t1", other), says("t2", one)])) == [(kind, "t1", "t2")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("It takes 45 minutes.", "It takes 0.75 hours."),
+        ("The test passes.", "The test does not fail."),
+        ("Revenue in 2022 was 5 EUR.", "Revenue in 2023 was 7 EUR."),
+        ("Oslo has 5 schools.", "Bergen has 7 schools."),
+        ("A single room costs 5 EUR.", "A double room costs 7 EUR."),
+        ("The fee is 5 EUR.", "The fee is 5 EUR since 2020."),
+    ],
+)
+def test_what_is_no_candidate(one: str, other: str) -> None:
+    """The same in other words, or about something else."""
+    assert candidates([says("t1", one), says("t2", other)]) == ()
+
+
+def test_one_place_with_two_severities_is_a_candidate() -> None:
+    """If the category is the same, whatever the words; its subject is the place."""
+    one, other = finds("t1", "Query from input."), finds("t2", "Injection possible.", severity="info", end_line=9)
+    found = candidates([one, other])
+    assert told(found) == [("severity", "t1", "t2")]
+    assert found[0].subject == "a.py:3 bug"
+    assert candidates([one, finds("t2", "Injection possible.", severity="info", line=80)]) == ()
+    assert candidates([one, finds("t2", "Query from input.", severity="info", path="b.py")]) == ()
+    assert candidates([one, finds("t2", "Spelling mistake.", severity="info", category="typo")]) == ()
+
+
+def test_a_task_is_not_held_against_itself() -> None:
+    """Only different tasks contradict each other, even one that says both."""
+    assert candidates([says("t1", "The fee is 5 EUR.", "The fee is 7 EUR.")]) == ()
+    found = candidates([says("t1", "The fee is 5 EUR.", "The fee is 7 EUR."), says("t2", "The fee is 5 EUR.")])
+    assert told(found) == [("number", "t1", "t2")]
+
+
+def test_sentences_of_summaries_and_outputs_count() -> None:
+    """With the outcome's confidence and the task as source; what a claim says already counts once."""
+    one = done("t1", "a", summary="Short. The fee is 5 EUR.", output="# All\n\n- The fee is 5 EUR.", confidence=70)
+    other = done("t2", "b", summary="", output="Some text first. The fee is 7 EUR! More.", claims=[])
+    found = candidates([one, other])
+    assert told(found) == [("number", "t1", "t2")]
+    assert (found[0].first.confidence, found[0].first.sources) == (70, ("t1",))
+    assert found[0].second.text == "The fee is 7 EUR!"
+
+
+def test_a_bare_yes_or_no_belongs_to_its_question() -> None:
+    """It is no statement of its own."""
+    one, other = (
+        done(t, "a", summary=f"Is the lock released? {a}", output=None) for t, a in (("t1", "Yes."), ("t2", "No."))
+    )
+    assert told(candidates([one, other])) == [("polarity", "t1", "t2")]
+
+
+def test_only_what_was_found_counts() -> None:
+    """Not why a task failed; a partial output does."""
+    good = says("t1", "The fee is 5 EUR.")
+    assert candidates([good, failed("t2", "b", "internal", "The fee is 7 EUR.")]) == ()
+    partial = escalated("t2", "b", "ambiguous_input", "The fee is 9 EUR.", "The fee is 7 EUR.")
+    assert [c.second.text for c in candidates([good, partial])] == ["The fee is 7 EUR."]
+
+
+def test_candidates_about_one_thing_share_its_subject() -> None:
+    """Three values make three pairs of one subject; another thing has another one."""
+    found = candidates([says(f"t{n}", f"The fee is {n} EUR.", f"The test run took {n} hours.") for n in (1, 2, 3)])
+    assert [(c.subject, c.first.task, c.second.task) for c in found if "fee" in c.subject] == [
+        ("The fee is 1 EUR", "t1", "t2"),
+        ("The fee is 1 EUR", "t1", "t3"),
+        ("The fee is 1 EUR", "t2", "t3"),
+    ]
+    assert {c.subject for c in found} == {"The fee is 1 EUR", "The test run took 1 hours"}
+
+
+def test_the_same_against_the_same_is_one_candidate() -> None:
+    """However many tasks say it: cost grows with what differs."""
+    fives = [says(f"t{n}", "The fee is 5 EUR.") for n in range(50)]
+    sevens = [says(f"u{n}", "The fee is 7 EUR.") for n in range(50)]
+    assert told(candidates([*fives, *sevens])) == [("number", "t0", "u0")]
+
+
+def test_many_values_of_one_thing_make_few_candidates() -> None:
+    """Each statement meets a bounded number of earlier ones."""
+    found = candidates([says(f"t{n}", f"The fee is {n} EUR.") for n in range(300)])
+    assert 299 <= len(found) <= 300 * 12
+
+
+def test_common_words_do_not_hide_a_rare_one() -> None:
+    """Of hundreds of sentences with the same words, each finds the one about the same thing."""
+    names = [f"{a}{b}ville" for a in "BCDFGKLMNP" for b in ("a", "e", "i", "o", "u", "ar", "er", "or", "an", "in")]
+    one = says("t1", *(f"The {name} plant makes 600 engines." for name in names))
+    other = says("t2", *(f"The {name} plant makes 700 engines." for name in names))
+    assert len(candidates([one, other])) == len(names)
+
+
+@given(st.lists(st.text(max_size=80), min_size=2, max_size=6))
+def test_any_text_is_read(texts: list[str]) -> None:
+    """Never an error, the same answer twice, and no statement against one of its own task."""
+    outcomes = [
+        done(f"t{n}", "a", summary=text, output=text, claims=[Claim(statement=text)]) for n, text in enumerate(texts)
+    ]
+    found = candidates(outcomes)
+    assert found == candidates(outcomes)
+    assert all(c.first.task != c.second.task for c in found)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\x00\ud800", "." * 200_000, "a. " * 100_000, "<p>" * 100_000, "x" * 1_000_000, "1, " * 300_000]
+)
+def test_no_output_is_too_odd(text: str) -> None:
+    """What is read of one outcome is capped."""
+    began = time.process_time()
+    assert candidates([done(t, "a", summary=text, output=text) for t in ("t1", "t2")]) == ()
+    assert time.process_time() - began < 3
+
+
+def test_the_time_grows_with_statements_and_not_with_pairs() -> None:
+    """Ten times the claims, about ten times the time, even if all are made of the same words."""
+
+    def seconds(number: int) -> float:
+        chance = random.Random(number)
+        words = [f"{a}{b}" for a in "bdfgk" for b in ("and", "est", "ill", "ock", "ump")]
+        outcomes = [
+            says(
+                f"t{n}", *(f"{' '.join(chance.sample(words, 6))} {chance.randrange(99)}." for _ in range(number // 20))
+            )
+            for n in range(20)
+        ]
+        began = time.process_time()
+        candidates(outcomes)
+        return time.process_time() - began
+
+    assert seconds(2_000) < 40 * max(seconds(200), 0.005)

@@ -1,0 +1,252 @@
+"""Analyses as effects: performed once, by content across runs, at most one for each core, and a failure is a value."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from chargehand import analyzers
+from chargehand.analysis import FEW
+from chargehand.analyzers import Analysis as Found
+from chargehand.analyzers import Analyzer, Scope
+from chargehand.cache import Cache
+from chargehand.effect import Analysis, AnalysisResult
+from chargehand.engines.local import LocalEngine, Prior
+from chargehand.errors import AnalyzerFailed
+from chargehand.handlers import Handlers
+from chargehand.journal.memory import MemoryJournal, MemoryStore
+from chargehand.journal.replay import replay
+from chargehand.models.resolve import Models
+from chargehand.outcome import Finding
+from chargehand.plan import Task
+from chargehand.workers import Assignment
+from chargehand.workers.analyzer import AnalyzerWorker
+from tests.kernel import kinds, stored
+
+Run = Callable[[Scope], Awaitable[Found]]
+
+
+@dataclass
+class Reader:
+    """An analyzer for tests: one finding for each file, what the file says."""
+
+    root: Path
+    version: str = "1"
+    seen: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    now: int = 0
+    most: int = 0
+    notes: tuple[str, ...] = ()
+
+    async def run(self, scope: Scope) -> Found:
+        self.seen.append(scope.files)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.001)
+        self.now -= 1
+        found = [Finding(path=path, line=1, message=(scope.root / path).read_text()) for path in scope.files]
+        return Found(tuple(found), self.notes)
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
+    """Two analyzers: `each` looks at files one by one, `whole` at all of them together."""
+    reader = Reader(tmp_path / "tree")
+    reader.root.mkdir()
+    kinds = {"each": True, "whole": False}
+    made = {
+        name: Analyzer(name, "bugs", None, per_file, lambda: reader.version, reader.run)
+        for name, per_file in kinds.items()
+    }
+    monkeypatch.setattr(analyzers, "ANALYZERS", {**analyzers.ANALYZERS, **made})
+    for name in ("a.txt", "b.txt"):
+        (reader.root / name).write_text(name)
+    return reader
+
+
+def analysis(reader: Reader, analyzer: str = "each", files: tuple[str, ...] = ("a.txt", "b.txt"), **more: object):
+    return Analysis.model_validate(
+        {"worker": "w", "analyzer": analyzer, "root": str(reader.root), "files": files, **more}
+    )
+
+
+def perform(
+    effect: Analysis, cache: Cache | None, store: MemoryStore | None = None, prior: Prior | None = None
+) -> AnalysisResult:
+    async def main() -> AnalysisResult:
+        handlers = Handlers(Models({}, {}, {}), analyses=cache)
+        journal = MemoryJournal(store or MemoryStore())
+        earlier = replay(journal.events()) if store and list(journal.events()) else None
+        async with LocalEngine("run", journal, handlers, replay=earlier, prior=prior) as engine:
+            return await engine.perform("t1/1/analysis/1", effect)
+
+    return asyncio.run(main())
+
+
+def test_a_result_is_taken_from_an_earlier_run_with_the_same_content(reader: Reader, tmp_path: Path) -> None:
+    """The second run looks at nothing, says so on the record, and has the same findings."""
+    cache, store = Cache(tmp_path / "c"), MemoryStore()
+    first = perform(analysis(reader), cache)
+    second = perform(analysis(reader), cache, store)
+    assert first.findings == second.findings
+    assert (first.reused, second.reused, second.files) == (0, 2, 2)
+    assert len(reader.seen) == 1
+    assert kinds(store) == ["reused"]
+
+
+def test_only_files_that_changed_are_looked_at_again(reader: Reader, tmp_path: Path) -> None:
+    """A new version of the tool changes them all."""
+    cache = Cache(tmp_path / "c")
+    perform(analysis(reader), cache)
+    (reader.root / "b.txt").write_text("other")
+    second = perform(analysis(reader), cache)
+    assert reader.seen[-1] == ("b.txt",)
+    assert [f.message for f in second.findings] == ["a.txt", "other"]
+    reader.version = "2"
+    perform(analysis(reader), cache)
+    assert reader.seen[-1] == ("a.txt", "b.txt")
+
+
+def test_what_is_found_in_all_files_together_is_known_only_as_a_whole(reader: Reader, tmp_path: Path) -> None:
+    """One changed file is enough; and of a change nothing is kept, for it is judged by more than its files."""
+    cache = Cache(tmp_path / "c")
+    perform(analysis(reader, "whole"), cache)
+    assert perform(analysis(reader, "whole"), cache).reused == 2
+    (reader.root / "b.txt").write_text("other")
+    perform(analysis(reader, "whole"), cache)
+    assert reader.seen == [("a.txt", "b.txt")] * 2
+    change = analysis(reader, "whole", changed={"a.txt": [[1, 1]]})
+    assert [perform(change, cache).reused for _ in range(2)] == [0, 0]
+
+
+def test_a_note_about_a_file_is_kept_with_it(reader: Reader, tmp_path: Path) -> None:
+    """A note about no file in particular keeps its files from being known."""
+    cache = Cache(tmp_path / "c")
+    reader.notes = ("b.txt could not be parsed.",)
+    perform(analysis(reader), cache)
+    assert perform(analysis(reader), cache).notes == reader.notes
+    assert len(reader.seen) == 1
+    reader.version, reader.notes = "2", ("Something was left out.",)
+    assert [perform(analysis(reader), cache).reused for _ in range(2)] == [0, 0]
+
+
+def test_a_committed_analysis_is_never_repeated_in_its_run(reader: Reader) -> None:
+    """A resumed run takes it from the record, whatever the files hold by then."""
+    store = MemoryStore()
+    first = perform(analysis(reader), None, store)
+    (reader.root / "a.txt").write_text("other")
+    again = perform(analysis(reader), None, store)
+    assert first.findings == again.findings
+    assert len(reader.seen) == 1
+    assert kinds(store) == ["tool_called", "tool_returned"]
+    called = stored(store)[0].data
+    assert (called["tool"], called["arguments"]["files"]) == ("each", ["a.txt", "b.txt"])
+
+
+def test_a_rerun_checks_the_content(reader: Reader) -> None:
+    """The same files: reused from the earlier run. Others: looked at again."""
+    store = MemoryStore()
+    perform(analysis(reader), None, store)
+    prior = Prior("before", replay(stored(store)))
+    assert perform(analysis(reader), None, prior=prior).reused == 2
+    (reader.root / "a.txt").write_text("other")
+    assert perform(analysis(reader), None, prior=prior).reused == 0
+    assert len(reader.seen) == 2
+
+
+def test_files_outside_of_the_root_are_not_read(reader: Reader) -> None:
+    """Whatever a plan names: parents, absolute paths, links that lead out; what is gone is counted."""
+    outside = reader.root.parent / "secret.txt"
+    outside.write_text("secret")
+    (reader.root / "link.txt").symlink_to(outside)
+    (reader.root / "folder").mkdir()
+    names = ("../secret.txt", str(outside), "link.txt", "folder", "gone.txt", "a.txt", "nul\0.txt")
+    result = perform(analysis(reader, files=names), None)
+    assert [f.message for f in result.findings] == ["a.txt"]
+    assert result.notes == ("6 files were gone or unreadable when each came to them.",)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(AnalyzerFailed("each is not installed."), "each is not installed."), (KeyError("x"), "each failed: KeyError")],
+)
+def test_a_failure_is_a_result_with_what_is_known(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    """Kind `analyzer`; the files that were known stand."""
+    cache = Cache(tmp_path / "c")
+    perform(analysis(reader, files=("a.txt",)), cache)
+
+    async def broken(_scope: Scope) -> Found:
+        raise error
+
+    monkeypatch.setattr(reader, "run", broken)
+    made = Analyzer("each", "bugs", None, True, lambda: reader.version, broken)
+    monkeypatch.setattr(analyzers, "ANALYZERS", {**analyzers.ANALYZERS, "each": made})
+    result = perform(analysis(reader), cache)
+    assert result.error is not None
+    assert result.error.kind == "analyzer"
+    assert said in result.error.message
+    assert [f.message for f in result.findings] == ["a.txt"]
+
+
+def test_an_analyzer_that_does_not_exist_is_a_failure(reader: Reader) -> None:
+    """As in a plan written by hand."""
+    result = perform(analysis(reader, "nothing"), None)
+    assert result.error is not None
+    assert "There is no analyzer 'nothing' here." in result.error.message
+
+
+def test_hardly_more_analyses_run_at_once_than_there_are_cores(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more than cores, however many slots there are."""
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    many = tuple(f"{number}.txt" for number in range(FEW + 1))
+    for name in many:
+        (reader.root / name).write_text(name)
+
+    async def main() -> None:
+        handlers = Handlers(Models({}, {}, {}))
+        engine = LocalEngine("run", MemoryJournal(), handlers, max_concurrent=8)
+        async with engine, asyncio.TaskGroup() as group:
+            for number in range(6):
+                group.create_task(engine.perform(f"t{number}/1/analysis/1", analysis(reader, files=many)))
+
+    asyncio.run(main())
+    assert reader.most == 3
+
+
+def work(worker: AnalyzerWorker, context: object):
+    async def main():
+        async with LocalEngine("run", MemoryJournal(), Handlers(Models({}, {}, {}))) as engine:
+            task = Task(id="t1", worker=worker.name, instruction="Look.", context=context)
+            return await worker.work(Assignment(task, 1, {}), engine)
+
+    return asyncio.run(main())
+
+
+def test_a_worker_runs_its_analyzers_and_stamps_its_task(reader: Reader) -> None:
+    """Findings of all of them, the task first among the sources."""
+    outcome = work(AnalyzerWorker("w", ("each", "whole")), {"root": str(reader.root), "files": ["a.txt"]})
+    assert outcome.ok
+    assert [f.sources for f in outcome.findings] == [("t1",), ("t1",)]
+    assert (outcome.output["files"], outcome.output["looks"], outcome.output["reused"]) == (1, 2, 0)
+
+
+def test_one_failed_analyzer_leaves_what_the_others_found(reader: Reader) -> None:
+    """The task failed, which is a gap, and its findings are there."""
+    outcome = work(AnalyzerWorker("w", ("each", "nothing")), {"root": str(reader.root), "files": ["a.txt"]})
+    assert (outcome.status, outcome.error.kind if outcome.error else None) == ("failed", "analyzer")
+    assert [f.message for f in outcome.findings] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    "context", [None, "a.txt", {}, {"root": "/", "files": []}, {"root": "/", "files": ["a"], "x": 1}]
+)
+def test_a_context_that_names_no_files_is_the_tasks_failure(reader: Reader, context: object) -> None:
+    """It says what is wrong with it."""
+    outcome = work(AnalyzerWorker("w", ("each",)), context)
+    assert (outcome.status, outcome.error.kind if outcome.error else None) == ("failed", "bad_request")
+    assert "does not say what to look at" in outcome.summary

@@ -1,0 +1,220 @@
+"""`chargehand testgen` as users run it: on the sample, on hostile code, with a model, and where it must refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chargehand.analyzers import Scope
+from chargehand.testgen.generators import GENERATORS
+from chargehand.testgen.playbook import playbook, survey
+from chargehand.testgen.project import read_project
+from chargehand.testgen.writing import write_files
+from tests.cli.terminal import ROOT, Shell
+from tests.testgen.rooms import means, project
+
+SAMPLE = ROOT / "examples" / "testgen-sample"
+HOSTILE = """
+import pathlib, os as system
+
+def writes_home(n: int) -> int:
+    getattr(pathlib.Path.home() / "planted", "write" + "_text")("x")
+    return n
+
+def writes_tree(n: int) -> int:
+    getattr(pathlib.Path({root!r}) / "planted", "write" + "_text")("x")
+    return n
+
+def forks(n: int) -> int:
+    start = vars(pathlib)["os"].fork
+    while True:
+        try:
+            start()
+        except OSError:
+            pass
+
+def allocates(n: int) -> int:
+    return len(bytearray(10 << 30))
+
+def prints(n: int) -> int:
+    while True:
+        print("x" * 100000)
+
+def honest(n: int) -> int:
+    return n + 1
+"""
+
+
+@pytest.mark.slow
+def test_the_sample_gets_tests_that_pass_on_a_fresh_checkout(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Coverage rises, the planted bug is surfaced, dangerous functions are listed, and a bare key sends no code out."""
+    means()
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    checkout = shutil.copytree(SAMPLE, tmp_path / "checkout")
+    before = {path: path.read_bytes() for path in checkout.rglob("*") if path.is_file()}
+    done = shell("testgen", checkout, "--json")
+    report = done.json
+    assert (done.code, report["status"]) == (0, "complete")
+    assert report["usage"]["calls"] == 0
+    assert {outcome["worker"] for outcome in report["outcomes"]} == {"ghostwriter", "verifier", "surveyor"}
+    folder = checkout / "tests" / "generated"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "test_kiosk_basket.py", "test_kiosk_prices.py", "test_kiosk_rows.py",
+    ]  # fmt: skip
+    assert {path: path.read_bytes() for path in before} == before
+
+    (bug,) = report["findings"]
+    assert bug["message"].startswith("encode_row(fields=[';']) does not come back the same")
+    assert (bug["path"], bug["category"], bug["severity"]) == ("src/kiosk/rows.py", "suspected-bug", "warning")
+    coverage = report["outcomes"][-1]["output"]["coverage"]
+    assert coverage["before"] == 15.0
+    assert coverage["after"] >= 70.0
+    assert (
+        "`kiosk.store.save` (src/kiosk/store.py:7): reaches files: open for writing through _append" in report["answer"]
+    )
+    assert "`kiosk.store.load_remote`" in report["answer"]
+    assert "15 % -> " in report["answer"]
+
+    fresh = shutil.copytree(SAMPLE, tmp_path / "fresh")
+    shutil.copytree(folder, fresh / "tests" / "generated")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "error"]
+    ran = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=100, check=False)
+    assert ran.returncode == 0, ran.stdout
+    assert " passed" in ran.stdout
+
+
+@pytest.mark.slow
+def test_hostile_code_is_contained(shell: Shell, tmp_path: Path) -> None:
+    """Writing to home and tree, forking, allocating and printing without end harm nothing."""
+    means()
+    root = project(
+        tmp_path / "hostile", {"pyproject.toml": "", "trap.py": HOSTILE.format(root=str(tmp_path / "hostile"))}
+    )
+    before = sorted(path.name for path in Path.home().iterdir())
+    done = shell("testgen", root, "--out", tmp_path / "out")
+    assert done.code == 0
+    assert sorted(path.name for path in Path.home().iterdir()) == before
+    assert sorted(path.name for path in root.iterdir()) == ["pyproject.toml", "trap.py"]
+    text = (tmp_path / "out" / "test_trap.py").read_text()
+    assert "honest(1) == 2" in text
+    assert "forks(1) started more processes than it may" in done.out
+    assert "allocates(1) raises MemoryError" in done.out or "allocates(n=0) raises MemoryError" in done.out
+    assert "prints(1) printed more than it may" in done.out
+
+
+def test_without_a_sandbox_nothing_runs(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 2, one sentence, no run on record, no file."""
+    root = project(tmp_path / "project", {"pyproject.toml": "", "mine.py": "def f(n: int) -> int:\n    return n\n"})
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = shell("testgen", root)
+    assert done.code == 2
+    assert "testgen runs code only in a sandbox and this machine gives none" in done.complaint
+    assert not (root / "tests").exists()
+
+
+def test_unsafe_run_works_without_a_sandbox_and_says_so(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The risk is named in one sentence before anything runs."""
+    root = project(tmp_path / "project", {"pyproject.toml": "", "mine.py": "def f(n: int) -> int:\n    return n + 1\n"})
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = shell("testgen", root, "--unsafe-run")
+    assert done.code == 0
+    assert "No sandbox: the code is run as you" in done.err
+    assert "assert f(1) == 2" in (root / "tests" / "generated" / "test_mine.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"mine.py": "def f(): return 1\n", "test_mine.py": "from mine import f\nassert f()\n"}, "Nothing to do"),
+        ({"mine.py": "import os\ndef f(): os.remove('x')\n"}, "mine.py:2 mine.f: reaches os: os.remove"),
+        ({"mine.py": "async def f(): return 1\n"}, "without a model"),
+        ({"mine.py": "def f(:\n"}, "syntax error"),
+    ],
+)
+def test_nothing_to_run_is_said_plainly(shell: Shell, tmp_path: Path, files: dict[str, str], said: str) -> None:
+    """Everything has tests, or nothing may be run: exit code 0 and the reason."""
+    done = shell("testgen", project(tmp_path / "project", {"pyproject.toml": "", **files}))
+    assert done.code == 0
+    assert said in done.err
+
+
+def test_a_folder_that_cannot_be_written_is_refused_at_once(shell: Shell, tmp_path: Path) -> None:
+    """Before anything is run."""
+    root = project(tmp_path / "project", {"pyproject.toml": "", "mine.py": "def f(): return 1\n", "taken": "x"})
+    done = shell("testgen", root, "--out", root / "taken" / "below")
+    assert done.code == 2
+    assert "is not a folder" in done.complaint
+
+
+def test_files_are_never_overwritten(tmp_path: Path) -> None:
+    """A name that is taken gets a number; the same text is not written twice."""
+    (tmp_path / "test_a.py").write_text("mine")
+    first = write_files({"test_a.py": "new"}, tmp_path)
+    assert first == {"test_a.py": tmp_path / "test_a_2.py"}
+    assert write_files({"test_a.py": "new"}, tmp_path) == first
+    assert (tmp_path / "test_a.py").read_text() == "mine"
+
+
+def test_the_plan_has_a_task_for_each_function(tmp_path: Path) -> None:
+    """One worker for each function, one file for each module, coverage last; with a model its tests join in."""
+    code = "def f(n: int) -> int:\n    return n\nasync def g() -> int:\n    return 1\n"
+    found = survey(read_project(project(tmp_path, {"pyproject.toml": "", "one.py": code, "two.py": code})))
+    plain = playbook(found, "unshare", model=False)
+    assert [(task.id, task.worker) for task in plain.tasks] == [
+        ("t1", "ghostwriter"), ("t3", "ghostwriter"), ("f1", "verifier"), ("f2", "verifier"), ("coverage", "surveyor"),
+    ]  # fmt: skip
+    workers = [task.worker for task in playbook(found, "unshare", model=True).tasks]
+    assert workers.count("tester") == 4
+    assert workers.count("ghostwriter") == 2
+
+
+def said(tests: str, task: str = "m1", **when: Any) -> dict[str, Any]:
+    output = {"target": "mine.double", "tests": tests}
+    reply = {"summary": "Tests.", "output": output, "claims": [], "findings": [], "confidence": 90}
+    return {"when": {"role": "worker", "task": task, **when}, "reply": {"json": reply}}
+
+
+GOOD = "from mine import double\n\n\ndef test_double_of_three_is_six():\n    assert double(3) == 6\n"
+WRONG = GOOD + "\n\ndef test_double_of_two_is_five():\n    assert double(2) == 5\n"
+
+
+def test_a_models_tests_are_run_and_mended(shell: Shell, tmp_path: Path) -> None:
+    """What failed goes back through recovery with the error; the file holds what passed, of both workers."""
+    means()
+    root = project(
+        tmp_path / "project", {"pyproject.toml": "", "mine.py": "def double(n: int) -> int:\n    return n * 2\n"}
+    )
+    model = shell.script(said(WRONG, attempt=1), said(GOOD))
+    done = shell("testgen", root, "--model", model, "--json")
+    outcome = next(each for each in done.json["outcomes"] if each["worker"] == "tester")
+    text = (root / "tests" / "generated" / "test_mine.py").read_text()
+    assert (outcome["status"], outcome["attempts"]) == ("done", 2)
+    assert "test_double_of_three_is_six" in text
+    assert "test_double_gives_what_it_gave" in text
+    assert "is_five" not in text
+
+
+def test_a_models_test_that_stays_wrong_is_a_suspected_bug(tmp_path: Path) -> None:
+    """What is left of a failed task goes into the file as far as it passes; the failing test is reported."""
+    root = project(tmp_path, {"pyproject.toml": "", "mine.py": "def double(n: int) -> int:\n    return n * 2\n"})
+    found = survey(read_project(root))
+    order = next(task for task in playbook(found, means(), model=True).tasks if task.worker == "verifier")
+    given = {"m1": {"target": "mine.double", "tests": WRONG}, "t1": {"tests": "not ( Python"}, "x": "no object"}
+    scope = Scope(root, ("mine.py",), options={**order.context["options"], "inputs": given})
+    made = asyncio.run(GENERATORS["testgen-file"].run(scope))
+    assert "is_six" in made.output["source"]
+    assert "is_five" not in made.output["source"]
+    (bug,) = made.findings
+    assert bug.message == "test_double_of_two_is_five failed and was left out: assert 4 == 5 + where 4 = double(2)"
+    assert (bug.path, bug.line) == ("mine.py", 1)

@@ -1,0 +1,187 @@
+"""Functions tried in the sandbox become tests, or suspected bugs with the input that shows them, or a reason."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from chargehand.testgen.assemble import assemble, without
+from chargehand.testgen.sandbox import room
+from chargehand.testgen.verify import Verified, verify
+from tests.testgen.rooms import means, project, written
+
+
+def made(folder: Path, code: str, name: str) -> tuple[str, str, list[str]]:
+    root = project(folder, {"pyproject.toml": "", "unit.py": code})
+    found = written(root, f"unit.{name}")
+    return found.source, found.why, [finding.message for finding in found.findings]
+
+
+def test_examples_state_what_was_given(tmp_path: Path) -> None:
+    """Results, expected exceptions and rounding are written as assertions."""
+    code = (
+        "def half(n: int) -> float:\n"
+        '    """>>> half(9)\n    4.5\n    """\n'
+        "    if n < 0:\n        raise ValueError('negative')\n"
+        "    return n / 2\n"
+    )
+    source, why, bugs = made(tmp_path, code, "half")
+    assert "assert half(9) == pytest.approx(4.5)" in source
+    assert "with pytest.raises(ValueError):\n        half(-1)" in source
+    assert "def test_half_takes_any_input(n: int)" in source
+    assert (why, bugs) == ("", [])
+
+
+def test_types_of_the_module_itself_are_made_and_compared(tmp_path: Path) -> None:
+    """Enums, dataclasses, containers and options get values; methods get an object."""
+    code = (
+        "import enum\nfrom dataclasses import dataclass\n"
+        "class Size(enum.Enum):\n    SMALL = 1\n    LARGE = 2\n"
+        "@dataclass\nclass Box:\n    size: Size\n    tags: list[str] | None = None\n"
+        "    def grown(self, more: dict[str, int]) -> 'Box':\n        return Box(Size.LARGE, sorted(more))\n"
+    )
+    source, _, bugs = made(tmp_path, code, "Box.grown")
+    assert "Box(Size.SMALL, tags=None).grown({'abc': 1" in source
+    assert "== Box(size=Size.LARGE, tags=['Hello, World', '', 'abc'])" in source or "tags=['', 'Hello" in source
+    assert "from unit import Box, Size" in source
+    assert bugs == []
+
+
+def test_results_that_differ_are_not_characterised(tmp_path: Path) -> None:
+    """What depends on the hash seed or on chance is no fact to test."""
+    code = "def order(words: list[str]) -> list[str]:\n    return list(set(words))\n"
+    source, _, _ = made(tmp_path, code, "order")
+    assert "'Hello, World'" not in source
+    _, why, _ = made(tmp_path, "import random\ndef dice():\n    return random.random()\n", "dice")
+    assert why == "its results differ from run to run"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("def f(xs: list[int]) -> float:\n    return sum(xs) / len(xs)\n", "f(xs=[]) raises ZeroDivisionError"),
+        ('def f(n: int) -> int:\n    """>>> f(2)\n    5\n    """\n    return n * 2\n', "says f(2) gives 5; it gives 4"),
+        ("def f(n: int) -> int:\n    while True: pass\n", "did not end in time"),
+        ("def f(n: int) -> int:\n    return f(n + 1)\n", "raises RecursionError"),
+        ("def f(n: int) -> None:\n    import sys\n    sys.exit(3)\n", "raises SystemExit"),
+        ("def f(n: int) -> None:\n    import faulthandler\n    faulthandler._sigsegv()\n", "ended Python itself"),
+    ],
+)
+def test_what_goes_wrong_is_a_suspected_bug_with_its_input(
+    tmp_path: Path, code: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Crashes, broken promises and calls without end are named with the call that shows them."""
+    monkeypatch.setattr("chargehand.testgen.ghostwrite.EXAMPLES_S", 3)
+    _, _, bugs = made(tmp_path, code, "f")
+    assert message in " ".join(bugs)
+
+
+def test_a_pair_that_does_not_undo_is_a_suspected_bug(tmp_path: Path) -> None:
+    """encode and decode belong together by their names."""
+    code = "def encode(x: str) -> str:\n    return x.upper()\ndef decode(x: str) -> str:\n    return x.lower()\n"
+    _, _, bugs = made(tmp_path, code, "encode")
+    assert "does not come back the same" in bugs[0]
+
+
+def test_input_that_cannot_be_made_is_no_bug(tmp_path: Path) -> None:
+    """What the making of an argument raises is not blamed on the function that takes it."""
+    code = "class Even:\n    def __init__(self, n: int) -> None:\n        self.n = n if n % 2 == 0 else 1 // 0\n"
+    code += "def f(e: Even) -> int:\n    return e.n\n"
+    _, _, bugs = made(tmp_path, code, "f")
+    assert [bug for bug in bugs if bug.startswith("f(e=")] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import not_installed_anywhere\ndef f(n: int) -> int:\n    return n\n", "import failed: ModuleNotFoundError"),
+        ("import sys\nsys.exit(1)\ndef f(n: int) -> int:\n    return n\n", "import failed: SystemExit"),
+        ("def f(n):\n    return n\n", "no inputs could be made: no type to make 'n' from"),
+        ("def f(n: int) -> None:\n    print(n)\n", ""),
+    ],
+)
+def test_without_tests_there_is_a_reason(tmp_path: Path, code: str, why: str) -> None:
+    """What cannot be imported or called says so."""
+    assert why in made(tmp_path, code, "f")[1]
+
+
+def verified(folder: Path, source: str) -> Verified:
+    chosen = means()
+
+    async def inside() -> Verified:
+        with room(folder, chosen) as sealed:
+            return await verify(sealed, source, [""])
+
+    return asyncio.run(inside())
+
+
+def test_what_fails_in_any_of_three_runs_is_left_out(tmp_path: Path) -> None:
+    """Tests that fail, that depend on the order or on the hash seed, or that warn, are not offered; the rest is."""
+    source = (
+        "import warnings\nimport pytest\nseen = []\n"
+        "def test_good():\n    assert True\n"
+        "def test_bad():\n    assert [1] == [2]\n"
+        "def test_order_first():\n    seen.append(1)\n"
+        "def test_order_second():\n    assert seen\n"
+        "def test_hash():\n    assert hash('a') == 1\n"
+        "def test_warns():\n    warnings.warn('old', DeprecationWarning)\n"
+        "@pytest.mark.parametrize('n', [1, 2])\ndef test_many(n):\n    assert n\n"
+    )
+    found = verified(tmp_path, source)
+    assert set(found.failures) == {"test_bad", "test_order_second", "test_hash", "test_warns"}
+    assert "assert [1] == [2]" in found.failures["test_bad"]
+    assert found.tests == 3
+    assert "test_bad" not in found.source
+    assert "seen = []" in found.source
+
+
+def test_a_test_that_hangs_or_kills_its_run_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that was running when the run ended is blamed; the others are run again without it."""
+    monkeypatch.setattr("chargehand.testgen.verify.RUN_S", 3)
+    source = "import os\ndef test_a():\n    assert True\ndef test_exit():\n    os._exit(0)\n"
+    found = verified(tmp_path, source)
+    assert list(found.failures) == ["test_exit"]
+    assert found.tests == 1
+
+
+def test_code_that_meddles_with_pytest_offers_nothing_false(tmp_path: Path) -> None:
+    """A module that ends pytest early, as if all were well, gets no test into the offer."""
+    root = project(tmp_path, {"meddler.py": "import os\ndef f():\n    os._exit(0)\n"})
+    found = verified(root, "from meddler import f\ndef test_f():\n    f()\n")
+    assert found.source == ""
+
+
+def test_files_are_joined_without_clashes() -> None:
+    """Imports are merged, two tests of one name are both kept, and a helper follows its test."""
+    first = "import json\nfrom m import a\nSIZE = 1\ndef test_it():\n    assert a(SIZE)\n"
+    second = "import json\nfrom m import b\nSIZE = 2\ndef test_it():\n    assert b(SIZE)\n"
+    whole = assemble("m", [first, second], "A note.")
+    assert whole.count("import json") == 1
+    assert "from m import a, b" in whole
+    assert "def test_it_2():\n    assert b(SIZE_2)" in whole
+    assert assemble("m", ["x = 1\n"], "A note.") == ""
+
+
+def test_leaving_tests_out_takes_their_imports_along() -> None:
+    """What nothing uses any more is not imported; without a test left there is no file."""
+    source = (
+        "import json\nfrom m import a, b\n\n\ndef test_a():\n    assert a\n\n\ndef test_b():\n    assert json and b\n"
+    )
+    assert without(source, ["test_b"]) == "from m import a\n\n\ndef test_a():\n    assert a\n"
+    assert without(source, ["test_a", "test_b"]) == ""
+
+
+def test_names_for_type_checkers_and_incomplete_docstrings_do_no_harm(tmp_path: Path) -> None:
+    """Annotations that only a type checker can resolve are resolved, and a docstring's missing imports are no bug."""
+    code = (
+        "from __future__ import annotations\nfrom typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from collections.abc import Sequence\n"
+        "def first(xs: Sequence[int]) -> int | None:\n"
+        '    """>>> y = unknown(1)\n    >>> first(y)\n    1\n    """\n'
+        "    return xs[0] if xs else None\n"
+    )
+    source, _, bugs = made(tmp_path, code, "first")
+    assert "assert first([]) is None" in source
+    assert bugs == []

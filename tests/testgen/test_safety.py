@@ -1,0 +1,74 @@
+"""A function that can reach files, processes or the network is found by reading, however far away that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chargehand.testgen.safety import Reach
+from tests.testgen.rooms import reading
+
+
+def danger(folder: Path, code: str, name: str = "mine.f", **more: str) -> str | None:
+    files = {f"{module}.py": text for module, text in more.items()}
+    found = Reach(reading(folder, {"mine.py": code, **files}).modules).danger(name)
+    return None if found is None else str(found)
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("import os\ndef f(): os.remove('x')", "reaches os: os.remove"),
+        ("from os import remove as r\ndef f(): r('x')", "reaches os: os.remove"),
+        ("def f():\n    import subprocess\n    subprocess.run('ls')", "reaches processes: subprocess.run"),
+        ("import shutil\ndef f(x): return shutil.rmtree", "reaches files: shutil.rmtree"),
+        ("import socket\ndef f(): return socket.socket()", "reaches the network"),
+        ("def f(p): open(p, 'w')", "reaches files: open for writing"),
+        ("def f(p, mode): open(p, mode)", "reaches files: open for writing"),
+        ("def f(p): p.open(mode='a')", "reaches files: open for writing"),
+        ("def f(p): p.write_text('x')", "reaches files: .write_text()"),
+        ("def f(x): return eval(x)", "reaches code made at run time: eval"),
+        ("def f(): return input()", "reaches the terminal: input"),
+        ("import requests\ndef f(): return requests.get('x')", "reaches the network: requests.get"),
+        ("import os\ndef g(): os.remove('x')\ndef f(): g()", "through g"),
+        ("import os\ndef h(): os.remove('x')\ndef g(): h()\ndef f(): return [g]", "through g and h"),
+    ],
+)
+def test_reach_is_found_with_its_way(tmp_path: Path, code: str, what: str) -> None:
+    """Directly, by another name, inside of the function, or through other functions."""
+    assert what in (danger(tmp_path, code) or "nothing")
+
+
+def test_reach_goes_through_modules_classes_and_bases(tmp_path: Path) -> None:
+    """A method reaches what its base's method reaches, and making an object what its class does then."""
+    base = "import os\nclass Base:\n    def wipe(self): os.remove('x')\n"
+    code = "from base import Base\nclass Shop(Base):\n    def f(self): self.wipe()\ndef g(): return Maker()\n"
+    code += "class Maker:\n    def __init__(self): open('x', 'w')\n    def h(self): return 1\n"
+    assert "through wipe (base.py:3)" in (danger(tmp_path, code, "mine.Shop.f", base=base) or "")
+    assert "__init__" in (danger(tmp_path, code, "mine.g", base=base) or "")
+    assert "open for writing" in (danger(tmp_path, code, "mine.Maker.h", base=base) or "")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os\ndef f(a): return os.path.join(a, 'b') + os.sep",
+        "import os\ndef g(): os.remove('x')\ndef f(): return 1",
+        "def f(p): return open(p).read()",
+        "def f(text): return text.replace('a', 'b')",
+        "from urllib.parse import quote\ndef f(x): return quote(x)",
+        "def f(n): return f(n - 1) if n else 0",
+        "import math\ndef f(x): return math.sqrt(x)",
+    ],
+)
+def test_pure_functions_are_let_through(tmp_path: Path, code: str) -> None:
+    """Paths as text, reading, and neighbours that do more are nothing to fear."""
+    assert danger(tmp_path, code) is None
+
+
+def test_exceptions_raised_on_purpose_are_known(tmp_path: Path) -> None:
+    """Its own and those of what it uses."""
+    code = "class Odd(Exception): pass\ndef g(): raise Odd\ndef f(x):\n    if x: raise ValueError('x')\n    g()\n"
+    reach = Reach(reading(tmp_path, {"mine.py": code}).modules)
+    assert reach.raises("mine.f") == ["ValueError", "mine.Odd"]

@@ -1,0 +1,347 @@
+"""query_data answers SQL over the request's data files, and lets a query do nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from chargehand.effect import ToolResult
+from chargehand.errors import ToolError
+from chargehand.request import Material
+from chargehand.tools import BUILTIN, ToolContext, call, sql, still_valid, tables
+
+SECRET = "outside-and-secret"
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> Path:
+    """A folder with one data file of each kind, and a secret beside it."""
+    (tmp_path / "secret.csv").write_text(f"word\n{SECRET}\n")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "Sales-2024.csv").write_bytes("city,amount\nTromsø,10.5\nOslo,20\nBergen,\n".encode("latin-1"))
+    (folder / "wide.tsv").write_text("a\tb\n1\tx|y\n", encoding="utf-16")
+    (folder / "nested.json").write_text(json.dumps([{"id": 1, "tags": ["a", "b"]}, {"id": 2, "tags": None}]))
+    (folder / "events.jsonl").write_text(
+        '{"at": "2024-05-01T10:00:00", "n": 1}\n{"at": "2024-05-02T10:00:00", "n": 2}\n'
+    )
+    duckdb.sql("SELECT range AS n, range * 1.5 AS price FROM range(1000)").write_parquet(str(folder / "big.parquet"))
+    with sqlite3.connect(folder / "shop.db") as shop:
+        shop.execute("CREATE TABLE orders (id INTEGER, total REAL, what TEXT, raw BLOB)")
+        shop.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", [(1, 2.5, "a", b"\1\2"), (2, 3, None, None)])
+        shop.execute("CREATE VIEW slow AS SELECT * FROM orders")
+    shop.close()
+    return folder
+
+
+def given_data(folder: Path) -> ToolContext:
+    return ToolContext(material=(Material(name="data", path=str(folder)),))
+
+
+def query(folder: Path, statement: str) -> ToolResult:
+    return asyncio.run(call(BUILTIN["query_data"], {"sql": statement}, given_data(folder)))
+
+
+def answer(folder: Path, statement: str) -> str:
+    result = query(folder, statement)
+    assert result.error is None, result.error
+    return result.text
+
+
+def refusal(folder: Path, statement: str) -> str:
+    result = query(folder, statement)
+    assert result.error is not None, result.text
+    return result.error.message
+
+
+def test_every_kind_of_file_is_a_table(folder: Path) -> None:
+    """SHOW TABLES tells each with its columns and rows; what is no data is not there."""
+    (folder / "notes.md").write_text("no table")
+    (folder / "broken.json").write_text("{nope")
+    lines = answer(folder, "show tables").split("\n")
+    assert lines[:6] == [
+        "big: 1000 rows (n BIGINT, price DECIMAL(21,1))",
+        "events: 2 rows (at TIMESTAMP, n BIGINT)",
+        "nested: 2 rows (id BIGINT, tags VARCHAR[])",
+        "sales_2024: 3 rows (city VARCHAR, amount DOUBLE)",
+        "wide: 1 rows (a BIGINT, b VARCHAR)",
+        "shop.orders: 2 rows (id BIGINT, total DOUBLE, what VARCHAR, raw VARCHAR)",
+    ]
+    assert lines[6].startswith("[data/broken.json cannot be read as JSON: Invalid Input Error: Malformed JSON")
+    assert str(folder) not in lines[6]
+    assert len(lines) == 7
+
+
+def test_a_join_over_kinds_is_a_table_of_text(folder: Path) -> None:
+    """Numbers are exact, NULL is NULL, bars are escaped, Latin-1 and UTF-16 are read."""
+    statement = """
+        WITH total AS (SELECT sum(total) AS t FROM Shop.Orders)
+        SELECT city, amount, t, b, 0.1 + 0.2 AS exact FROM sales_2024, total, wide ORDER BY amount NULLS LAST
+    """
+    assert answer(folder, statement).split("\n") == [
+        "3 rows (city VARCHAR, amount DOUBLE, t DOUBLE, b VARCHAR, exact DECIMAL(3,1))",
+        "| city | amount | t | b | exact |",
+        "| --- | --- | --- | --- | --- |",
+        "| Tromsø | 10.5 | 5.5 | x\\|y | 0.3 |",
+        "| Oslo | 20.0 | 5.5 | x\\|y | 0.3 |",
+        "| Bergen | NULL | 5.5 | x\\|y | 0.3 |",
+    ]
+
+
+def test_large_results_are_cut_with_a_note(folder: Path) -> None:
+    """Rows, cells and the whole; the worker learns what was left out."""
+    text = answer(folder, "SELECT n, repeat('x', 1000) AS long FROM big ORDER BY n DESC")
+    assert text.startswith("200 or more rows")
+    assert "| 999 | " + "x" * 500 + "… |" in text
+    assert text.endswith("rows are shown; aggregate, or select less]")
+    assert len(text) < 50_000
+
+
+def test_what_was_read_is_recorded(folder: Path) -> None:
+    """A rerun uses the result again until a file it read, or the list of tables, has changed."""
+    result = query(folder, "SELECT count(*) FROM sales_2024")
+    context = given_data(folder)
+    assert "data/Sales-2024.csv" in result.reads
+    assert "data/big.parquet" not in result.reads
+    assert still_valid(result.reads, context)
+    (folder / "nested.json").write_text("[]")
+    assert still_valid(result.reads, context)
+    (folder / "Sales-2024.csv").write_text("city,amount\n")
+    assert not still_valid(result.reads, context)
+
+
+WRITES = [
+    "INSERT INTO sales_2024 VALUES ('x', 1)",
+    "DELETE FROM sales_2024",
+    "UPDATE sales_2024 SET amount = 0",
+    "DROP TABLE sales_2024",
+    "TRUNCATE sales_2024",
+    "ALTER TABLE sales_2024 ADD COLUMN z INTEGER",
+    "MERGE INTO sales_2024 USING sales_2024 b ON true WHEN MATCHED THEN DELETE",
+    "CREATE TABLE mine AS SELECT 1",
+    "CREATE TEMP TABLE mine AS SELECT 1",
+    "CREATE OR REPLACE VIEW sales_2024 AS SELECT 1",
+    "CREATE MACRO f(x) AS x",
+    "WITH x AS (INSERT INTO sales_2024 VALUES ('x', 1) RETURNING *) SELECT * FROM x",
+    "WITH x AS (DELETE FROM sales_2024 RETURNING *) SELECT * FROM x",
+    "EXPLAIN ANALYZE DELETE FROM sales_2024",
+    "PREPARE p AS SELECT 1",
+    "EXECUTE p",
+    "BEGIN",
+    "ROLLBACK",
+    "VACUUM",
+    "CHECKPOINT",
+    "SELECT 1; DROP TABLE sales_2024",
+    "SELECT 1; ROLLBACK; DROP TABLE sales_2024",
+    "",
+    "-- nothing",
+]
+ESCAPES = [
+    "ATTACH '{secret}'",
+    "ATTACH '{secret}' AS other (READ_ONLY)",
+    "ATTACH ':memory:' AS other",
+    "COPY sales_2024 TO '{out}'",
+    "COPY sales_2024 FROM '{secret}'",
+    "COPY (SELECT 1) TO '{out}' (FORMAT parquet)",
+    "WITH x AS (COPY sales_2024 TO '{out}') SELECT 1",
+    "EXPORT DATABASE '{out}'",
+    "IMPORT DATABASE '{out}'",
+    "INSTALL httpfs",
+    "INSTALL sqlite",
+    "LOAD sqlite",
+    "LOAD '{out}'",
+    "FORCE INSTALL httpfs FROM 'http://127.0.0.1:1/'",
+    "SET enable_external_access = true",
+    "SET allowed_paths = ['{secret}']",
+    "RESET lock_configuration",
+    "SET VARIABLE x = 1",
+    "PRAGMA database_list",
+    "PRAGMA enable_profiling",
+    "CALL enable_logging()",
+    "CREATE SECRET (TYPE s3)",
+    "USE memory",
+    "FROM '{secret}'",
+    'FROM "{secret}"',
+    "SELECT * FROM read_csv('{secret}')",
+    "SELECT * FROM read_csv_auto(['{secret}'])",
+    "SELECT * FROM read_text('{secret}')",
+    "SELECT * FROM read_blob('{secret}')",
+    "SELECT * FROM read_json('{secret}')",
+    "SELECT * FROM read_parquet('{secret}')",
+    "SELECT * FROM parquet_metadata('{secret}')",
+    "SELECT * FROM sniff_csv('{secret}')",
+    "SELECT * FROM glob('{secret}')",
+    "SELECT * FROM glob('/*')",
+    "SELECT * FROM read_csv('http://127.0.0.1:1/x.csv')",
+    "SELECT * FROM 's3://bucket/x.parquet'",
+    "SELECT * FROM query('FROM read_text(''{secret}'')')",
+    "SELECT * FROM query_table('{secret}')",
+    "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('FROM read_text(''{secret}'')'))",
+    "SELECT (SELECT content FROM read_text('{secret}'))",
+    "SELECT * FROM sales_2024 WHERE city IN (FROM read_text('{secret}'))",
+    "SELECT getenv('PATH')",
+    "SELECT * FROM duckdb_secrets()",
+    "SELECT * FROM sqlite_scan('{secret}', 'x')",
+    "DESCRIBE FROM '{secret}'",
+    "SUMMARIZE FROM '{secret}'",
+    "FROM folder",
+    "FROM statement",
+]
+
+
+def test_sql_that_writes_or_reaches_out_is_refused(folder: Path) -> None:
+    """Where queries run nothing but the loaded tables can be read, whatever the statement."""
+    files = {"secret": folder.parent / "secret.csv", "out": folder.parent / "out"}
+    known = tables.sources(given_data(folder))
+    before = sorted(folder.parent.rglob("*"))
+    for text in [*WRITES, *ESCAPES]:
+        statement = text.format(**files)
+        with sql._connection() as base:  # pyright: ignore[reportPrivateUsage]
+            base.execute("CREATE TABLE sales_2024 AS SELECT 'x' AS city, 1 AS amount")
+            sql._lock(base)  # pyright: ignore[reportPrivateUsage]
+            with pytest.raises((duckdb.Error, ToolError)) as refused:
+                sql._wanted(statement, known)  # pyright: ignore[reportPrivateUsage]
+                sql._result(base, statement)  # pyright: ignore[reportPrivateUsage]
+            assert SECRET not in str(refused.value)
+    assert sorted(folder.parent.rglob("*")) == before
+
+
+def test_refusals_tell_the_worker_what_to_do(folder: Path) -> None:
+    """In one process each, as it is used: clear words, the tables there are, and never a real path."""
+    secret = folder.parent / "secret.csv"
+    told = refusal(folder, "INSERT INTO big VALUES (1, 2)")
+    assert told == f"INSERT is not allowed. {sql.READ_ONLY}"
+    told = refusal(folder, f"FROM read_csv('{secret}')")
+    assert "A query reads the tables of the request's files and nothing else. Tables: big (data/big.parquet)," in told
+    assert SECRET not in told
+    told = refusal(folder, "SELECT * FROM sales")
+    assert "Table with name sales does not exist! Tables: " in told
+    assert "sales_2024 (data/Sales-2024.csv), shop.* (data/shop.db)" in told
+    assert "read-only" in refusal(folder, "WITH x AS (DELETE FROM big RETURNING *) SELECT * FROM x")
+
+
+def test_a_query_that_never_ends_is_stopped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process is gone after the time limit, also where DuckDB itself would not stop."""
+    monkeypatch.setattr(sql, "SECONDS", 5.0)
+    endless = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t"
+    assert refusal(folder, endless) == "The query took more than 5 s and was stopped; make it smaller."
+
+
+def test_a_query_without_bounds_runs_out_of_its_own_memory(folder: Path) -> None:
+    """It gets an error and nobody else is harmed."""
+    assert "not enough memory" in refusal(folder, "SELECT sum(x) FROM (SELECT unnest(range(1000000000)) AS x)")
+
+
+def test_a_link_out_of_the_material_is_no_table(folder: Path) -> None:
+    """Neither listed nor read."""
+    (folder / "linked.csv").symlink_to(folder.parent / "secret.csv")
+    assert "linked" not in [source.name for source in tables.sources(given_data(folder))]
+
+
+def test_names_of_tables_are_plain_and_unlike(tmp_path: Path) -> None:
+    """Whatever the files are called; the same stem twice gets its folder, then a number."""
+    for name in ("2024 q1.csv", "a/x.csv", "b/x.json", "b/X.tsv", "Select.CSV", "æ.csv", "a-b.csv", "a_b.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("n\n1\n")
+    found = {source.file: source.name for source in tables.sources(given_data(tmp_path))}
+    assert found == {
+        "data/2024 q1.csv": "t2024_q1",
+        "data/Select.CSV": "select",
+        "data/a-b.csv": "a_b",
+        "data/a/x.csv": "x",
+        "data/a_b.csv": "data_a_b",
+        "data/b/X.tsv": "b_x",
+        "data/b/x.json": "x_2",
+        "data/æ.csv": "data",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("x.db", b"not a database at all, but long enough to be read as one" * 10, "cannot be read as DB"),
+        ("x.parquet", b"PAR1", "cannot be read as PARQUET"),
+        ("x.csv", b"\0\1\2\3", "is a binary file"),
+        ("x.json", b"[[[[", "cannot be read as JSON"),
+    ],
+)
+def test_a_file_that_is_not_what_it_seems_is_told(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    """With its name, and without the place of our copy."""
+    data = tmp_path / "data"
+    copies = tmp_path / "copies"
+    data.mkdir()
+    copies.mkdir()
+    (data / name).write_bytes(content)
+    context = given_data(data)
+    with sql._connection() as base, pytest.raises(ToolError) as told:  # pyright: ignore[reportPrivateUsage]
+        tables.load(tables.sources(context)[0], base, copies, context)
+    assert said in str(told.value)
+    assert str(tmp_path) not in str(told.value)
+    assert not list(copies.iterdir())
+
+
+def test_too_large_files_are_left_out(folder: Path) -> None:
+    """A gigabyte is not read: it is told at once."""
+    with (folder / "huge.csv").open("wb") as huge:
+        huge.truncate(1_000_000_000)
+    context = given_data(folder)
+    source = next(each for each in tables.sources(context) if each.name == "huge")
+    with sql._connection() as base, pytest.raises(ToolError, match="is 1000 MB; files over 200 MB are not read"):  # pyright: ignore[reportPrivateUsage]
+        tables.load(source, base, folder, context)
+
+
+def test_without_duckdb_the_command_to_install_it_is_told(folder: Path) -> None:
+    """One line."""
+    # A child finds what the parent's path leads to: here, a module that cannot be imported.
+    shadow = folder.parent / "shadow"
+    shadow.mkdir()
+    (shadow / "duckdb.py").write_text("raise ImportError('not here')\n")
+    sys.path.insert(0, str(shadow))
+    try:
+        assert refusal(folder, "SELECT 1") == "query_data needs DuckDB: pip install 'chargehand[data]'"
+    finally:
+        sys.path.remove(str(shadow))
+
+
+def test_the_child_has_no_secrets_and_can_open_nothing(folder: Path) -> None:
+    """Even if DuckDB's locks had a hole: no variables, no new files, no sockets."""
+    probe = (
+        "import os, socket\n"
+        "from chargehand.tools import sql\n"
+        "sql._give_up()\n"
+        "for attempt in (lambda: open('/etc/passwd'), lambda: open('out', 'w'), socket.socket):\n"
+        "    try:\n"
+        "        attempt()\n"
+        "    except OSError as error:\n"
+        "        os.write(1, f'{error.errno} '.encode())\n"
+        "os._exit(0)\n"
+    )
+
+    async def run() -> bytes:
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            probe,
+            cwd=folder,
+            stdout=-1,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        return (await child.communicate())[0]
+
+    assert asyncio.run(run()) == b"24 24 24 "
+    assert not (folder / "out").exists()
+
+
+def test_no_material_and_no_data_are_told(tmp_path: Path) -> None:
+    """Each in its words."""
+    assert "No material was given" in str(
+        asyncio.run(call(BUILTIN["query_data"], {"sql": "SELECT 1"}, ToolContext())).error
+    )
+    assert sql.NO_DATA in str(query(tmp_path, "SELECT 1").error)
