@@ -40,6 +40,7 @@ class Reader:
     now: int = 0
     most: int = 0
     notes: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
 
     async def run(self, scope: Scope) -> Found:
         self.seen.append(scope.files)
@@ -48,7 +49,7 @@ class Reader:
         await asyncio.sleep(0.001)
         self.now -= 1
         found = [Finding(path=path, line=1, message=(scope.root / path).read_text()) for path in scope.files]
-        return Found(tuple(found), self.notes)
+        return Found(tuple(found), self.notes, unchecked=tuple(set(self.unchecked) & set(scope.files)))
 
 
 @pytest.fixture
@@ -122,14 +123,15 @@ def test_what_is_found_in_all_files_together_is_known_only_as_a_whole(reader: Re
     assert [perform(change, cache).reused for _ in range(2)] == [0, 0]
 
 
-def test_a_note_about_a_file_is_kept_with_it(reader: Reader, tmp_path: Path) -> None:
-    """A note about no file in particular keeps its files from being known."""
+def test_a_file_that_could_not_be_checked_is_tried_again(reader: Reader, tmp_path: Path) -> None:
+    """The others are known; it is told again. A note about no file in particular keeps all from being known."""
     cache = Cache(tmp_path / "c")
-    reader.notes = ("b.txt could not be parsed.",)
+    reader.notes, reader.unchecked = ("1 file not checked.",), ("b.txt",)
     perform(analysis(reader), cache)
-    assert perform(analysis(reader), cache).notes == reader.notes
-    assert len(reader.seen) == 1
-    reader.version, reader.notes = "2", ("Something was left out.",)
+    again = perform(analysis(reader), cache)
+    assert (again.notes, again.reused) == (reader.notes, 1)
+    assert reader.seen == [("a.txt", "b.txt"), ("b.txt",)]
+    reader.version, reader.unchecked = "2", ()
     assert [perform(analysis(reader), cache).reused for _ in range(2)] == [0, 0]
 
 

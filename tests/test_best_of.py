@@ -11,7 +11,8 @@ import pytest
 
 from chargehand import tool
 from chargehand.dispatcher import Help, dispatch
-from chargehand.effect import ModelCall, place
+from chargehand.effect import ModelCall
+from chargehand.path import place
 from chargehand.engine import Engine
 from chargehand.errors import StorageError
 from chargehand.journal.memory import MemoryJournal, MemoryStore

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult, place
+from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult
+from chargehand.path import place
 from chargehand.messages import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.outcome import Fault
 from chargehand.value import Value

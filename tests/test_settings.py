@@ -174,8 +174,8 @@ def test_an_untrusted_tree_may_not_name_endpoints_or_keys(place: Place) -> None:
     assert settings.model_for("planner").model == "ollama:llama3"
     assert settings.model_for("planner").temperature == 0.5
     assert len(warnings) == 2
-    assert "chargehand.toml:7: ignored" in warnings[0]
-    assert "chargehand.toml:16: ignored" in warnings[1]
+    assert "chargehand.toml:7:1: ignored" in warnings[0]
+    assert "chargehand.toml:16:1: ignored" in warnings[1]
     assert all(f"chargehand trust {place.tree}" in line and "\n" not in line for line in warnings)
 
 
@@ -227,7 +227,7 @@ def test_an_endpoint_does_not_inherit_the_key_of_another(place: Place) -> None:
     place.own('[providers.lab]\nbase_url = "http://lab.example/v1"\nkey_env = "LAB_KEY"\n')
     place.project('[providers.lab]\nbase_url = "http://other.example/v1"\n')
     place.trust()
-    with pytest.raises(UsageError, match=r'chargehand\.toml:2: .*key_env = "LAB_KEY"'):
+    with pytest.raises(UsageError, match=r'chargehand\.toml:2:1: .*key_env = "LAB_KEY"'):
         place.load()
     place.project('[providers.lab]\nwire = "anthropic"\n')
     lab = place.load()[0].providers["lab"]
@@ -242,17 +242,17 @@ def test_every_wrong_key_is_named_at_once_with_its_line(place: Place) -> None:
     with pytest.raises(UsageError) as caught:
         place.load()
     text = str(caught.value)
-    assert "chargehand.toml:1: 'modle' is not a setting. Did you mean 'model'?" in text
-    assert "chargehand.toml:2: 'max_concurrent' is a whole number" in text
-    assert "chargehand.toml:5: 'budget.token' is not a setting. Did you mean 'tokens'?" in text
-    assert "chargehand.toml:7: 'models.planer' is not a setting. Did you mean 'planner'?" in text
+    assert "chargehand.toml:1:1: 'modle' is not a setting. Did you mean 'model'?" in text
+    assert "chargehand.toml:2:1: 'max_concurrent' is a whole number" in text
+    assert "chargehand.toml:5:1: 'budget.token' is not a setting. Did you mean 'tokens'?" in text
+    assert "chargehand.toml:7:1: 'models.planer' is not a setting. Did you mean 'planner'?" in text
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("model = \n", "chargehand.toml:1: not valid TOML"),
-        ('a = 1\nb = "open\n', "chargehand.toml:2: not valid TOML"),
+        ("model = \n", "chargehand.toml:1:1: not valid TOML"),
+        ('a = 1\nb = "open\n', "chargehand.toml:2:1: not valid TOML"),
         ('model = "gpt"\n', "write 'provider:name'"),
         ("[budget]\ntokens = 0\n", "must be over 0"),
         ("[budget]\ntokens = true\n", "whole number"),

@@ -272,24 +272,24 @@ def test_all_problems_of_a_folder_come_at_once_with_file_and_line(tmp_path: Path
     )
     messages = {problem.message for problem in problems_of(folder)}
     for start in (
-        "team.toml:3: 'sharedtools' is not a setting. Did you mean 'shared_tools'?",
-        "team.toml:4: the shared tool 'reed_file' does not exist. Did you mean 'read_file'?",
-        "team.toml:6: 'limits.steps' is not a setting.",
-        "workers/a.md:5: 'colour' is not a field of a worker.",
-        "workers/a.md:6: 'modle' is not a field of a worker. Did you mean 'model'?",
-        "workers/b.md:4: the worker 'b' has the tool 'Read', which does not exist. Did you mean 'read_file'?",
-        "workers/b.md:4: the tool 'read_file' is held by 'a' and 'b'",
-        "workers/b.md:5: the fallback 'aa' of 'b' is not a worker here.",
-        "workers/b.md:6: 'maxTurns' is a whole number",
-        "workers/b.md:7: 'huge' is not a tier.",
-        "workers/b.md:8: 'gpt' is not a model",
-        "workers/c.md:1: this has no front matter",
-        "workers/d.md:1: the front matter opened here has no closing",
-        "workers/e.md:2: there are two workers named 'a'",
-        "workers/e.md:1: the worker 'a' has no description",
-        "examples/x.json:2: not JSON",
-        "examples/y.json:1: the plan is not valid",
-        "examples/z.json:1: an example is",
+        "team.toml:3:1: 'sharedtools' is not a setting. Did you mean 'shared_tools'?",
+        "team.toml:4:1: the shared tool 'reed_file' does not exist. Did you mean 'read_file'?",
+        "team.toml:6:1: 'limits.steps' is not a setting.",
+        "workers/a.md:5:1: 'colour' is not a field of a worker.",
+        "workers/a.md:6:1: 'modle' is not a field of a worker. Did you mean 'model'?",
+        "workers/b.md:4:1: the worker 'b' has the tool 'Read', which does not exist. Did you mean 'read_file'?",
+        "workers/b.md:4:1: the tool 'read_file' is held by 'a' and 'b'",
+        "workers/b.md:5:1: the fallback 'aa' of 'b' is not a worker here.",
+        "workers/b.md:6:1: 'maxTurns' is a whole number",
+        "workers/b.md:7:1: 'huge' is not a tier.",
+        "workers/b.md:8:1: 'gpt' is not a model",
+        "workers/c.md:1:1: this has no front matter",
+        "workers/d.md:1:1: the front matter opened here has no closing",
+        "workers/e.md:2:1: there are two workers named 'a'",
+        "workers/e.md:1:1: the worker 'a' has no description",
+        "examples/x.json:2:1: not JSON",
+        "examples/y.json:1:1: the plan is not valid",
+        "examples/z.json:1:1: an example is",
     ):
         assert any(message.startswith(start) for message in messages), start
 
@@ -297,10 +297,10 @@ def test_all_problems_of_a_folder_come_at_once_with_file_and_line(tmp_path: Path
 @pytest.mark.parametrize(
     ("toml", "worker", "place"),
     [
-        ('[supervisor]\nmode = "route"\n', "", "team.toml:4: "),
-        ('[factory]\ntools = ["read_file"]\n', "", "team.toml:3: "),
-        ('[[routes]]\nwhen = "x"\n', "", "team.toml:3: "),
-        ("", "kind: delegate\nteam: general\n", "workers/a.md:4: "),
+        ('[supervisor]\nmode = "route"\n', "", "team.toml:4:1: "),
+        ('[factory]\ntools = ["read_file"]\n', "", "team.toml:3:1: "),
+        ('[[routes]]\nwhen = "x"\n', "", "team.toml:3:1: "),
+        ("", "kind: delegate\nteam: general\n", "workers/a.md:4:1: "),
     ],
 )
 def test_what_this_version_does_not_do_is_said(tmp_path: Path, toml: str, worker: str, place: str) -> None:
@@ -324,12 +324,12 @@ def test_a_team_writes_its_own_recovery(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        ("attempts = 4", "team.toml:4: 'attempts'"),
-        ("attempts = 0", "team.toml:4: 'attempts'"),
-        ("attemps = 2", "team.toml:4: 'recovery.attemps' is not a setting. Did you mean 'attempts'?"),
-        ("hedge_after = 0", "team.toml:4: 'hedge_after'"),
-        ("ladder = {failure = ['pray']}", "team.toml:4: 'ladder.failure'"),
-        ("ladder = {sadness = ['retry']}", "team.toml:4: 'ladder.sadness"),
+        ("attempts = 4", "team.toml:4:1: 'attempts'"),
+        ("attempts = 0", "team.toml:4:1: 'attempts'"),
+        ("attemps = 2", "team.toml:4:1: 'recovery.attemps' is not a setting. Did you mean 'attempts'?"),
+        ("hedge_after = 0", "team.toml:4:1: 'hedge_after'"),
+        ("ladder = {failure = ['pray']}", "team.toml:4:1: 'ladder.failure'"),
+        ("ladder = {sadness = ['retry']}", "team.toml:4:1: 'ladder.sadness"),
     ],
 )
 def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, message: str) -> None:
@@ -342,22 +342,22 @@ def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, mes
 @pytest.mark.parametrize(
     ("toml", "worker", "message"),
     [
-        ("[people]\nask = 'yes'\n", "", "team.toml:4: 'ask' is true or false"),
-        ("[people]\nasks = true\n", "", "team.toml:4: 'people.asks' is not a setting. Did you mean 'ask'?"),
-        ("", "kind: humam\n", "workers/a.md:4: 'humam' is not a kind of worker. Did you mean 'human'?"),
-        ("", "kind: human\ntools: read_file\n", "workers/a.md:5: the worker 'a' is a person, who has no 'tools'"),
-        ("", "kind: human\ntier: small\n", "workers/a.md:5: the worker 'a' is a person, who has no 'tier'"),
-        ("[supervisor]\nmode = 'vote'\n", "", "team.toml:4: 'mode' is 'plan' or 'route'"),
-        ("[supervisor]\nmood = 'plan'\n", "", "team.toml:4: 'supervisor.mood' is not a setting. Did you mean 'mode'?"),
-        ("[synthesis]\nmode = 'blend'\n", "", "team.toml:4: 'mode': Input should be 'merge', 'select' or 'reduce'"),
-        ("[synthesis]\nmodes = 'merge'\n", "", "team.toml:4: 'synthesis.modes' is not a setting."),
-        ("shared_tools = 'read_file'\n", "", "team.toml:3: 'shared_tools' is a list"),
-        ("", "kind: robot\n", "workers/a.md:4: 'robot' is not a kind"),
-        ("", "team: general\n", "workers/a.md:4: 'team: general' is not available yet"),
-        ("", "output_schema: none.json\n", "workers/a.md:4: 'none.json' is not a JSON schema nor a file"),
-        ("", "output_schema: {oops}\n", "workers/a.md:4: the schema is not JSON"),
-        ("", "output_schema: ../list.json\n", "workers/a.md:4: the schema is not a JSON object"),
-        ("", "temperature: warm\n", "workers/a.md:4: 'temperature' is a number"),
+        ("[people]\nask = 'yes'\n", "", "team.toml:4:1: 'ask' is true or false"),
+        ("[people]\nasks = true\n", "", "team.toml:4:1: 'people.asks' is not a setting. Did you mean 'ask'?"),
+        ("", "kind: humam\n", "workers/a.md:4:1: 'humam' is not a kind of worker. Did you mean 'human'?"),
+        ("", "kind: human\ntools: read_file\n", "workers/a.md:5:1: the worker 'a' is a person, who has no 'tools'"),
+        ("", "kind: human\ntier: small\n", "workers/a.md:5:1: the worker 'a' is a person, who has no 'tier'"),
+        ("[supervisor]\nmode = 'vote'\n", "", "team.toml:4:1: 'mode' is 'plan' or 'route'"),
+        ("[supervisor]\nmood = 'plan'\n", "", "team.toml:4:1: 'supervisor.mood' is not a setting. Did you mean 'mode'?"),
+        ("[synthesis]\nmode = 'blend'\n", "", "team.toml:4:1: 'mode': Input should be 'merge', 'select' or 'reduce'"),
+        ("[synthesis]\nmodes = 'merge'\n", "", "team.toml:4:1: 'synthesis.modes' is not a setting."),
+        ("shared_tools = 'read_file'\n", "", "team.toml:3:1: 'shared_tools' is a list"),
+        ("", "kind: robot\n", "workers/a.md:4:1: 'robot' is not a kind"),
+        ("", "team: general\n", "workers/a.md:4:1: 'team: general' is not available yet"),
+        ("", "output_schema: none.json\n", "workers/a.md:4:1: 'none.json' is not a JSON schema nor a file"),
+        ("", "output_schema: {oops}\n", "workers/a.md:4:1: the schema is not JSON"),
+        ("", "output_schema: ../list.json\n", "workers/a.md:4:1: the schema is not a JSON object"),
+        ("", "temperature: warm\n", "workers/a.md:4:1: 'temperature' is a number"),
     ],
 )
 def test_a_wrong_value_is_one_problem_at_its_line(tmp_path: Path, toml: str, worker: str, message: str) -> None:
@@ -385,7 +385,7 @@ def test_files_that_are_no_text_are_problems(tmp_path: Path) -> None:
 def test_a_broken_team_file_still_lets_the_workers_be_checked(tmp_path: Path) -> None:
     """A TOML error and a worker's error come together."""
     write(tmp_path, {"team.toml": "name = \n", "workers/a.md": agent("a", "tier: huge\n")})
-    assert [p.message.split(": ")[0] for p in problems_of(tmp_path)] == ["team.toml:1", "workers/a.md:4"]
+    assert [p.message.split(": ")[0] for p in problems_of(tmp_path)] == ["team.toml:1:1", "workers/a.md:4:1"]
 
 
 def test_a_schema_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
@@ -430,9 +430,9 @@ def test_a_folder_of_claude_code_agents_is_a_team_unchanged(tmp_path: Path) -> N
     }
     assert (team.name, team.worker("narrow").max_steps) == (tmp_path.name, 4)
     assert {p.message for p in team.problems()} == {
-        "reviewer.md:4: not offered here: Bash, mcp__x__y.",
-        "fixer.md:5: 'hooks' has no effect here.",
-        "planner.md:8: 'permissionMode' has no effect here.",
+        "reviewer.md:4:1: not offered here: Bash, mcp__x__y.",
+        "fixer.md:5:1: 'hooks' has no effect here.",
+        "planner.md:8:1: 'permissionMode' has no effect here.",
     }
     assert all(p.severity == "warning" for p in team.problems())
 

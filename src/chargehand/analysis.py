@@ -20,6 +20,7 @@ from chargehand.outcome import Fault, Finding
 from chargehand.value import JSON
 
 if TYPE_CHECKING:
+    from chargehand.analyzers import Analysis as Found
     from chargehand.analyzers import Analyzer
 
 # Part of every key of the cache: raised when what is stored changes its form.
@@ -157,7 +158,7 @@ async def run(look: Look, cache: Cache | None, files: Hashes) -> AnalysisResult:
         return look.result(AnalysisResult(error=_fault(effect, error)))
     fresh = AnalysisResult(findings=found.findings, notes=found.notes, output=found.output)
     if cache is not None and look.lasting:
-        await asyncio.to_thread(_remember, look, fresh, cache, files)
+        await asyncio.to_thread(_remember, look, found, cache, files)
     return look.result(fresh)
 
 
@@ -178,24 +179,25 @@ def _recalled(found: Look, cache: Cache) -> Look:
     return Look(found.effect, found.analyzer, found.version, found.hashes, known, found.left_out)
 
 
-def _remember(look: Look, fresh: AnalysisResult, cache: Cache, files: Hashes) -> None:
+def _remember(look: Look, found: Found, cache: Cache, files: Hashes) -> None:
     """Keep what was found under the content it was found in, unless that has changed meanwhile."""
     root = look.effect.root
     same = {path: look.hashes[path] for path in look.missing if files.of(root, path) == look.hashes[path]}
     if not look.analyzer.per_file:
         if len(same) == len(look.hashes):
-            cache.put({_keys(look, same)[""]: _packed(fresh.findings, fresh.notes, fresh.output)})
+            cache.put({_keys(look, same)[""]: _packed(found.findings, found.notes, found.output)})
         return
     by_path: dict[str, list[Finding]] = {path: [] for path in same}
-    for finding in fresh.findings:
+    for finding in found.findings:
         if finding.path in by_path:
             by_path[finding.path].append(finding)
-    # A note is about the files it names; one about none is not kept, nor are the files it may be about.
-    notes = {path: [note for note in fresh.notes if path in note] for path in by_path}
-    if any(not any(path in note for path in by_path) for note in fresh.notes):
+    # What could not be checked is tried again, and told again, every time.
+    for path in found.unchecked:
+        by_path.pop(path, None)
+    if found.notes and not found.unchecked:
         return
     keys = _keys(look, same)
-    cache.put({keys[path]: _packed(found, notes[path]) for path, found in by_path.items()})
+    cache.put({keys[path]: _packed(own, ()) for path, own in by_path.items()})
 
 
 def _keys(look: Look, hashes: Mapping[str, str]) -> dict[str, str]:

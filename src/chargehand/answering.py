@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
-from chargehand.effect import Question, place
+from chargehand.effect import Question
 from chargehand.errors import NoOpenQuestion
 from chargehand.event import Event
 from chargehand.journal import Journal
 from chargehand.journal.replay import Replay, replay
+from chargehand.path import place
 from chargehand.people import read_words
 from chargehand.report import FINISHED
 from chargehand.request import Request

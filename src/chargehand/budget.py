@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from chargehand.path import lineage
 from chargehand.value import Value
 
 DEFAULT_TOKENS = 500_000
@@ -267,10 +268,10 @@ class Ledger:
         self._run.spent_usd += usd or 0.0
 
     def _accounts(self, task: str | None) -> tuple[Account, ...]:
-        """The run's, the task's own if it has one, and for the part of a split task also the whole's."""
+        """The run's, the task's own if it has one, and also those of the whole it is a part of or nested in."""
         if task is None or not self._tasks:
             return (self._run,)
-        names = dict.fromkeys((task, task.partition(".s.")[0]))
+        names = dict.fromkeys(name for each in lineage(task) for name in (each, each.partition(".s.")[0]))
         return (self._run, *(self._tasks[name] for name in names if name in self._tasks))
 
 

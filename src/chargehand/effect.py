@@ -178,12 +178,3 @@ class Question(Value):
 
 Effect = ModelCall | ToolCall | Analysis
 Result = ModelResult | ToolResult | AnalysisResult
-
-
-def place(key: str) -> tuple[str | None, int | None]:
-    """The task and attempt a key belongs to; keys of the supervisor itself start with `@` and have neither."""
-    if key.startswith("@"):
-        return None, None
-    task, _, rest = key.partition("/")
-    attempt = rest.partition("/")[0]
-    return task, int(attempt) if attempt.isdigit() else None

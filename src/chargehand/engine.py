@@ -51,8 +51,11 @@ class Engine(Protocol):
         """Put something on the record; durable no later than the next effect that returns."""
         ...
 
-    def approved(self) -> dict[str, JSON] | None:
-        """What an earlier session recorded as the plan that runs: it is not planned again."""
+    def approved(self, within: str = "") -> dict[str, JSON] | None:
+        """What an earlier session recorded as the plan that runs: it is not planned again.
+
+        `within` is the attempt whose team plans, such as `t3/1`; without it, the run itself.
+        """
         ...
 
     def ended(self, task: str) -> Outcome | None:
@@ -95,8 +98,8 @@ class Engine(Protocol):
         """How many attempts of a task were closed before it was reopened; new ones count on from here."""
         ...
 
-    def expect(self, tasks: int) -> None:
-        """How many tasks are not ended: what is left of the budget is shared between them."""
+    def expect(self, tasks: int, within: str = "") -> None:
+        """How many tasks are not ended: what is left of the budget is shared between them and those of nested teams."""
         ...
 
     def now(self, task: str | None = None) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -12,9 +13,20 @@ from chargehand.consult import consult
 from chargehand.engine import Engine
 from chargehand.messages import Message, system, user
 from chargehand.outcome import Fault, Outcome, Usage
-from chargehand.plan import Plan, Problem, Reading, Synthesis, Task, errors_in, read, with_valid_ids
+from chargehand.plan import (
+    Factory,
+    Plan,
+    Problem,
+    Reading,
+    Synthesis,
+    Task,
+    WorkerSpec,
+    errors_in,
+    read,
+    with_valid_ids,
+)
 from chargehand.request import Request
-from chargehand.team import Team
+from chargehand.team import Team, Worker
 from chargehand.workers.agent import usage_of
 from chargehand.workers.prompt import quoted, task_prompt
 
@@ -52,6 +64,21 @@ PLAN_SCHEMA: dict[str, Any] = {
         },
     },
     "required": ["goal", "tasks"],
+}
+
+_WORKERS_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "description": {"type": "string"},
+            "prompt": {"type": "string"},
+            "tools": {"type": "array", "items": {"type": "string"}},
+            "tier": {"enum": ["small", "medium", "large"]},
+        },
+        "required": ["name", "description", "prompt"],
+    },
 }
 
 _RULES = """You are the planner of a team. You turn a request into a plan; you never do the work yourself.
@@ -98,7 +125,7 @@ async def make_plan(
     usages: list[Usage] = [] if used is None else used
     problems: list[Problem] = []
     for number in range(1, REPAIRS + 2):
-        call = brain.asked("planner", messages, PLAN_SCHEMA)
+        call = brain.asked("planner", messages, _schema(team))
         result = await engine.perform(f"@plan/{number}", call)
         usages.append(usage_of(result, call.model))
         if result.reply is None:
@@ -123,7 +150,12 @@ def _read(text: str, request: Request, team: Team, engine: Engine, number: int) 
         engine.emit("plan_drafted", plan=None, round=number, problems=[p.to_json() for p in problems], source="planner")
         return None, problems
     reading, renamed = read_draft(data)
-    problems = reading.problems(team.names, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens)
+    problems = reading.problems(
+        team.assignable,
+        max_tasks=request.max_tasks,
+        budget_tokens=request.budget.tokens,
+        factory=team.factory,
+    )
     if reading.misshapen:
         engine.emit("plan_drafted", plan=data, round=number, problems=[p.to_json() for p in problems], source="planner")
         return None, problems
@@ -214,11 +246,16 @@ def _known_fields(data: dict[str, Any]) -> dict[str, Any]:
     tasks = known.get("tasks")
     if isinstance(tasks, list):
         known["tasks"] = [_only(Task, task) for task in cast("list[Any]", tasks)]
+    specs = known.get("workers")
+    if isinstance(specs, list):
+        known["workers"] = [_only(WorkerSpec, spec) for spec in cast("list[Any]", specs)]
+    elif specs is None:
+        known.pop("workers", None)
     known["synthesis"] = _only(Synthesis, known.get("synthesis") or {})
     return known
 
 
-def _only(shape: type[Task] | type[Synthesis], data: Any) -> Any:
+def _only(shape: type[Task | Synthesis | WorkerSpec], data: Any) -> Any:
     if not isinstance(data, dict):
         return data
     items = cast("dict[str, Any]", data)
@@ -230,13 +267,24 @@ def _corrections(problems: list[Problem]) -> Message:
     return user(f"The plan cannot be run:\n{listing}\nAnswer with the whole corrected plan.")
 
 
-def in_words(team: Team) -> str:
-    return "\n".join(
-        f"- {worker.name}: {worker.description}"
-        + (f" Tools: {', '.join(worker.tool_names)}." if worker.tool_names else "")
-        + (" A person, who may answer days later: only for what nobody else can do." if worker.kind == "human" else "")
-        for worker in team.workers
-    )
+def in_words(team: Team, only: Collection[str] = ()) -> str:
+    """The workers, a pool as one, as who chooses between them sees them; or `only` those of these names."""
+    if only:
+        return "\n".join(_line(worker, worker.name) for worker in team.workers if worker.name in only)
+    first_of = {members[0]: pool for pool, members in team.pools().items()}
+    chosen = [worker for worker in team.workers if worker.pool is None or worker.name in first_of]
+    return "\n".join(_line(worker, first_of.get(worker.name, worker.name)) for worker in chosen)
+
+
+def _line(worker: Worker, name: str) -> str:
+    line = f"- {name}: {worker.description}"
+    if worker.tool_names:
+        line += f" Tools: {', '.join(worker.tool_names)}."
+    if worker.kind == "human":
+        line += " A person, who may answer days later: only for what nobody else can do."
+    if worker.team is not None:
+        line += f" A team of its own, of {', '.join(worker.team.names)}: give it a whole question, not a step."
+    return line
 
 
 def _system(team: Team) -> str:
@@ -244,7 +292,23 @@ def _system(team: Team) -> str:
         f"\nExample\n{json.dumps({'request': example.request, 'plan': example.plan.to_json()}, ensure_ascii=False)}"
         for example in team.examples
     )
-    return _RULES.format(advised=ADVISED_TASKS, workers=in_words(team), examples=examples)
+    made = "" if team.factory is None else _made(team.factory)
+    return _RULES.format(advised=ADVISED_TASKS, workers=in_words(team) + made, examples=examples)
+
+
+def _schema(team: Team) -> dict[str, Any]:
+    if team.factory is None:
+        return PLAN_SCHEMA
+    return {**PLAN_SCHEMA, "properties": {**PLAN_SCHEMA["properties"], "workers": _WORKERS_SCHEMA}}
+
+
+def _made(factory: Factory) -> str:
+    tools = ", ".join(factory.tools) or "none"
+    return f"""
+
+Where none of these fits, the plan may define workers of its own and give them tasks:
+"workers": [{{"name": "...", "description": "...", "prompt": "<what it is told>", "tools": [], "tier": "medium"}}]
+Tools they may have: {tools}. Tiers: {", ".join(factory.tiers)}."""
 
 
 def _ask(request: Request) -> str:

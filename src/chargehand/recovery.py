@@ -90,6 +90,8 @@ class Upgrade(Value):
 class Reassign(Value):
     kind: Literal["reassign"] = "reassign"
     worker: str
+    # Those between whom a router may choose instead: none where the team has named who stands in.
+    among: tuple[str, ...] = ()
     reason: str = ""
 
 
@@ -210,7 +212,10 @@ def _taken(rung: Rung, situation: Situation, chance: float, why: str) -> Decisio
         case "fallback":
             return Reassign(worker=situation.fallback, reason=why) if situation.fallback else None
         case "reassign":
-            return Reassign(worker=situation.others[0], reason=why) if situation.others else None
+            if not situation.others:
+                return None
+            free = situation.fallback is None and len(situation.others) > 1
+            return Reassign(worker=situation.others[0], among=situation.others if free else (), reason=why)
         case "split":
             return Split(reason=why) if situation.split else None
         case "ask":

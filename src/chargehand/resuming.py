@@ -86,10 +86,10 @@ def _topped_up(state: Replay, added: Added) -> Request:
 def _reopened(state: Replay, added: Added) -> set[str]:
     """The tasks that ended for lack of what is added now, and those that failed where that is wanted."""
     found: set[str] = set()
-    for outcome in state.ended.values():
+    for path, outcome in state.ended.items():
         short = outcome.error is not None and outcome.error.kind in ("budget", "deadline")
         if (added.retry_failed and outcome.status in ("failed", "escalated")) or (short and added.topped_up):
-            found.add(outcome.task)
+            found.add(path.partition("/")[0])  # a nested task's whole team has another go
     return found
 
 

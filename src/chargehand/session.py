@@ -40,7 +40,7 @@ from chargehand.value import JSON
 from chargehand.workers.agent import usage_of
 
 CANCEL_POLL_S = 0.5
-SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "refiner", "scorer", "judge", "synthesizer", "critic")
+SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "router", "refiner", "scorer", "judge", "synthesizer", "critic")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,26 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from chargehand.agreement import Agreed, Rejected, agree, time_left
 from chargehand.brains import Brain, Brains
 from chargehand.deadline import in_time
 from chargehand.dispatcher import Help, dispatch
 from chargehand.engine import Engine
 from chargehand.extension import extend_plan, worth_extending
 from chargehand.outcome import Fault, Outcome, Usage
-from chargehand.people import edited_plan, question_about, question_about_plan, verdict
-from chargehand.plan import Plan, Task, parse
-from chargehand.planner import Planned, Unplanned, make_plan, split_task
-from chargehand.preview import preview
+from chargehand.people import question_about
+from chargehand.plan import Plan, Task
+from chargehand.planner import Unplanned, split_task
 from chargehand.refiner import refine
 from chargehand.report import Gap, Report, RunStatus, Timing
 from chargehand.request import Request
+from chargehand.routing import reroute
 from chargehand.scorer import score
 from chargehand.synthesizer import OnDraft, Synthesis, Validate, synthesize
 from chargehand.synthesizer.citations import keeps_open
 from chargehand.synthesizer.select import choose
 from chargehand.team import Team
-from chargehand.trace import to_text
 from chargehand.workers import Roster
+from chargehand.workers.factory import Factory
 
 # Workers stop this much before the deadline, so that the answer can still be written.
 SYNTHESIS_SHARE = 0.2
@@ -43,14 +44,17 @@ async def run(
     plan: Plan | None = None,
     validate: Validate | None = None,
     on_draft: OnDraft | None = None,
+    factory: Factory | None = None,
 ) -> Report:
     """A plan given here is run as it is: no planner call at all.
 
-    `validate` judges the answer as data; `on_draft` hears it grow.
+    `validate` judges the answer as data; `on_draft` hears it grow; `factory` makes the workers that a plan defines.
     """
-    agreed = await _agreed(request, team, roster, engine, brains, plan)
-    if isinstance(agreed, Report):
-        return agreed
+    agreed = await agree(request, team, roster, engine, brains, plan, factory)
+    if not isinstance(agreed, Agreed):
+        return _nothing_run(request, engine, agreed)
+    if factory is not None and agreed.plan.workers:
+        team, roster = team.hiring(agreed.plan.workers), {**roster, **factory.hired(agreed.plan.workers)}
     engine.hold(_cost_of_synthesis(agreed.plan, brains))
     done = await _done(agreed, request, team, roster, engine, brains)
     synthesis = await synthesize(
@@ -59,7 +63,7 @@ async def run(
         done.outcomes,
         engine,
         brains.get("synthesizer"),
-        _left(request, engine),
+        time_left(request, engine),
         validate,
         filled=done.filled,
         judge=brains.get("judge"),
@@ -87,7 +91,7 @@ class _Done:
     planning: Usage
 
 
-async def _done(agreed: _Agreed, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains) -> _Done:
+async def _done(agreed: Agreed, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains) -> _Done:
     """Everything dispatched, then, in a plan made here, what failed planned for anew, a bounded number of times."""
     run_tasks = partial(
         dispatch,
@@ -96,19 +100,21 @@ async def _done(agreed: _Agreed, request: Request, team: Team, roster: Roster, e
         stop_at=_workers_stop_at(request),
         policy=team.recovery,
         fallbacks=team.fallbacks(),
-        help=_help(request, team, engine, brains, planned_here=not agreed.given),
+        pools=team.pools(),
+        width=request.max_concurrent,
+        help=_help(request, team, engine, brains, planned_here=agreed.planned),
     )
     plan, used = agreed.plan, [agreed.usage]
     filled: frozenset[str] = frozenset()
     outcomes = await run_tasks(plan)
-    planner = None if agreed.given else brains.get("planner")
+    planner = brains.get("planner") if agreed.planned else None
     for number in range(1, team.scrutiny.extensions + 1):
         worth = worth_extending(outcomes, filled)
         if planner is None or not await _may_extend(number, worth, request, engine):
             break
         more = partial(extend_plan, plan, outcomes, filled, number, used)
         extend = partial(more, request=request, team=team, engine=engine, brain=planner)
-        extension = await in_time(engine, f"@extend/{number}", _left(request, engine), extend)
+        extension = await in_time(engine, f"@extend/{number}", time_left(request, engine), extend)
         if extension is None:
             break
         added = plan.model_copy(update={"tasks": extension.tasks})
@@ -128,74 +134,9 @@ async def _may_extend(number: int, worth: bool, request: Request, engine: Engine
     return bool(await engine.decide(key, "extend", lambda: in_hand, why))
 
 
-@dataclass(frozen=True, slots=True)
-class _Agreed:
-    """The plan that runs, whether the user gave it, and what making it used."""
-
-    plan: Plan
-    given: bool
-    usage: Usage
-
-
-async def _agreed(
-    request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains, plan: Plan | None
-) -> _Agreed | Report:
-    """The plan as the record has it, else as given or planned and, where that is wanted, approved by a person."""
-    if (recorded := engine.approved()) is not None:
-        usage = Usage.model_validate(recorded.get("usage") or {})
-        return _Agreed(parse(recorded["plan"]), bool(recorded.get("given")), usage)
-    given, planning = plan is not None, Usage()
-    if plan is None:
-        planned = await _plan_in_time(request, team, engine, brains)
-        if isinstance(planned, Unplanned):
-            return _nothing_run(request, engine, planned.fault.message, planned.usage, planned.fault)
-        plan, planning = planned.plan, planned.usage
-    else:
-        engine.emit("plan_drafted", plan=plan.to_json(), round=0, problems=[], source="given")
-    if request.approve:
-        approved = await _approved(plan, request, team, roster, engine, brains)
-        if isinstance(approved, str):
-            why = f"The plan was rejected{f': {approved}' if approved else ' by a person.'}"
-            report = _nothing_run(request, engine, why, planning)
-            return report.model_copy(update={"strategy": plan.strategy, "plan": plan})
-        plan = approved
-    engine.emit(
-        "plan_approved",
-        plan=plan.to_json(),
-        strategy=plan.strategy,
-        notes=list(plan.advice()),
-        given=given,
-        usage=planning.to_json(),
-    )
-    return _Agreed(plan, given, planning)
-
-
-async def _plan_in_time(request: Request, team: Team, engine: Engine, brains: Brains) -> Planned | Unplanned:
-    used: list[Usage] = []
-    planned = await in_time(
-        engine, "@plan", _left(request, engine), lambda: make_plan(request, team, engine, brains["planner"], used)
-    )
-    if planned is not None:
-        return planned
-    message = f"The deadline of {request.deadline_s:g} s came before there was a plan."
-    return Unplanned(Fault(kind="deadline", message=message), (), Usage.total(used))
-
-
-async def _approved(
-    plan: Plan, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains
-) -> Plan | str:
-    """The plan a person lets run, perhaps edited, or why they let none."""
-    text = f"{to_text(plan).rstrip()}\n\n{preview(plan, team, roster, brains['synthesizer'].model, request)}"
-    answer = await engine.ask("@plan/approve", question_about_plan(text))
-    said = verdict(answer)
-    if said is None:
-        return edited_plan(answer, plan)
-    return plan if said.approved else said.reason
-
-
 def _help(request: Request, team: Team, engine: Engine, brains: Brains, *, planned_here: bool) -> Help:
     """What the dispatcher may fall back on when a task fails. A plan that was given is never planned on: no split."""
-    refiner, scorer = brains.get("refiner"), brains.get("scorer")
+    refiner, scorer, router = brains.get("refiner"), brains.get("scorer"), brains.get("router")
     planner = brains.get("planner") if planned_here else None
     return Help(
         refine=partial(refine, engine=engine, brain=refiner) if refiner else None,
@@ -203,6 +144,7 @@ def _help(request: Request, team: Team, engine: Engine, brains: Brains, *, plann
         ask=question_about if request.ask else None,
         score=partial(score, engine=engine, brain=scorer) if scorer and team.recovery.score else None,
         select=partial(_best_of, engine=engine, brain=brains.get("judge")),
+        reroute=partial(reroute, team=team, engine=engine, brain=router) if router else None,
     )
 
 
@@ -226,10 +168,6 @@ def _workers_stop_at(request: Request) -> float | None:
     if request.deadline_s is None:
         return None
     return request.deadline_s - min(SYNTHESIS_SHARE * request.deadline_s, LONGEST_SYNTHESIS_S)
-
-
-def _left(request: Request, engine: Engine) -> float | None:
-    return None if request.deadline_s is None else max(request.deadline_s - engine.now(), 0.0)
 
 
 def _report(request: Request, team: Team, done: _Done, synthesis: Synthesis, engine: Engine) -> Report:
@@ -285,14 +223,21 @@ def _timing(done: _Done, synthesis: Synthesis, wall: float) -> Timing:
     )
 
 
-def _nothing_run(request: Request, engine: Engine, why: str, planning: Usage, fault: Fault | None = None) -> Report:
-    return Report(
+def _nothing_run(request: Request, engine: Engine, why: Unplanned | Rejected) -> Report:
+    if isinstance(why, Unplanned):
+        said = why.fault.message
+    else:
+        said = f"The plan was rejected{f': {why.reason}' if why.reason else ' by a person.'}"
+    report = Report(
         run=engine.run,
         request=request.text,
         status="failed",
-        answer=why,
-        gaps=(Gap(reason=why, impact="Nothing was run."),),
-        usage=planning,
-        timing=Timing(wall_s=engine.now(), sequential_s=planning.seconds, critical_path_s=planning.seconds),
-        error=fault,
+        answer=said,
+        gaps=(Gap(reason=said, impact="Nothing was run."),),
+        usage=why.usage,
+        timing=Timing(wall_s=engine.now(), sequential_s=why.usage.seconds, critical_path_s=why.usage.seconds),
+        error=why.fault if isinstance(why, Unplanned) else None,
     )
+    if isinstance(why, Unplanned):
+        return report
+    return report.model_copy(update={"strategy": why.plan.strategy, "plan": why.plan})

@@ -45,7 +45,7 @@ def test_a_team_folder_is_checked(shell: Shell) -> None:
     (folder / "workers" / "w.md").write_text("---\nname: w\ndescription: Works\n---\nWork.\n")
     got = shell("check", folder, "--json")
     assert got.code == 2
-    assert got.json["problems"][0]["message"].startswith("team.toml:3: ")
+    assert got.json["problems"][0]["message"].startswith("team.toml:3:1: ")
     (folder / "team.toml").write_text('name = "t"\ndescription = "d"\n')
     assert shell("check", folder).code == 0
     assert shell("check", shell.write("plan.json", plan(task("a", worker="w"))), "--team", folder).code == 0

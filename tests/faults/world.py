@@ -444,7 +444,8 @@ class Played:
             assert len({seen.raw for seen in sent}) == 1, "the same key with other bytes"
         for (task, _, role), keys in by_attempt.items():
             steps = 1 + self.world.with_tools if role == "worker" else 1
-            repairs = 2 if role == "planner" and not task else 1
+            # A plan has two repairs; an extension of it and a re-ask of that come on top.
+            repairs = 4 if role == "planner" and not task else 1
             assert len(keys) <= steps + repairs, f"{len(keys)} calls of {role} for {task}"
 
     def _check_money(self) -> None:

@@ -8,6 +8,8 @@ import ipaddress
 import json
 import re
 import socket
+import ssl
+import subprocess
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -15,8 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from yarl import URL
 
 from chargehand.effect import ToolResult
+from chargehand.errors import ToolError
 from chargehand.tools import BUILTIN, ToolContext, addresses, call, readable
 from chargehand.tools.web import Fetcher, fetching
 from tests.loopback import Answer, Seen, Server, serving
@@ -128,6 +132,33 @@ def test_a_name_that_changes_its_address_is_connected_to_as_checked() -> None:
         refused = fetch(f"http://{SITE}:{server.port}/", fetcher_of(server, resolve=rebinding, exempt=frozenset()))
         assert "not public" in str(refused.error)
         assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("router.lan", "printer.local", "vault.internal", "x.localhost", "wiki.corp", "1.0.0.127.in-addr.arpa"),
+        *("a.onion", "intranet", "a$b.com", "-a.com", "a-.com", "a..com", "x.c0m-", "x.123", "x.0x7f"),
+        *(f"{'a' * 64}.com", "a." * 126 + "com"),
+    ],
+)
+def test_names_of_private_networks_are_refused_whatever_their_address(host: str) -> None:
+    """Even if a resolver gives a public one: within the network it may be another."""
+
+    async def public(host: str, port: int) -> list[str]:
+        return ["93.184.215.14"]
+
+    with pytest.raises(ToolError, match="public host"):
+        asyncio.run(addresses.checked(URL.build(scheme="http", host=host), public, addresses.PORTS, frozenset()))
+    fine = addresses.checked(URL("http://example.com/"), public, addresses.PORTS, frozenset())
+    assert asyncio.run(fine).addresses == ("93.184.215.14",)
+
+
+def test_the_systems_resolver_tells_all_addresses_once() -> None:
+    """As text, in the order it prefers them."""
+    found = asyncio.run(addresses.system_resolve("localhost", 80))
+    assert {"127.0.0.1", "::1"} >= set(found) > set()
+    assert len(found) == len(set(found))
 
 
 def test_a_page_becomes_readable_text_with_its_title() -> None:
@@ -268,3 +299,22 @@ def test_lines_of_html_stay_lines_of_the_source() -> None:
     lines = readable.by_line(source)
     assert len(lines) == source.count("\n") + 1
     assert [(at, line) for at, line in enumerate(lines, 1) if line] == [(5, "one two"), (9, "three"), (10, "four")]
+
+
+def test_https_is_checked_against_the_name_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection goes to the checked address, the certificate must be for the host; a custom CA is honoured."""
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-subj", "/CN=test", "-addext", f"subjectAltName=DNS:{SITE}", "-days", "2"]
+    command += ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    with serving(lambda _: page(b"hello"), tls=context) as server:
+        fetcher = fetcher_of(server, exempt=frozenset({SITE, "site.other.com"}))
+        assert "certificate of the server is not trusted" in str(fetch(f"https://{SITE}:{server.port}/", fetcher).error)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+        assert fetch(f"https://{SITE}:{server.port}/", fetcher).text.endswith("hello")
+        other = fetch(f"https://site.other.com:{server.port}/", fetcher)
+        assert "certificate of the server is not trusted" in str(other.error)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent.pem"))
+        assert "SSL_CERT_FILE does not name" in str(fetch(f"https://{SITE}:{server.port}/", fetcher).error)

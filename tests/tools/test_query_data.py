@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 import sys
+import tempfile
 from pathlib import Path
 
 import duckdb
@@ -29,9 +30,8 @@ def _folder(tmp_path: Path) -> Path:
     (folder / "Sales-2024.csv").write_bytes("city,amount\nTromsø,10.5\nOslo,20\nBergen,\n".encode("latin-1"))
     (folder / "wide.tsv").write_text("a\tb\n1\tx|y\n", encoding="utf-16")
     (folder / "nested.json").write_text(json.dumps([{"id": 1, "tags": ["a", "b"]}, {"id": 2, "tags": None}]))
-    (folder / "events.jsonl").write_text(
-        '{"at": "2024-05-01T10:00:00", "n": 1}\n{"at": "2024-05-02T10:00:00", "n": 2}\n'
-    )
+    events = [{"at": f"2024-05-0{day}T10:00:00", "n": day} for day in (1, 2)]
+    (folder / "events.jsonl").write_text("\n".join(map(json.dumps, events)))
     duckdb.sql("SELECT range AS n, range * 1.5 AS price FROM range(1000)").write_parquet(str(folder / "big.parquet"))
     with sqlite3.connect(folder / "shop.db") as shop:
         shop.execute("CREATE TABLE orders (id INTEGER, total REAL, what TEXT, raw BLOB)")
@@ -196,20 +196,26 @@ ESCAPES = [
 ]
 
 
+def run_here(statement: str, known: tuple[tables.Source, ...]) -> None:
+    """As the child does it, but for the limits of its process."""
+    with sql._connection() as base:  # pyright: ignore[reportPrivateUsage]
+        base.execute("CREATE TABLE sales_2024 AS SELECT 'x' AS city, 1 AS amount")
+        sql._lock(base)  # pyright: ignore[reportPrivateUsage]
+        sql._wanted(statement, known)  # pyright: ignore[reportPrivateUsage]
+        sql._result(base, statement)  # pyright: ignore[reportPrivateUsage]
+
+
 def test_sql_that_writes_or_reaches_out_is_refused(folder: Path) -> None:
     """Where queries run nothing but the loaded tables can be read, whatever the statement."""
     files = {"secret": folder.parent / "secret.csv", "out": folder.parent / "out"}
     known = tables.sources(given_data(folder))
     before = sorted(folder.parent.rglob("*"))
+    run_here("SELECT * FROM sales_2024", known)
     for text in [*WRITES, *ESCAPES]:
         statement = text.format(**files)
-        with sql._connection() as base:  # pyright: ignore[reportPrivateUsage]
-            base.execute("CREATE TABLE sales_2024 AS SELECT 'x' AS city, 1 AS amount")
-            sql._lock(base)  # pyright: ignore[reportPrivateUsage]
-            with pytest.raises((duckdb.Error, ToolError)) as refused:
-                sql._wanted(statement, known)  # pyright: ignore[reportPrivateUsage]
-                sql._result(base, statement)  # pyright: ignore[reportPrivateUsage]
-            assert SECRET not in str(refused.value)
+        with pytest.raises((duckdb.Error, ToolError)) as refused:
+            run_here(statement, known)
+        assert SECRET not in str(refused.value)
     assert sorted(folder.parent.rglob("*")) == before
 
 
@@ -219,19 +225,23 @@ def test_refusals_tell_the_worker_what_to_do(folder: Path) -> None:
     told = refusal(folder, "INSERT INTO big VALUES (1, 2)")
     assert told == f"INSERT is not allowed. {sql.READ_ONLY}"
     told = refusal(folder, f"FROM read_csv('{secret}')")
-    assert "A query reads the tables of the request's files and nothing else. Tables: big (data/big.parquet)," in told
+    assert "A query reads the tables of the request's files and nothing else. Tables: sales_2024 (data/" in told
     assert SECRET not in told
     told = refusal(folder, "SELECT * FROM sales")
     assert "Table with name sales does not exist! Tables: " in told
-    assert "sales_2024 (data/Sales-2024.csv), shop.* (data/shop.db)" in told
+    assert "nested (data/nested.json), shop.* (data/shop.db)" in told
     assert "read-only" in refusal(folder, "WITH x AS (DELETE FROM big RETURNING *) SELECT * FROM x")
 
 
 def test_a_query_that_never_ends_is_stopped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process is gone after the time limit, also where DuckDB itself would not stop."""
-    monkeypatch.setattr(sql, "SECONDS", 5.0)
+    """Its process is gone after the time limit, also where DuckDB itself would not stop, and with it our copies."""
+    scratch = folder.parent / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setattr(sql, "SECONDS", 3.0)
     endless = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t"
-    assert refusal(folder, endless) == "The query took more than 5 s and was stopped; make it smaller."
+    assert refusal(folder, endless) == "The query took more than 3 s and was stopped; make it smaller."
+    assert not list(scratch.iterdir())
 
 
 def test_a_query_without_bounds_runs_out_of_its_own_memory(folder: Path) -> None:
@@ -325,14 +335,8 @@ def test_the_child_has_no_secrets_and_can_open_nothing(folder: Path) -> None:
     )
 
     async def run() -> bytes:
-        child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            probe,
-            cwd=folder,
-            stdout=-1,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
+        path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        child = await asyncio.create_subprocess_exec(sys.executable, "-c", probe, cwd=folder, stdout=-1, env=path)
         return (await child.communicate())[0]
 
     assert asyncio.run(run()) == b"24 24 24 "
@@ -341,7 +345,6 @@ def test_the_child_has_no_secrets_and_can_open_nothing(folder: Path) -> None:
 
 def test_no_material_and_no_data_are_told(tmp_path: Path) -> None:
     """Each in its words."""
-    assert "No material was given" in str(
-        asyncio.run(call(BUILTIN["query_data"], {"sql": "SELECT 1"}, ToolContext())).error
-    )
+    bare = asyncio.run(call(BUILTIN["query_data"], {"sql": "SELECT 1"}, ToolContext()))
+    assert "No material was given" in str(bare.error)
     assert sql.NO_DATA in str(query(tmp_path, "SELECT 1").error)

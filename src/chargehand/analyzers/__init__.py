@@ -43,6 +43,8 @@ class Analysis:
     notes: tuple[str, ...] = ()
     # What it made, if it makes something; the first note then says what that is.
     output: JSON = None
+    # The files the notes are about, as far as they are about files.
+    unchecked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,10 @@ def examine(order: Order) -> Hits:
     run: Any = manager.BanditManager(config.BanditConfig(), "file", quiet=True, profile={"exclude": set(SKIPPED)})
     run.files_list = list(names)
     run.run_tests()
-    for _, reason in run.skipped:
-        reader.missed("have syntax errors" if "syntax" in reason else "made bandit fail")
+    for name, reason in run.skipped:
+        reader.missed(
+            "have syntax errors" if "syntax" in reason else "made bandit fail", names.get(str(name), str(name))
+        )
     by_path: dict[str, list[Any]] = {}
     for issue in run.get_issue_list():
         by_path.setdefault(names[issue.fname], []).append(issue)
@@ -55,7 +57,7 @@ def examine(order: Order) -> Hits:
         source = reader.read(path)
         lines = source.lines if source else []
         hits += suppression.kept((_hit(path, issue, lines) for issue in issues), lines)
-    return Hits(tuple(hits), reader.notes())
+    return Hits(tuple(hits), reader.notes(), reader.unchecked())
 
 
 def _hit(path: str, issue: Any, lines: list[str]) -> Hit:

@@ -55,7 +55,7 @@ async def analyze(module: str, scope: Scope, lens: Lens) -> Analysis:
     order = _written(scope)
     if len(scope.files) <= FEW and module != SLOW and (answer := await together.ask(module, order)) is not None:
         found = Hits.from_json(json.loads(answer))
-        return Analysis(categories.findings(found.hits, lens), found.notes)
+        return Analysis(categories.findings(found.hits, lens), found.notes, unchecked=found.unchecked)
     ended = await process.run(command(module), tool=module, stdin=order)
     if ended.code == MISSING:
         raise packages.missing(module)
@@ -64,7 +64,7 @@ async def analyze(module: str, scope: Scope, lens: Lens) -> Analysis:
     except (ValueError, KeyError, TypeError):
         how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with code {ended.code}"
         raise AnalyzerFailed(f"The analyzer {module} {how} and left no result: {ended.last_words}") from None
-    return Analysis(categories.findings(found.hits, lens), found.notes)
+    return Analysis(categories.findings(found.hits, lens), found.notes, unchecked=found.unchecked)
 
 
 def command(modules: str) -> list[str]:

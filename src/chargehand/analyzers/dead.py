@@ -45,7 +45,7 @@ def examine(order: Order) -> Hits:
     for source, once in suspects:
         if once - used:
             hits += suppression.kept(_unused(source, once - used), source.lines)
-    return Hits(tuple(hits), reader.notes())
+    return Hits(tuple(hits), reader.notes(), reader.unchecked())
 
 
 def _used_elsewhere(order: Order, suspects: list[tuple[Source, set[str]]]) -> set[str]:

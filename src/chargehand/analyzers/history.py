@@ -77,8 +77,8 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
     if scope.changed is not None and base:
         gate = asyncio.Semaphore(FILES_AT_ONCE)
         paths = [path for path in scope.files if scope.changed.get(path) and reader.fits(path)]
-        for _ in paths[MOST_FILES:]:
-            reader.missed(f"come after the first {MOST_FILES}, whose history was looked at")
+        for path in paths[MOST_FILES:]:
+            reader.missed(f"come after the first {MOST_FILES}, whose history was looked at", path)
         try:
             async with asyncio.TaskGroup() as group:
                 looks = [_of_file(scope, base, path, reader, gate) for path in paths[:MOST_FILES]]
@@ -124,7 +124,7 @@ async def _of_file(scope: Scope, base: str, path: str, reader: Reader, gate: asy
         hits = list(_reintroduced(path, await _commits(scope, base, path), before, source.lines, scope.changed[path]))
         again = await _changed_again(scope, base, path, before, source.lines)
         if again is None:
-            reader.missed("have a history that git could not read")
+            reader.missed("have a history that git could not read", path)
     return [*hits, *(again or ())]
 
 

@@ -26,10 +26,13 @@ class Hits:
 
     hits: tuple[Hit, ...] = ()
     notes: tuple[str, ...] = ()
+    # The files the notes are about.
+    unchecked: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {"hits": [asdict(hit) for hit in self.hits], "notes": list(self.notes)}
+        hits = [asdict(hit) for hit in self.hits]
+        return {"hits": hits, "notes": list(self.notes), "unchecked": list(self.unchecked)}
 
     @classmethod
     def from_json(cls, data: Any) -> Hits:
-        return cls(tuple(Hit(**hit) for hit in data["hits"]), tuple(data["notes"]))
+        return cls(tuple(Hit(**hit) for hit in data["hits"]), tuple(data["notes"]), tuple(data["unchecked"]))

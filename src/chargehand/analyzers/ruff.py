@@ -62,7 +62,9 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
     hits: list[Hit] = []
     for part in _parts([str(scope.root / path) for path in paths]):
         hits += _hits(await _check(part, lens), dict(zip(map(text_key, part), _relative(scope, part), strict=True)))
-    return Analysis(categories.findings(_judged(hits, reader, lens), lens), reader.notes())
+    return Analysis(
+        categories.findings(_judged(hits, reader, lens), lens), reader.notes(), unchecked=reader.unchecked()
+    )
 
 
 async def _check(files: Sequence[str], lens: Lens) -> list[dict[str, Any]]:
@@ -137,7 +139,7 @@ def _syntax_error(hit: Hit, source: Source | None, reader: Reader) -> list[Hit]:
     """The error on the last line that says something; a declared encoding that ruff cannot read is none."""
     lines = source.lines if source else []
     if hit.rule == "ruff:E902" and any("coding" in line for line in lines[:2]):
-        reader.missed("are not in UTF-8, which ruff needs")
+        reader.missed("are not in UTF-8, which ruff needs", hit.path)
         return []
     said = max((number for number, line in enumerate(lines, 1) if line.strip()), default=1)
     return [replace(hit, line=min(hit.line, said), end_line=None)]

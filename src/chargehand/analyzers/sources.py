@@ -9,6 +9,7 @@ import ast
 import codecs
 import io
 import os
+import stat
 import tokenize
 import warnings
 from collections import Counter
@@ -71,22 +72,36 @@ class Reader:
         self.root = root
         self.max_bytes = max_bytes
         self._left: Counter[str] = Counter()
+        self._unchecked: list[str] = []
+        self._real = os.path.realpath(root)
+        self._folders: dict[str, bool] = {}
 
     def fits(self, path: str) -> bool:
         """Whether the file is there and small enough; a symlink is not followed out of the root."""
+        full = os.path.join(self.root, path)
         try:
-            full = (self.root / path).resolve(strict=True)
-            size = full.stat().st_size
-        except (OSError, RuntimeError, ValueError):
-            self._left["could not be read"] += 1
+            about = os.stat(full)
+            inside = self._inside(os.path.realpath(full)) if os.path.islink(full) else self._folder(full)
+        except (OSError, ValueError):
+            self.missed("could not be read", path)
             return False
-        if not full.is_relative_to(self.root.resolve()) or not full.is_file():
-            self._left["lead out of the tree or are no files"] += 1
+        if not inside or not stat.S_ISREG(about.st_mode):
+            self.missed("lead out of the tree or are no files", path)
             return False
-        if size > self.max_bytes:
-            self._left[f"are over {self.max_bytes // (1024 * 1024)} MB"] += 1
+        if about.st_size > self.max_bytes:
+            self.missed(f"are over {self.max_bytes // (1024 * 1024)} MB", path)
             return False
         return True
+
+    def _folder(self, full: str) -> bool:
+        """Whether the folder a file is in lies in the root; links are resolved once for all its files."""
+        folder = os.path.dirname(full)
+        if folder not in self._folders:
+            self._folders[folder] = self._inside(os.path.realpath(folder))
+        return self._folders[folder]
+
+    def _inside(self, real: str) -> bool:
+        return os.path.commonpath([self._real, real]) == self._real
 
     def each(self, paths: Iterable[str]) -> Iterator[Source]:
         """The sources of the files that can be read."""
@@ -98,10 +113,10 @@ class Reader:
         try:
             data = (self.root / path).read_bytes()
         except OSError:
-            self._left["could not be read"] += 1
+            self.missed("could not be read", path)
             return None
         if b"\0" in data[:8192] and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            self._left["are not text"] += 1
+            self.missed("are not text", path)
             return None
         return Source(path, decoded(data).replace("\r\n", "\n").replace("\r", "\n"))
 
@@ -109,13 +124,18 @@ class Reader:
         """Sources with their trees; a file with a syntax error is counted, and ruff says where the error is."""
         for source in self.each(paths):
             if source.tree is None:
-                self._left["have syntax errors"] += 1
+                self.missed("have syntax errors", source.path)
             else:
                 yield source, source.tree
 
-    def missed(self, reason: str) -> None:
-        """Count a file that the tool itself could not check."""
+    def missed(self, reason: str, path: str) -> None:
+        """Count a file that could not be checked."""
         self._left[reason] += 1
+        self._unchecked.append(path)
+
+    def unchecked(self) -> tuple[str, ...]:
+        """The files that were left out."""
+        return tuple(dict.fromkeys(self._unchecked))
 
     def notes(self) -> tuple[str, ...]:
         """One sentence for each reason a file was left out."""

@@ -31,7 +31,7 @@ def examine(order: Order) -> Hits:
     hits: list[Hit] = []
     for source, tree in reader.parsed(filter(is_python, order.files)):
         hits += suppression.kept(_unreachable(source, tree), source.lines)
-    return Hits(tuple(hits), reader.notes())
+    return Hits(tuple(hits), reader.notes(), reader.unchecked())
 
 
 def _unreachable(source: Source, tree: ast.Module) -> Iterator[Hit]:

@@ -53,7 +53,7 @@ def examine(order: Order) -> Hits:
     hits: list[Hit] = []
     for source, functions in changed:
         hits += suppression.kept(_missing(source, functions, mentioned, lately), source.lines)
-    return Hits(tuple(hits), reader.notes())
+    return Hits(tuple(hits), reader.notes(), reader.unchecked())
 
 
 def _missing(

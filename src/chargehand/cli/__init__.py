@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "cancel": ("chargehand.cli.runs", "cancel", "Stop a run, whichever process has it; it can be resumed."),
     "answer": ("chargehand.cli.answer", "answer", "Answer what a run asks a person; resume goes on with it."),
     "trace": ("chargehand.cli.trace", "trace", "Export the record of a run as JSON, JSON lines or a page."),
+    "eval": ("chargehand.cli.eval", "eval", "Measure how well teams and models do on labelled cases."),
     "models": ("chargehand.cli.setup", "models", "Show which model does what, its price and whether its key is set."),
     "teams": ("chargehand.cli.setup", "teams", "List the teams that ship and those in this folder."),
     "doctor": ("chargehand.cli.doctor", "doctor", "Check whether chargehand can work here."),

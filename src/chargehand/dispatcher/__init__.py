@@ -16,12 +16,13 @@ State, all of it in `_Dispatch`: `outcomes` holds a task's outcome from the mome
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chargehand.dispatcher.allowance import Allowance
 from chargehand.dispatcher.crew import Crew, out_key
 from chargehand.dispatcher.help import Help
+from chargehand.dispatcher.pool import Pools
 from chargehand.dispatcher.pursuit import Pursuit
 from chargehand.engine import Engine
 from chargehand.outcome import Outcome, skipped
@@ -43,14 +44,18 @@ async def dispatch(
     stop_at: float | None = None,
     policy: Policy | None = None,
     fallbacks: Mapping[str, str] | None = None,
+    pools: Mapping[str, Sequence[str]] | None = None,
+    width: int = 8,
     help: Help | None = None,
     earlier: Mapping[str, Outcome] | None = None,
 ) -> dict[str, Outcome]:
     """Exactly one outcome per task, in plan order. Work still under way at `stop_at` fails with `deadline`.
 
-    `earlier` are outcomes of a plan that this one extends: its tasks may depend on them.
+    `width` is how many calls the run may have in flight, for the members of pools to share. `earlier` are outcomes of a
+    plan that this one extends: its tasks may depend on them.
     """
-    crew = Crew(roster, fallbacks or {}, ask=help is not None and help.ask is not None)
+    may_ask = help is not None and help.ask is not None
+    crew = Crew(roster, fallbacks or {}, may_ask, Pools(pools or {}, width))
     for name in roster:
         crew.restore(name, engine.decided(out_key(name)))
     engine.expect(len(plan.tasks))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from chargehand.dispatcher.allowance import Countdown
+from chargehand.dispatcher.pool import Pools
 from chargehand.errors import ErrorKind
 from chargehand.limits import Breaker, Change, Ticket
 from chargehand.outcome import Outcome, failed
@@ -56,6 +57,7 @@ class Crew:
     fallbacks: Mapping[str, str]
     # Whether a task may be handed to a person whom the plan did not name.
     ask: bool = False
+    pools: Pools = field(default_factory=Pools)
     breakers: dict[str, Breaker] = field(default_factory=dict[str, Breaker])
     # Who is at work on what now, in the order they began.
     shifts: dict[str, list[Shift]] = field(default_factory=dict[str, list[Shift]])
@@ -78,10 +80,18 @@ class Crew:
         return self.ask or not isinstance(self.roster[name], Human)
 
     def _fallbacks_of(self, name: str) -> Iterator[str]:
+        """Who stands in for a worker: those of its pool, then those its team names."""
+        yield from self.pools.mates(name)
         seen = {name}
         while (name := self.fallbacks.get(name, "")) and name not in seen:
             seen.add(name)
             yield name
+
+    def member(self, pool: str, failed: Collection[str], now: float) -> str | None:
+        """Who of a pool gets a task now; None while all that could have no room."""
+        members = self.pools.members[pool]
+        able = [name for name in members if name not in failed and self.wait_for(name, now) is None]
+        return self.pools.choose(pool, able)
 
     def wait_for(self, name: str, now: float) -> float | None:
         """Seconds until this worker may be tried again, infinite when it is out for good; None when it is in."""

@@ -72,6 +72,8 @@ class Pursuit:
     was_asked: bool = False
     # What the last attempt that had anything had.
     partial: JSON = None
+    # The member of a pool whose room the attempt takes.
+    bound: str | None = None
 
     async def run(self, in_its_place: InItsPlace) -> Outcome:
         """The task's one outcome, with what all attempts used."""
@@ -84,6 +86,7 @@ class Pursuit:
             number += 1
             ready = await self._ready(task, number)
             if isinstance(ready, Outcome):
+                self._unbind()
                 number, outcome = number - 1, ready
                 break
             task, ticket = ready
@@ -118,11 +121,31 @@ class Pursuit:
             task = task.model_copy(update={"worker": choice["worker"]})
         if self.engine.attempted(task.id, number) is not None:
             return task, None
+        if task.worker in self.crew.pools:
+            return await self._in_time(self._from_pool(task, number), task, number, "route")
         if self.engine.sent(task.id, number):
             return task, self.crew.rejoin(task.worker, self.engine.now())
         if self.crew.wait_for(task.worker, self.engine.now()) is None:
             return task, self.crew.begin(task.worker, self.engine.now())
         return await self._in_time(self._routed(task, number, handed=choice is not None), task, number, "route")
+
+    async def _from_pool(self, task: Task, number: int) -> tuple[Task, Ticket | None]:
+        """The task for the member of its pool that is least busy, once one has room; on the record before it begins."""
+        pool, pools, waited = task.worker, self.crew.pools, False
+        while (worker := self.crew.member(pool, self.failed_workers, self.engine.now())) is None:
+            await pools.wait(again=waited)
+            waited = True
+        pools.bind(worker)
+        self.bound = worker
+        reason = f"{worker} has the least expected wait in {pool}"
+        choice = {"worker": worker, "pool": pool}
+        await self.engine.decide(_route(task, number), "route", lambda: choice, reason)
+        return await self._routed(task.model_copy(update={"worker": worker}), number, handed=False)
+
+    def _unbind(self, outcome: Outcome | None = None) -> None:
+        if self.bound is not None:
+            worker, self.bound = self.bound, None
+            self.crew.pools.release(worker, outcome)
 
     async def _routed(self, task: Task, number: int, *, handed: bool) -> tuple[Task, Ticket | None]:
         """The task for who may work on it now: its worker, or while that one is out its fallback, or the same later.
@@ -148,8 +171,17 @@ class Pursuit:
         """What came of an attempt, in this session or before; None when it has not been made after all."""
         if (earlier := self.engine.attempted(task.id, number)) is not None:
             return earlier
+        if self.bound != task.worker:
+            self._unbind()
+            self.crew.pools.bind(task.worker)
+            self.bound = task.worker
         assignment = Assignment(task, number, self.inputs)
-        return await Attempt(assignment, ticket, self.engine, self.crew, self.help, self.time).run()
+        outcome: Outcome | None = None
+        try:
+            outcome = await Attempt(assignment, ticket, self.engine, self.crew, self.help, self.time).run()
+        finally:
+            self._unbind(outcome)
+        return outcome
 
     async def _in_time(self, work: Awaitable[T], task: Task, number: int, what: str) -> T | Outcome:
         """What is done between attempts, or the failure when the task's time is over first."""
@@ -183,7 +215,8 @@ class Pursuit:
                 case Upgrade():
                     return task.model_copy(update={"tier": decision.tier})
                 case Reassign():
-                    return task.model_copy(update={"worker": decision.worker})
+                    worker = await self._reassigned(decision, task, outcome, number)
+                    return worker if isinstance(worker, Outcome) else task.model_copy(update={"worker": worker})
                 case Split():
                     self.was_split = True
                     if (replaced := await self._split(task, outcome, number, in_its_place)) is not None:
@@ -197,6 +230,13 @@ class Pursuit:
                 case _:
                     assert_never(decision)
         raise AssertionError("giving up ends it")
+
+    async def _reassigned(self, to: Reassign, task: Task, outcome: Outcome, number: int) -> str | Outcome:
+        """Whom a router chooses of those who have not failed the task, or who is next."""
+        if self.help.reroute is None or not to.among:
+            return to.worker
+        chosen = self.help.reroute(task, outcome, to.among, number, self.usages)
+        return await self._in_time(chosen, task, number, "recovery")
 
     async def _decide(self, task: Task, outcome: Outcome, number: int, turn: int) -> Decision:
         worker = self.crew.worker(task.worker)

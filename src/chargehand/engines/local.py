@@ -16,7 +16,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
@@ -31,7 +31,6 @@ from chargehand.effect import (
     Result,
     ToolCall,
     ToolResult,
-    place,
 )
 from chargehand.engines.calls import Calls
 from chargehand.engines.purse import Purse, Site
@@ -45,6 +44,7 @@ from chargehand.journal import Journal
 from chargehand.journal.replay import Replay
 from chargehand.messages import TokenCount
 from chargehand.outcome import Fault, Outcome, Usage
+from chargehand.path import above, lineage, place
 from chargehand.people import Later
 from chargehand.value import JSON
 
@@ -111,7 +111,11 @@ class LocalEngine:
         # Task -> the attempt it is at, for effects whose key does not say.
         self._attempts: dict[str | None, int | None] = {}
         # Tasks and attempts of which something was sent, in this session or before.
-        self._sent = {place(key) for key in (*self._replay.committed, *self._replay.intents)}
+        self._sent: set[tuple[str | None, int | None]] = set()
+        for key in (*self._replay.committed, *self._replay.intents):
+            self._mark_sent(*place(key))
+        # Tasks not ended, of the run and of each nested team.
+        self._expected: dict[str, int] = {}
         self._flights: dict[str, asyncio.Future[ToolResult]] = {}
         # What `once` tools begun in this session returned; None until they do, so that a broken-off one is in doubt.
         self._once: dict[str, ToolResult | None] = {}
@@ -176,9 +180,9 @@ class LocalEngine:
         with _Busy(self):
             await asyncio.sleep(seconds)
 
-    def expect(self, tasks: int) -> None:
-        """How many tasks are not ended: what is left of the budget is shared between them."""
-        self._purse.unfinished = max(tasks, 1)
+    def expect(self, tasks: int, within: str = "") -> None:
+        self._expected[within] = tasks
+        self._purse.unfinished = max(sum(self._expected.values()), 1)
 
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the work; Parked is raised as soon as it only waits for people."""
@@ -232,8 +236,8 @@ class LocalEngine:
             await self.commit()
         return value
 
-    def approved(self) -> dict[str, JSON] | None:
-        return self._replay.approved
+    def approved(self, within: str = "") -> dict[str, JSON] | None:
+        return self._replay.approved_within.get(within) if within else self._replay.approved
 
     def decided(self, key: str) -> JSON:
         return self._replay.decisions.get(key)
@@ -269,7 +273,10 @@ class LocalEngine:
         answers = self._questions.answers
         if key in answers:
             return answers[key]
-        with self._pauses.pause(place(key)[0]):
+        task, _ = place(key)
+        with ExitStack() as pauses:
+            for each in lineage(task) if task is not None else ():
+                pauses.enter_context(self._pauses.pause(each))
             return await self._asked(key, question)
 
     async def _asked(self, key: str, question: Question) -> JSON:
@@ -464,8 +471,12 @@ class LocalEngine:
         return await self._finish(site, effect, timed)
 
     def _begin(self, site: Site, effect: Effect, **clamps: int) -> None:
-        self._sent.add((site.task, site.attempt))
+        self._mark_sent(site.task, site.attempt)
         self._emit_at(site, effect.started, fingerprint=effect.fingerprint, **self._describe(effect), **clamps)
+
+    def _mark_sent(self, task: str | None, attempt: int | None) -> None:
+        self._sent.add((task, attempt))
+        self._sent.update(above(task) if task is not None else ())
 
     async def _finish(self, site: Site, effect: Effect, result: R) -> R:
         """Put the result on disk. It is in the buffer before the first await, so cancellation cannot lose it."""

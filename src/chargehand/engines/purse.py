@@ -122,7 +122,7 @@ class Purse:
             task=site.task,
             share=self.unfinished,
             echo=effect.role == "worker",
-            held=effect.role == "synthesizer",
+            held=effect.role == "synthesizer" and site.task is None,
         )
 
     def settle(

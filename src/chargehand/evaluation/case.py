@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from chargehand.outcome import Outcome
+from chargehand.outcome import Outcome, Status
 from chargehand.plan import Plan
 from chargehand.report import RunStatus
 from chargehand.value import JSON, Value
@@ -25,8 +25,9 @@ def _as_number(value: Any) -> Any:
 
 
 def _as_count(value: Any) -> Any:
-    exact = isinstance(value, int) and not isinstance(value, bool)
-    return {"min": value, "max": value} if exact else {"tasks": value} if isinstance(value, list) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return {"min": value, "max": value}
+    return {"tasks": cast("list[Any]", value)} if isinstance(value, list) else value
 
 
 Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
@@ -69,8 +70,9 @@ class _Expectation(Value):
 
 
 class WorkerExpectation(_Expectation):
-    """The golden answer of a worker."""
+    """The golden answer of a worker: what it is to end as, done unless said otherwise, and with what."""
 
+    status: Annotated[tuple[Status, ...], BeforeValidator(_as_list)] = ("done",)
     exact: JSON = None
     contains: Words = ()
     lacks: Words = ()

@@ -21,6 +21,9 @@ class Match(NamedTuple):
     f1: float
 
 
+NOTHING = Match(0.0, 0.0, 0.0)
+
+
 def match(given: Iterable[H], wanted: Iterable[H]) -> Match:
     """How much of what is given is wanted, how much of what is wanted is given; nothing for nothing is perfect."""
     ours, theirs = Counter(given), Counter(wanted)

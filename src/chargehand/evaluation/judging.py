@@ -5,7 +5,7 @@ from __future__ import annotations
 from chargehand.brains import Brain
 from chargehand.engine import Engine
 from chargehand.evaluation.result import Check
-from chargehand.outcome import Usage, done
+from chargehand.outcome import done
 from chargehand.plan import Task
 from chargehand.scorer import score
 from chargehand.value import JSON
@@ -14,12 +14,10 @@ from chargehand.workers import Assignment
 NO_JUDGE = "The judge gave no usable answer."
 
 
-async def judged(
-    rubric: str, asked: str, output: JSON, engine: Engine, brain: Brain, used: list[Usage]
-) -> Check | None:
+async def judged(rubric: str, asked: str, output: JSON, engine: Engine, brain: Brain) -> Check | None:
     """None when the judge gave no usable answer: that proves nothing either way."""
     task = Task(id="case", worker="candidate", instruction=asked, success_criterion=rubric)
-    assignment = Assignment(task, 1, {}, used)
+    assignment = Assignment(task, 1, {})
     found = await score(assignment, done("case", "candidate", summary="", output=output), engine, brain)
     if found is None:
         return None

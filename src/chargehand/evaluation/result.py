@@ -30,8 +30,8 @@ class Check(Value):
 
 
 class Result(Value):
-    # Suite, case, candidate and repeat: a result with the same key is the same measurement.
-    key: str
+    # Suite, case, candidate and repeat: a result with the same key is the same measurement. Only the store has it.
+    key: str = ""
     case: str
     kind: Kind
     file: str

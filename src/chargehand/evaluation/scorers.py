@@ -49,14 +49,12 @@ def routed(case: RoutingCase, primary: str, secondary: str | None) -> tuple[Chec
 
 def planned(case: PlanCase, plan: Plan | None, why: str = "") -> tuple[tuple[Check, ...], dict[str, float], float]:
     """Checks, figures and score of a plan; None is no valid plan."""
-    if plan is None:
-        return (check("valid", False, why),), {"validity": 0.0}, 0.0
-    of_nodes = graphs.match(graphs.nodes(plan), graphs.nodes(case.plan))
-    of_edges = graphs.match(graphs.edges(plan), graphs.edges(case.plan))
+    graph = plan or Plan()
+    of_nodes = graphs.match(graphs.nodes(graph), graphs.nodes(case.plan))
+    of_edges = graphs.match(graphs.edges(graph), graphs.edges(case.plan)) if plan else graphs.NOTHING
     score = (of_nodes.f1 + of_edges.f1) / 2
-    own, reference = graphs.parallelism(plan), graphs.parallelism(case.plan)
     figures = {
-        "validity": 1.0,
+        "validity": float(plan is not None),
         "graph_f1": score,
         "node_precision": of_nodes.precision,
         "node_recall": of_nodes.recall,
@@ -64,9 +62,11 @@ def planned(case: PlanCase, plan: Plan | None, why: str = "") -> tuple[tuple[Che
         "edge_precision": of_edges.precision,
         "edge_recall": of_edges.recall,
         "edge_f1": of_edges.f1,
-        "parallelism": own,
-        "parallelism_kept": min(own / reference, 1.0) if reference else 1.0,
     }
+    if plan is None:
+        return (check("valid", False, why),), figures, score
+    own, reference = graphs.parallelism(plan), graphs.parallelism(case.plan)
+    figures |= {"parallelism": own, "parallelism_kept": min(own / reference, 1.0)}
     like = check("graph", score >= case.at_least - 1e-9, f"graph F1 {score:.2f}, under {case.at_least:g}")
     return (check("valid", True), like), figures, score
 

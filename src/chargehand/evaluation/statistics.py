@@ -11,7 +11,7 @@ from statistics import fmean
 
 from chargehand.value import Value
 
-DRAWS = 2_000
+DRAWS = 1_000
 CONFIDENCE = 0.95
 
 

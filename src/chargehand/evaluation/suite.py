@@ -17,7 +17,6 @@ from chargehand.evaluation.case import (
     SHAPES,
     Case,
     Kind,
-    PlanCase,
     RoutingCase,
     RunCase,
     SynthesisCase,
@@ -26,6 +25,7 @@ from chargehand.evaluation.case import (
 from chargehand.outcome import Outcome
 from chargehand.plan import Plan, Problem, errors_in, parse
 from chargehand.settings.toml_file import suggestion
+from chargehand.team import Team
 
 LARGEST = 50_000_000
 MOST_TOLD = 50
@@ -83,8 +83,8 @@ def files_of(suite: Path) -> list[Path]:
     return found
 
 
-def read_suite(name: str, files: Iterable[Path], teams: Mapping[str, Sequence[str]], folder: Path | None) -> Suite:
-    """The cases of all files. `teams` are the workers of every team that is to be tried; `folder` the suite's team."""
+def read_suite(name: str, files: Iterable[Path], teams: Mapping[str, Team], folder: Path | None) -> Suite:
+    """The cases of all files. `teams` are all that are to be tried; `folder` the suite's team."""
     reading = _Reading(teams, folder)
     for file in files:
         reading.read(file)
@@ -102,7 +102,7 @@ def read_suite(name: str, files: Iterable[Path], teams: Mapping[str, Sequence[st
 class _Reading:
     """Cases and problems found so far."""
 
-    teams: Mapping[str, Sequence[str]]
+    teams: Mapping[str, Team]
     folder: Path | None
     cases: list[Placed] = field(default_factory=list[Placed])
     problems: list[Problem] = field(default_factory=list[Problem])
@@ -133,7 +133,7 @@ class _Reading:
             for code, message in error.found:
                 self.wrong(code, f"{where}{message}" if message.startswith(":") else f"{where}: {message}")
             return
-        for code, message in _problems(case, self.teams):
+        for code, message in _problems(case, [*self.teams.values()]):
             self.wrong(code, f"{where}: {message}")
         material = self._material(case, file, where)
         digest = _digest([case.model_dump(mode="json", exclude={"id", "note"}), [_content(path) for path in material]])
@@ -231,17 +231,17 @@ def _said(shape: type[Case], error: dict[str, Any]) -> str:
             return f"{f'{place}: ' if place else ''}{error['msg'].removeprefix('Value error, ')}."
 
 
-def _problems(case: Case, teams: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+def _problems(case: Case, teams: Iterable[Team]) -> Iterator[tuple[str, str]]:
     """What is wrong with a case that has the right shape."""
-    for team, workers in teams.items():
+    for team in teams:
         for key, name in _named(case):
-            if name not in workers:
-                message = f"{key!r} names the worker {name!r}, which the team {team!r} does not have."
-                yield "unknown_worker", message + suggestion(name, workers)
+            if name not in team.names:
+                message = f"{key!r} names the worker {name!r}, which the team {team.name!r} does not have."
+                yield "unknown_worker", message + suggestion(name, team.names)
     plan = None if isinstance(case, RoutingCase | WorkerCase) else case.plan
     if plan is not None:
-        for problem in errors_in(plan.problems(None)):
-            yield problem.code, f"'plan': {problem.message}"
+        found = [each for team in teams for each in errors_in(plan.problems(team.names, factory=team.factory))]
+        yield from dict.fromkeys((problem.code, f"'plan': {problem.message}") for problem in found)
     if isinstance(case, SynthesisCase):
         yield from _outcome_problems(case.plan, case.outcomes)
     if isinstance(case, SynthesisCase | RunCase) and plan is not None:
@@ -253,14 +253,10 @@ def _problems(case: Case, teams: Mapping[str, Sequence[str]]) -> Iterator[tuple[
 
 def _named(case: Case) -> Iterator[tuple[str, str]]:
     """Key -> the worker named there."""
-    match case:
-        case RoutingCase():
-            yield from case.workers()
-        case WorkerCase():
-            yield "worker", case.worker
-        case PlanCase() | SynthesisCase() | RunCase():
-            tasks = case.plan.tasks if case.plan else ()
-            yield from ((f"plan.tasks.{number}.worker", task.worker) for number, task in enumerate(tasks))
+    if isinstance(case, RoutingCase):
+        yield from case.workers()
+    elif isinstance(case, WorkerCase):
+        yield "worker", case.worker
 
 
 def _outcome_problems(plan: Plan, outcomes: Sequence[Outcome]) -> Iterator[tuple[str, str]]:

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from chargehand.brains import Brain
 from chargehand.engines.local import LocalEngine
-from chargehand.errors import ModelError, PlanningFailed
 from chargehand.evaluation import scorers
 from chargehand.evaluation.candidate import Candidate
 from chargehand.evaluation.case import PlanCase, RoutingCase, RunCase, SynthesisCase, WorkerCase
 from chargehand.evaluation.judging import NO_JUDGE, judged
-from chargehand.evaluation.result import UNTRIED, Check, Tried
+from chargehand.evaluation.result import UNTRIED, Tried
 from chargehand.evaluation.suite import Placed
 from chargehand.event import Event
 from chargehand.handlers import Handlers
@@ -26,8 +24,10 @@ from chargehand.models.resolve import Models
 from chargehand.outcome import Claim, Fault, Finding, Outcome, Usage
 from chargehand.plan import Plan, Task
 from chargehand.planner import Planned, make_plan
+from chargehand.recovery import Policy
 from chargehand.report import Gap, Report
 from chargehand.request import Request
+from chargehand.routing import route
 from chargehand.session import Job, Session
 from chargehand.supervisor import Supervisor, materials
 from chargehand.synthesizer import synthesize
@@ -113,6 +113,25 @@ async def _bench(candidate: Candidate) -> AsyncGenerator[_Bench]:
         await models.close()
 
 
+async def _routing(case: RoutingCase, bench: _Bench) -> Tried:
+    used: list[Usage] = []
+    async with bench.engine() as engine:
+        brain = bench.candidate.brain(bench.models, "router")
+        found = await route(case.request, bench.candidate.team, engine, brain, "@route", used)
+    # A router that fails leaves the request to the default worker, which says nothing about the model.
+    if bench.faults:
+        return Tried(error=bench.faults[0], usage=Usage.total(used))
+    also = f" and {found.secondary}" if found.secondary else ""
+    return Tried(
+        checks=scorers.routed(case, found.primary, found.secondary),
+        metrics={"by_rule": float(found.source == "rule"), "unreadable": float(found.source == "default")},
+        expected=case.primary,
+        chosen=found.primary,
+        answer=short(f"{found.primary}{also}: {found.reason}", _MOST_ANSWER),
+        usage=Usage.total(used),
+    )
+
+
 async def _plan(case: PlanCase, placed: Placed, bench: _Bench) -> Tried:
     team = bench.candidate.team
     async with bench.engine() as engine:
@@ -129,6 +148,7 @@ async def _plan(case: PlanCase, placed: Placed, bench: _Bench) -> Tried:
 
 
 async def _worker(case: WorkerCase, placed: Placed, bench: _Bench) -> Tried:
+    """One attempt by this worker: what recovery would make of a failure is not its answer."""
     task = Task(
         id="t1",
         worker=case.worker,
@@ -137,25 +157,24 @@ async def _worker(case: WorkerCase, placed: Placed, bench: _Bench) -> Tried:
         success_criterion=case.criterion,
     )
     candidate = bench.candidate
+    team = replace(candidate.team, recovery=Policy(attempts=1))
     plan = Plan(goal=case.instruction, tasks=(task,))
-    job = Job(RUN, bench.request(case.instruction, placed), candidate.team, candidate.settings, plan)
+    job = Job(RUN, bench.request(case.instruction, placed), team, candidate.settings, plan)
     report = await Session(job, MemoryJournal(), bench.models).work()
     if not report.outcomes:
-        return Tried(checks=(scorers.check("done", False, report.answer),), usage=report.usage)
+        return Tried(checks=(scorers.check("status", False, report.answer),), usage=report.usage)
     outcome = report.outcomes[0]
     if (untried := _untried(outcome.error)) is not None:
         return Tried(error=untried, usage=report.usage)
-    checks: tuple[Check, ...] = (scorers.check("done", outcome.ok, outcome.summary),)
-    checks += scorers.worked(case.expect, outcome.output, outcome.summary)
+    answer = outcome.output or outcome.summary
+    ended = scorers.check("status", outcome.status in case.expect.status, f"it is {outcome.status}: {outcome.summary}")
     tried = Tried(
-        checks=checks,
+        checks=(ended, *scorers.worked(case.expect, outcome.output, outcome.summary)),
         metrics={} if outcome.confidence is None else {"confidence": float(outcome.confidence)},
-        answer=short(scorers.text_of(outcome.output or outcome.summary), _MOST_ANSWER),
+        answer=short(scorers.text_of(answer), _MOST_ANSWER),
         usage=report.usage,
     )
-    if not outcome.ok:
-        return tried
-    return await bench.finish(tried, case.expect.rubric, case.instruction, outcome.output or outcome.summary)
+    return await bench.finish(tried, case.expect.rubric, case.instruction, answer) if ended.passed else tried
 
 
 async def _synthesis(case: SynthesisCase, bench: _Bench) -> Tried:
@@ -163,9 +182,6 @@ async def _synthesis(case: SynthesisCase, bench: _Bench) -> Tried:
     given = {outcome.task: _stamped(outcome) for outcome in case.outcomes}
     outcomes = {task.id: given[task.id] for task in case.plan.tasks}
     scrutiny = candidate.team.scrutiny
-
-    def brain(wanted: bool, role: str) -> Brain | None:
-        return candidate.brain(bench.models, "critic" if role == "critic" else "scorer") if wanted else None
 
     async with bench.engine() as engine:
         made = await synthesize(
@@ -176,9 +192,9 @@ async def _synthesis(case: SynthesisCase, bench: _Bench) -> Tried:
             candidate.brain(bench.models, "synthesizer"),
             candidate.settings.deadline_s,
             judge=candidate.brain(bench.models, "judge"),
-            critic=brain(scrutiny.critic, "critic"),
+            critic=candidate.brain(bench.models, "critic") if scrutiny.critic else None,
             rounds=scrutiny.rounds,
-            rater=brain(scrutiny.rate_findings, "scorer"),
+            rater=candidate.brain(bench.models, "scorer") if scrutiny.rate_findings else None,
             examiner=candidate.brain(bench.models, "scorer", "large"),
         )
     # A synthesizer that fails leaves a listing made by code, which says nothing about the model.

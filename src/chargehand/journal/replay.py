@@ -8,12 +8,13 @@ from typing import Any
 
 from chargehand.event import Event
 from chargehand.outcome import Outcome, Usage
+from chargehand.path import lineage
 from chargehand.plan import parse
 from chargehand.value import JSON
 
 Data = dict[str, Any]
 # Calls whose answers are kept when tasks are reopened.
-_PLANNING = ("@plan", "@extend")
+_PLANNING = ("@plan", "@route", "@extend")
 
 
 @dataclass(slots=True)
@@ -30,6 +31,8 @@ class Replay:
     approved: Data | None = None
     # The last plan without errors that was drafted: what a person is asked to approve.
     drafted: Data | None = None
+    # The same of the teams that do attempts, by attempt (`t3/1`).
+    approved_within: dict[str, Data] = field(default_factory=dict[str, Data])
     # The plan came from the user: the planner is never asked.
     plan_given: bool = False
     # key -> {fingerprint, result}: effects that returned.
@@ -81,6 +84,10 @@ class Replay:
                 self._write_off()
                 self._session_began, self._owned_before = event.at, self.owned_s
                 self.status, self.report = "running", None
+            case "plan_approved" if data.get("within"):
+                self.approved_within[data["within"]] = data
+            case "plan_drafted" if data.get("within"):
+                pass  # of a nested team: what counts is what was approved
             case "plan_drafted" if event.task is not None:
                 self.splits[event.task] = data["plan"]
             case "plan_drafted":
@@ -110,18 +117,19 @@ class Replay:
                     self.attempted[f"{event.task}/{event.attempt}"] = Outcome.model_validate(data["outcome"])
             case "task_ended":
                 outcome = Outcome.model_validate(data["outcome"])
-                self.ended[outcome.task] = outcome
+                self.ended[event.task or outcome.task] = outcome
             case "question_asked":
                 self.questions[data["key"]] = data["question"]
-                if event.task is not None:
-                    number, since = self._waiting.get(event.task, (0, self._owned_at(event)))
-                    self._waiting[event.task] = number + 1, since
+                for task in lineage(event.task) if event.task is not None else ():
+                    number, since = self._waiting.get(task, (0, self._owned_at(event)))
+                    self._waiting[task] = number + 1, since
             case "question_answered":
                 self.answers[data["key"]] = data["answer"]
                 # While it only waited for the person, the run did not run.
                 self._owned_before -= data.get("parked_s") or 0.0
-                if event.task in self._waiting:
-                    self._answered(event.task, self._owned_at(event))
+                for task in lineage(event.task) if event.task is not None else ():
+                    if task in self._waiting:
+                        self._answered(task, self._owned_at(event))
             case "budget_reserved":
                 self.reserved[data["key"]] = (data["tokens"], data["usd"])
             case "budget_settled":
@@ -163,8 +171,9 @@ class Replay:
         return {key: question for key, question in self.questions.items() if key not in self.answers}
 
     def spent_by(self, task: str) -> tuple[int, float]:
-        """Tokens and USD a task has used, the tasks it was split into included."""
-        spent = [cost for id, cost in self.spent_by_task.items() if id == task or id.startswith(f"{task}.s.")]
+        """Tokens and USD a task has used, the tasks it was split into and those of its team included."""
+        inside = (f"{task}.s.", f"{task}/")
+        spent = [cost for id, cost in self.spent_by_task.items() if id == task or id.startswith(inside)]
         return sum(tokens for tokens, _ in spent), sum(usd for _, usd in spent)
 
     def in_flight(self) -> list[tuple[int, float | None]]:

@@ -19,8 +19,8 @@ from chargehand.value import JSON
 
 # Bytes of source one analyzer's task gets: some 60,000 lines, which its tools read in a second or two.
 LARGEST_GROUP = 2_000_000
-# bandit is ten times slower: its groups are smaller and keep every core busy to the end.
-SMALLER_GROUPS: dict[Lens, int] = {"security": 400_000}
+# bandit is ten times slower: its work is shared between the cores, in as few groups as that takes.
+SMALLER_GROUPS: dict[Lens, int] = {"security": 800_000}
 # Less than some 2,000 lines are not worth starting the tools twice.
 LEAST_SPLIT = 80_000
 # Characters of source a model's task gets: some 13,000 tokens, which leaves room in a window of 32,000.

@@ -29,7 +29,9 @@ def view(report: Report, selection: Selection, change: Change, source: Source, *
     data: dict[str, JSON] = {"fingerprints": [each.fingerprint for each in (*selection.shown, *_known(selection))]}
     if all:
         data["left_out"] = [each.finding.to_json() | {"why": each.why} for each in selection.left_out]
-    notes = [*change.notes, *notes_of(report.outcomes)]
+    # That no model wrote the answer is as it should be where none was named.
+    told = report.notes if written else [note for note in report.notes if not note.startswith("No model ")]
+    notes = [*change.notes, *notes_of(report.outcomes), *told]
     if written and (count := unread(change)):
         notes.append(f"{several(count, 'file')} more than models are given to read: only analyzers looked at them.")
     return report.model_copy(

@@ -1,4 +1,4 @@
-"""Reads a TOML file into data that knows on which line each key stands, so that errors can say so."""
+"""Reads a TOML file into data that knows where each key stands, so that errors can say so."""
 
 from __future__ import annotations
 
@@ -26,23 +26,28 @@ class TomlFile:
     data: dict[str, Any]
     text: str
 
-    def line(self, key: Sequence[str]) -> int:
-        """The line on which the key, or else the nearest table around it, is written."""
-        best, table = (0, 1), ()
+    def position(self, key: Sequence[str]) -> tuple[int, int]:
+        """Line and column of the key, or else of the nearest table around it. `[[x]]` is under ("x", "0"), ..."""
+        best, table, place = 0, (), (1, 1)
+        seen: dict[tuple[str, ...], int] = {}
         for number, line in enumerate(self.text.splitlines(), start=1):
             if header := _TABLE.match(line):
                 here = table = _parts(header[1])
+                if line.lstrip().startswith("[["):
+                    seen[table] = seen.get(table, -1) + 1
+                    here = table = (*table, str(seen[table]))
             elif entry := _ENTRY.match(line):
                 here = (*table, *_parts(entry[1]))
             else:
                 continue
             shared = _shared(here, key)
-            if shared > best[0] and shared >= min(len(here), len(key)):
-                best = (shared, number)
-        return best[1]
+            if shared > best and shared >= min(len(here), len(key)):
+                best, place = shared, (number, len(line) - len(line.lstrip()) + 1)
+        return place
 
     def place(self, key: Sequence[str]) -> str:
-        return f"{self.label}:{self.line(key)}"
+        line, column = self.position(key)
+        return f"{self.label}:{line}:{column}"
 
 
 def read(path: Path, label: str | None = None) -> TomlFile:
@@ -57,9 +62,10 @@ def read(path: Path, label: str | None = None) -> TomlFile:
     try:
         return TomlFile(label, path, tomllib.loads(text), text)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"^(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", str(error), re.DOTALL)
+        found = re.search(r"^(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error), re.DOTALL)
         line = int(found[2]) if found and found[2] else max(len(text.splitlines()), 1)
-        raise UsageError(f"{label}:{line}: not valid TOML: {found[1] if found else error}.") from None
+        column = int(found[3]) if found and found[3] else 1
+        raise UsageError(f"{label}:{line}:{column}: not valid TOML: {found[1] if found else error}.") from None
 
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:

@@ -29,6 +29,7 @@ _KEYS = frozenset(
         "fallback",
         "output_schema",
         "temperature",
+        "pool",
     }
 )
 # Claude Code's own: taken note of where they matter, and those without meaning here.
@@ -38,7 +39,6 @@ _UNUSED = frozenset(
 )
 _TIERS: dict[str, Tier] = {"haiku": "small", "sonnet": "medium", "opus": "large"}
 _CLAUDE_TOOLS = {"Read": "read_file", "Grep": "search_files", "Glob": "list_files"}
-_LATER_KINDS = ("delegate",)
 READ_ONLY = ("read_file", "list_files", "search_files")
 
 
@@ -50,9 +50,12 @@ class AgentFile:
     worker: Worker | None = None
     lines: dict[str, int] = field(default_factory=dict[str, int])
     problems: list[Problem] = field(default_factory=list[Problem])
+    # What a delegate names as its team.
+    team: str = ""
 
     def place(self, key: str) -> str:
-        return f"{self.label}:{self.lines.get(key, 1)}: "
+        # Keys of front matter stand at the beginning of their line.
+        return f"{self.label}:{self.lines.get(key, 1)}:1: "
 
     def wrong(self, code: str, key: str, message: str) -> None:
         self.problems.append(Problem(code=code, message=self.place(key) + message))
@@ -84,6 +87,7 @@ def read_agent(path: Path, root: Path, tools: Mapping[str, Tool], *, bare: bool,
         return agent
     agent.lines = {key: entry.line for key, entry in matter.fields.items()}
     _check_keys(agent, matter, bare)
+    agent.team = _text(matter, "team")
     agent.worker = _worker(agent, matter, tools, path, root, bare=bare, steps=steps)
     return agent
 
@@ -97,11 +101,10 @@ def _check_keys(agent: AgentFile, matter: FrontMatter, bare: bool) -> None:
         else:
             agent.wrong("unknown_key", key, f"{key!r} is not a field of a worker.{suggestion(key, _KEYS)}")
     kind = _text(matter, "kind") or "agent"
-    if kind in _LATER_KINDS or (kind == "agent" and "team" in matter.fields):
-        key = "kind" if kind != "agent" else "team"
-        agent.wrong("not_available", key, f"'{key}: {_text(matter, key)}' is not available yet in this version.")
-    elif kind not in get_args(Kind):
+    if kind not in get_args(Kind):
         agent.wrong("invalid_value", "kind", f"{kind!r} is not a kind of worker.{suggestion(kind, get_args(Kind))}")
+    elif kind != "delegate" and "team" in matter.fields:
+        agent.wrong("invalid_value", "team", "'team' is for a worker of the kind delegate: add 'kind: delegate'.")
 
 
 def _worker(
@@ -110,7 +113,7 @@ def _worker(
     model, tier = _model_and_tier(agent, matter)
     turns = _number(agent, matter, "maxTurns", whole=True)
     written = _text(matter, "kind")
-    kind: Kind = written if written in ("human", "analyzer") else "agent"
+    kind: Kind = written if written in ("human", "analyzer", "delegate") else "agent"
     by_claude = bare and kind == "agent"
     names = _bare_tools(agent, matter, tools) if by_claude else matter.fields.get("tools", Field(None, 1)).items
     return Worker(
@@ -126,6 +129,7 @@ def _worker(
         check=tools.get(_text(matter, "check"), _text(matter, "check")) or None,
         temperature=_number(agent, matter, "temperature", whole=False),
         kind=kind,
+        pool=_text(matter, "pool") or None,
     )
 
 

@@ -33,6 +33,8 @@ def _worker(worker: Worker, settings: Settings, ask: bool) -> WorkerPort:
         case "analyzer":
             check = worker.check.name if worker.check else None
             return AnalyzerWorker(worker.name, worker.analyzers, worker.output_schema, check=check)
+        case "delegate":
+            raise NotImplementedError
         case "human":
             check = worker.check.name if worker.check else None
             return Human(worker.name, worker.prompt, worker.output_schema, check=check)

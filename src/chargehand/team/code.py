@@ -51,7 +51,16 @@ def read_code(folder: Path, trust: TrustRegistry | None, label: str = "tools.py"
 
 
 def stored_tools(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict[str, Tool], list[str]]:
-    """The own tools of a stored team as its file has them now, and a line when the file has changed or gone."""
+    """The own tools of a stored team and of those in it as their files have them now, and a line for each change."""
+    tools, warnings = _stored(team, trust)
+    for worker in team["workers"]:
+        if worker.get("team"):
+            inner, lines = stored_tools(worker["team"], trust)
+            tools, warnings = {**inner, **tools}, [*warnings, *lines]
+    return tools, warnings
+
+
+def _stored(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict[str, Tool], list[str]]:
     path: str | None = team.get("tools_path")
     if path is None:
         return {}, []

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -14,7 +13,6 @@ from chargehand.errors import InvalidTeam
 from chargehand.plan import (
     TIERS,
     UNASSIGNED,
-    WORKER_NAME,
     Factory,
     Plan,
     Problem,
@@ -25,7 +23,7 @@ from chargehand.plan import (
 )
 from chargehand.recovery import Policy
 from chargehand.settings import Limits, Models
-from chargehand.settings.toml_file import suggestion
+from chargehand.team.problems import factory_problems, nesting_problems, route_problems, worker_problems
 from chargehand.team.routes import RouteExample, Rule
 from chargehand.team.worker import AnyTool, Worker, found_tool
 from chargehand.tools import BUILTIN, Tool
@@ -33,14 +31,8 @@ from chargehand.value import JSON, Value
 
 # plan: a planner decomposes the request. route: a router hands it on as it is.
 Mode = Literal["plan", "route"]
-MOST_WORKERS = 7
-MOST_TOOLS = 10
-ESCALATE = "escalate"
 # How deep delegates nest.
 MOST_DEPTH = 3
-
-# Says where a worker's field is written, as `file:line: `; empty for a team made in Python.
-Where: TypeAlias = Callable[[int, str], str]
 
 
 class Example(Value):
@@ -160,8 +152,8 @@ class Team:
             *self.warnings,
             *worker_problems(self.workers, self.shared_tools),
             *route_problems(self.workers, self.default, self.routes, self.route_examples),
-            *_factory_problems(self),
-            *nesting_problems(self.name, self.workers, self.max_depth),
+            *factory_problems(self.factory_tools),
+            *nesting_problems(self.workers, self.max_depth),
         ]
 
     def worker(self, name: str) -> Worker:
@@ -292,182 +284,3 @@ class Team:
 def invalid(name: str, problems: Sequence[Problem]) -> InvalidTeam:
     lines = "".join(f"\n  {problem.message}" for problem in problems)
     return InvalidTeam(f"The team {name!r} cannot be used:{lines}", problems)
-
-
-def worker_problems(
-    workers: Sequence[Worker],
-    shared_tools: Iterable[str],
-    where: Where = lambda _index, _field: "",
-    *,
-    known_tools: Iterable[str] = tuple(BUILTIN),
-) -> list[Problem]:
-    """Everything wrong with a roster."""
-    shared = set(shared_tools)
-    found: list[Problem] = []
-    if not workers:
-        found.append(
-            Problem(code="no_workers", message=f"{where(-1, '')}the team has no workers: give it at least one.")
-        )
-    for index, worker in enumerate(workers):
-        found += _own_problems(worker, lambda field, at=index: where(at, field), [*known_tools])
-    found += _duplicates(workers, where)
-    found += _clashes(workers, where)
-    found += _overlaps(workers, shared, where)
-    held = {name for worker in workers for name in (*worker.tool_names, *worker.missing_tools)}
-    for name in sorted(shared - held - set(known_tools)):
-        message = f"{where(-1, 'shared_tools')}the shared tool {name!r} does not exist."
-        message += suggestion(name, {*held, *known_tools})
-        found.append(Problem(code="unknown_tool", message=message))
-    found += _fallback_problems(workers, where)
-    # Analyzers are given their tasks by a playbook: nobody has to choose between them.
-    chosen = [worker for worker in workers if worker.kind != "analyzer"]
-    if len(chosen) > MOST_WORKERS:
-        message = (
-            f"{len(chosen)} workers are hard to plan for: move some into a sub-team (at most {MOST_WORKERS} is best)."
-        )
-        found.append(Problem(code="too_many_workers", severity="warning", message=where(-1, "") + message))
-    return found
-
-
-def _own_problems(worker: Worker, where: Callable[[str], str], known_tools: Sequence[str]) -> list[Problem]:
-    found: list[Problem] = []
-    if not WORKER_NAME.fullmatch(worker.name):
-        message = (
-            f"{where('name')}{worker.name!r} is not a worker's name: use letters, digits, '-', '_' and '.', at most 64."
-        )
-        found.append(Problem(code="invalid_name", message=message))
-    if not worker.description.strip():
-        message = f"{where('description')}the worker {worker.name!r} has no description: the planner chooses by it."
-        found.append(Problem(code="missing_description", message=message))
-    for name in worker.missing_tools:
-        message = f"{where('tools')}the worker {worker.name!r} has the tool {name!r}, which does not exist."
-        found.append(Problem(code="unknown_tool", message=message + suggestion(name, known_tools)))
-    for held in worker.tools:
-        if held.lacks is not None and (lacking := held.lacks()):
-            message = f"{where('tools')}the worker {worker.name!r} is not offered {held.name!r}, which needs {lacking}."
-            found.append(Problem(code="tool_not_offered", severity="warning", message=message))
-    if ESCALATE in worker.tool_names:
-        message = f"{where('tools')}every worker has a built-in tool {ESCALATE!r}: rename the one of {worker.name!r}."
-        found.append(Problem(code="duplicate_tool", message=message))
-    if worker.kind == "human":
-        held = {"tools": worker.tool_names or worker.missing_tools, "model": worker.model, "tier": worker.tier}
-        for key in (name for name, value in held.items() if value):
-            message = f"{where(key)}the worker {worker.name!r} is a person, who has no {key!r}: leave it out."
-            found.append(Problem(code="invalid_value", message=message))
-    if worker.kind == "analyzer":
-        found += _analyzer_problems(worker, where)
-    if worker.max_steps < 1:
-        message = f"{where('maxTurns')}the worker {worker.name!r} may take {worker.max_steps} steps: allow at least 1."
-        found.append(Problem(code="invalid_value", message=message))
-    if worker.temperature is not None and not 0 <= worker.temperature <= 2:
-        message = f"{where('temperature')}the temperature {worker.temperature} is not between 0 and 2."
-        found.append(Problem(code="invalid_value", message=message))
-    if worker.model is not None and not all(worker.model.partition(":")):
-        message = f"{where('model')}{worker.model!r} is not a model: write 'provider:name', or a tier as 'tier'."
-        found.append(Problem(code="invalid_value", message=message))
-    if len(worker.tools) > MOST_TOOLS:
-        message = f"the worker {worker.name!r} has {len(worker.tools)} tools: split it (at most {MOST_TOOLS} is best)."
-        found.append(Problem(code="too_many_tools", severity="warning", message=where("tools") + message))
-    return found
-
-
-def _analyzer_problems(worker: Worker, where: Callable[[str], str]) -> list[Problem]:
-    from chargehand.analysis import analyzers
-
-    known = analyzers()
-    found: list[Problem] = []
-    for key in (name for name, value in {"model": worker.model, "tier": worker.tier}.items() if value):
-        message = f"{where(key)}the worker {worker.name!r} is an analyzer, which has no {key!r}: leave it out."
-        found.append(Problem(code="invalid_value", message=message))
-    if not worker.analyzers:
-        message = (
-            f"{where('tools')}the worker {worker.name!r} has nothing to analyse with: name analyzers as its tools."
-        )
-        found.append(Problem(code="missing_tools", message=message))
-    for name in worker.analyzers:
-        if name not in known:
-            message = f"{where('tools')}the worker {worker.name!r} has the analyzer {name!r}, which does not exist."
-            found.append(Problem(code="unknown_tool", message=message + suggestion(name, known)))
-    return found
-
-
-def _duplicates(workers: Sequence[Worker], where: Where) -> list[Problem]:
-    seen: dict[str, int] = {}
-    found: list[Problem] = []
-    for index, worker in enumerate(workers):
-        if worker.name in seen:
-            message = f"{where(index, 'name')}there are two workers named {worker.name!r}: rename one."
-            found.append(Problem(code="duplicate_worker", message=message))
-        seen[worker.name] = index
-    return found
-
-
-def _clashes(workers: Sequence[Worker], where: Where) -> list[Problem]:
-    """Two different tools of one name: a call by that name could reach the wrong one."""
-    first: dict[str, Tool] = {}
-    found: list[Problem] = []
-    for index, worker in enumerate(workers):
-        for held, times in Counter(worker.tool_names).items():
-            if times > 1:
-                message = f"{where(index, 'tools')}the worker {worker.name!r} has the tool {held!r} twice."
-                found.append(Problem(code="duplicate_tool", message=message))
-        for held in worker.tools:
-            if first.setdefault(held.name, held) is not held and first[held.name] != held:
-                message = f"{where(index, 'tools')}two different tools are named {held.name!r}: rename one."
-                found.append(Problem(code="duplicate_tool", message=message))
-    return found
-
-
-def _overlaps(workers: Sequence[Worker], allowed: set[str], where: Where) -> list[Problem]:
-    holders: dict[str, list[int]] = {}
-    for index, worker in enumerate(workers):
-        for name in dict.fromkeys(worker.tool_names):
-            holders.setdefault(name, []).append(index)
-    found: list[Problem] = []
-    for name, indexes in holders.items():
-        if len(indexes) > 1 and name not in allowed:
-            holding = _listed(workers[i].name for i in indexes)
-            message = (
-                f"{where(indexes[-1], 'tools')}the tool {name!r} is held by {holding}: "
-                f"give it to one worker, or list it in shared_tools."
-            )
-            found.append(Problem(code="shared_tool", message=message))
-    return found
-
-
-def _fallback_problems(workers: Sequence[Worker], where: Where) -> list[Problem]:
-    by_name = {worker.name: worker for worker in workers}
-    found: list[Problem] = []
-    named: set[str] = set()
-    for index, worker in enumerate(workers):
-        if worker.fallback is None:
-            continue
-        if worker.fallback not in by_name:
-            message = (
-                f"{where(index, 'fallback')}the fallback {worker.fallback!r} of {worker.name!r} is not a worker here."
-            )
-            found.append(Problem(code="unknown_fallback", message=message + suggestion(worker.fallback, by_name)))
-        path = _fallback_path(worker, by_name)
-        if path[-1] in path[:-1] and not named & set(path):
-            cycle = path[path.index(path[-1]) :]
-            message = f"{where(index, 'fallback')}the fallbacks go in a circle: {' -> '.join(cycle)}."
-            found.append(Problem(code="fallback_cycle", message=message))
-            named.update(cycle)
-    return found
-
-
-def _fallback_path(worker: Worker, by_name: Mapping[str, Worker]) -> list[str]:
-    """The names reached by following fallbacks; the last is a repeat when they go in a circle."""
-    path = [worker.name]
-    at = worker
-    while at.fallback is not None and at.fallback in by_name:
-        path.append(at.fallback)
-        if at.fallback in path[:-1]:
-            break
-        at = by_name[at.fallback]
-    return path
-
-
-def _listed(names: Iterable[str]) -> str:
-    *rest, last = [repr(name) for name in names]
-    return f"{', '.join(rest)} and {last}" if rest else last

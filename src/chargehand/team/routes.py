@@ -1,4 +1,4 @@
-"""Who gets which request, as a team's files say it: rules that are tried first, and labelled requests for the router."""
+"""Who gets which request, as a team's files say it: rules tried first, and labelled requests for the router."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_CHARACTERS = 20_000
 
 
 class Rule(Value):
-    """`match` is a regular expression searched in the request, or words of which one has to be there; case is ignored."""
+    """`match` is a regular expression searched in the request, or words of which one is in it; case is ignored."""
 
     match: str | tuple[str, ...] = Field(min_length=1)
     worker: str = Field(min_length=1)

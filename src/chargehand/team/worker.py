@@ -103,14 +103,20 @@ class Worker:
 
     def without_tools(self, names: Iterable[str]) -> Worker:
         """The same worker without tools of these names."""
-        data = self.to_json()
-        kept = [name for name in data["tools"] if name not in set(names)]
-        return Worker.from_json({**data, "tools": kept}, {t.name: t for t in self.all_tools})
+        gone = set(names)
+        return self._with(tools=[name for name in self.to_json()["tools"] if name not in gone])
 
     def without_missing_tools(self) -> Worker:
         """The same worker with just the tools that were found."""
-        stored = {**self.to_json(), "tools": self.tool_names, "team": self.team}
-        return Worker.from_json(stored, {t.name: t for t in self.all_tools})
+        return self._with(tools=self.tool_names)
+
+    def leading(self, team: Team) -> Worker:
+        """The same delegate with the team it stands for."""
+        return self._with(team=team)
+
+    def _with(self, **changes: Any) -> Worker:
+        data = {**self.to_json(), "team": self.team, **changes}
+        return Worker.from_json(data, {t.name: t for t in self.all_tools})
 
     def to_json(self) -> dict[str, JSON]:
         """As stored with a run: tools by name."""

@@ -60,8 +60,10 @@ async def query_data(context: ToolContext, sql: str) -> str:
         sql: one SELECT, WITH, DESCRIBE, SUMMARIZE or SHOW TABLES
     """
     try:
-        async with asyncio.timeout(SECONDS):
-            result = await isolation.run(_query, {"sql": sql}, context, MAX_TEXT)
+        # Made and removed here, so that nothing stays behind when the child is killed.
+        with tempfile.TemporaryDirectory(prefix="chargehand-") as scratch:
+            async with asyncio.timeout(SECONDS):
+                result = await isolation.run(_query, {"sql": sql, "scratch": scratch}, context, MAX_TEXT)
     except TimeoutError:
         raise ToolError(f"The query took more than {SECONDS:.0f} s and was stopped; make it smaller.") from None
     for name, digest in result.reads.items():
@@ -73,7 +75,7 @@ async def query_data(context: ToolContext, sql: str) -> str:
     return result.text
 
 
-def _in_child(context: ToolContext, sql: str) -> str:
+def _in_child(context: ToolContext, sql: str, scratch: str) -> str:
     """Run the query here. Only for a process of its own: afterwards it can open nothing."""
     # DuckDB needs no variables, and a query must not find any.
     os.environ.clear()
@@ -81,6 +83,7 @@ def _in_child(context: ToolContext, sql: str) -> str:
         import duckdb
     except ImportError:
         raise ToolError(INSTALL) from None
+    _limit("RLIMIT_AS", MAX_ADDRESSES)
     if len(sql) > MAX_SQL:
         raise ToolError(f"The query has {len(sql)} characters; at most {MAX_SQL} are run.")
     known = tables.sources(context)
@@ -89,7 +92,7 @@ def _in_child(context: ToolContext, sql: str) -> str:
     try:
         wanted = _wanted(sql, known)
         base = _connection()
-        notes = _loaded(wanted, base, context, every=wanted == known)
+        notes = _loaded(wanted, base, Path(scratch), context, every=wanted == known)
         _lock(base)
         _give_up()
         return "\n".join([_listing(base) if SHOW.fullmatch(sql) else _result(base, sql), *notes])
@@ -165,34 +168,37 @@ def _wanted(sql: str, known: tuple[tables.Source, ...]) -> tuple[tables.Source, 
 
 
 def _loaded(
-    wanted: tuple[tables.Source, ...], base: DuckDBPyConnection, context: ToolContext, *, every: bool
+    wanted: tuple[tables.Source, ...], base: DuckDBPyConnection, folder: Path, context: ToolContext, *, every: bool
 ) -> list[str]:
     """Load what is wanted; when that is everything, what cannot be loaded is only noted."""
     notes: list[str] = []
     total = 0
-    with tempfile.TemporaryDirectory(prefix="chargehand-") as folder:
-        for at, source in enumerate(wanted):
-            try:
-                total += tables.load(source, base, Path(folder), context)
-            except ToolError as error:
-                if not every or len(wanted) == 1:
-                    raise
-                notes.append(f"[{error}]")
-            if total > tables.MAX_LOADED and at + 1 < len(wanted):
-                left = f"{len(wanted) - at - 1} files from {material.shown(wanted[at + 1].file)} on are left out"
-                notes.append(f"[stopped after {tables.MAX_LOADED // 10**6} MB of data: {left}; name fewer tables]")
-                break
+    for at, source in enumerate(wanted):
+        if total > tables.MAX_LOADED:
+            left = f"{len(wanted) - at} files from {material.shown(source.file)} on are left out"
+            notes.append(f"[stopped after {tables.MAX_LOADED // 10**6} MB of data: {left}; name fewer tables]")
+            break
+        try:
+            total += tables.load(source, base, folder, context)
+        except ToolError as error:
+            if not every or len(wanted) == 1:
+                raise
+            notes.append(f"[{error}]")
     return notes
 
 
 def _give_up() -> None:
-    """From here on this process opens no file and no socket, writes to no file, and has bounded memory."""
+    """From here on this process opens no file and no socket, and writes to no file."""
+    _limit("RLIMIT_FSIZE", 0)
+    _limit("RLIMIT_NOFILE", 0)
+
+
+def _limit(kind: str, most: int) -> None:
     import resource
 
-    for kind, most in (("RLIMIT_FSIZE", 0), ("RLIMIT_NOFILE", 0), ("RLIMIT_AS", MAX_ADDRESSES)):
-        # A system without the one still has the others.
-        with suppress(AttributeError, ValueError, OSError):
-            resource.setrlimit(getattr(resource, kind), (most, most))
+    # A system without the one still has the others.
+    with suppress(AttributeError, ValueError, OSError):
+        resource.setrlimit(getattr(resource, kind), (most, most))
 
 
 def _result(base: DuckDBPyConnection, sql: str) -> str:

@@ -20,7 +20,7 @@ from chargehand.tools import addresses, readable
 from chargehand.tools.addresses import PORTS, Resolve, Target, system_resolve
 from chargehand.tools.definition import Tool, tool
 from chargehand.tools.encoding import text_of
-from chargehand.tools.proxies import proxy_for
+from chargehand.tools.network import proxy_for, tls
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -114,7 +114,7 @@ class Fetcher:
                 auto_decompress=False,
                 trust_env=False,
             ) as session,
-            session.get(target.url, headers=HEADERS, allow_redirects=False) as response,
+            session.get(target.url, headers=HEADERS, allow_redirects=False, ssl=tls(str(target.url))) as response,
         ):
             if response.status in REDIRECTS:
                 return _location(target, response)

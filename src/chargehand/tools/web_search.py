@@ -17,7 +17,7 @@ from pydantic import Field
 
 from chargehand.errors import ToolError
 from chargehand.tools.definition import Tool, tool
-from chargehand.tools.proxies import proxy_for
+from chargehand.tools.network import proxy_for, tls
 
 SECONDS = 20.0
 MAX_REPLY = 2_000_000
@@ -71,7 +71,11 @@ class Provider:
         async with (
             aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), trust_env=False) as session,
             session.request(
-                url=self.url, allow_redirects=False, proxy=proxy_for(self.url), **self.request(key, query, most)
+                url=self.url,
+                allow_redirects=False,
+                proxy=proxy_for(self.url),
+                ssl=tls(self.url),
+                **self.request(key, query, most),
             ) as response,
         ):
             body = bytearray()

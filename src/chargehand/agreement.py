@@ -1,0 +1,146 @@
+"""Request -> the plan that runs: as the record has it, as given, routed or planned, and where wanted approved."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from chargehand.brains import Brain, Brains
+from chargehand.deadline import in_time
+from chargehand.engine import Engine
+from chargehand.outcome import Fault, Usage
+from chargehand.people import edited_plan, question_about_plan, verdict
+from chargehand.plan import Plan, Task, parse
+from chargehand.planner import Planned, Unplanned, make_plan
+from chargehand.preview import preview
+from chargehand.request import Request
+from chargehand.routing import route, routed_plan
+from chargehand.team import Team
+from chargehand.trace import to_text
+from chargehand.workers import Roster
+from chargehand.workers.factory import Factory
+from chargehand.workers.prompt import task_prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The plan that runs, whether it was planned here, so that it may be planned on, and what making it used."""
+
+    plan: Plan
+    planned: bool
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A person let no plan run."""
+
+    plan: Plan
+    reason: str
+    usage: Usage
+
+
+async def agree(
+    request: Request,
+    team: Team,
+    roster: Roster,
+    engine: Engine,
+    brains: Brains,
+    plan: Plan | None,
+    factory: Factory | None,
+) -> Agreed | Unplanned | Rejected:
+    """A plan given here is taken as it is; only tasks without a worker are given one."""
+    given, routed = plan is not None, team.mode == "route"
+    if (recorded := engine.approved()) is not None:
+        usage = Usage.model_validate(recorded.get("usage") or {})
+        return Agreed(parse(recorded["plan"]), not recorded.get("given") and not routed, usage)
+    used: list[Usage] = []
+    if plan is None:
+        drafted = await _drafted(request, team, engine, brains, used)
+        if isinstance(drafted, Unplanned):
+            return drafted
+        plan = drafted
+    else:
+        engine.emit("plan_drafted", plan=plan.to_json(), round=0, problems=[], source="given")
+    assigned = await in_time(
+        engine, "@route", time_left(request, engine), lambda: _assigned(plan, team, engine, brains.get("router"), used)
+    )
+    if assigned is None:
+        return _too_late(request, used)
+    plan = assigned
+    if request.approve:
+        hired = {**roster, **factory.hired(plan.workers)} if factory else roster
+        approved = await _approved(plan, request, team.hiring(plan.workers), hired, engine, brains)
+        if isinstance(approved, str):
+            return Rejected(plan, approved, Usage.total(used))
+        plan = approved
+    usage = Usage.total(used)
+    engine.emit(
+        "plan_approved",
+        plan=plan.to_json(),
+        strategy=plan.strategy,
+        notes=list(plan.advice()),
+        given=given,
+        usage=usage.to_json(),
+    )
+    return Agreed(plan, not given and not routed, usage)
+
+
+def time_left(request: Request, engine: Engine) -> float | None:
+    """Seconds until the deadline; None without one."""
+    return None if request.deadline_s is None else max(request.deadline_s - engine.now(), 0.0)
+
+
+async def _drafted(
+    request: Request, team: Team, engine: Engine, brains: Brains, used: list[Usage]
+) -> Plan | Unplanned:
+    """What the planner, or where the team has it so the router, makes of the request in time."""
+
+    async def work() -> Planned | Unplanned:
+        if team.mode == "plan":
+            return await make_plan(request, team, engine, brains["planner"], used)
+        chosen = await route(request.text, team, engine, brains.get("router"), "@route", used)
+        plan = routed_plan(chosen, request, team)
+        engine.emit("plan_drafted", plan=plan.to_json(), round=1, problems=[], source="router")
+        return Planned(plan, Usage.total(used))
+
+    made = await in_time(engine, "@plan", time_left(request, engine), work)
+    if made is None:
+        return _too_late(request, used)
+    return made if isinstance(made, Unplanned) else made.plan
+
+
+def _too_late(request: Request, used: list[Usage]) -> Unplanned:
+    message = f"The deadline of {request.deadline_s:g} s came before there was a plan."
+    return Unplanned(Fault(kind="deadline", message=message), (), Usage.total(used))
+
+
+async def _assigned(plan: Plan, team: Team, engine: Engine, brain: Brain | None, used: list[Usage]) -> Plan:
+    """The plan with a worker for each task that came without one."""
+    if all(task.worker for task in plan.tasks):
+        return plan
+    staff = team.hiring(plan.workers)
+    found: dict[str, str] = {}
+
+    async def assign(task: Task) -> None:
+        chosen = await route(task_prompt(task, {}), staff, engine, brain, f"@route/{task.id}", used)
+        found[task.id] = chosen.primary
+
+    async with asyncio.TaskGroup() as group:
+        for task in plan.tasks:
+            if not task.worker:
+                group.create_task(assign(task), name=task.id)
+    tasks = [task if task.worker else task.model_copy(update={"worker": found[task.id]}) for task in plan.tasks]
+    return plan.model_copy(update={"tasks": tuple(tasks)})
+
+
+async def _approved(
+    plan: Plan, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains
+) -> Plan | str:
+    """The plan a person lets run, perhaps edited, or why they let none."""
+    text = f"{to_text(plan).rstrip()}\n\n{preview(plan, team, roster, brains['synthesizer'].model, request)}"
+    answer = await engine.ask("@plan/approve", question_about_plan(text))
+    said = verdict(answer)
+    if said is None:
+        return edited_plan(answer, plan)
+    return plan if said.approved else said.reason

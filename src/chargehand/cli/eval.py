@@ -1,0 +1,258 @@
+"""`eval`: a suite of labelled cases becomes figures for one or several candidates, and a gate against a baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chargehand.cli.screen import Screen
+    from chargehand.evaluation import Candidate, Evaluation, Result, Suite, Verdict
+
+MOST_TOLD = 20
+PARTIAL, FAILED, USAGE, INTERRUPTED = 3, 1, 2, 130
+
+
+@click.command(cls=Command)
+@click.argument("suite", metavar="SUITE")
+@click.option("--model", "models", multiple=True, metavar="MODEL", help="provider:name; several are compared.")
+@click.option("--team", "teams", multiple=True, metavar="TEAM", help="Try these teams. [default: the team of SUITE]")
+@click.option("--judge", metavar="MODEL", help="Who judges rubrics. [default: each candidate's own model]")
+@click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="How often to try each case.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=4, show_default=True, help="How many cases at once.")
+@click.option("--baseline", metavar="FILE", help="What --json gave before: exit 1 if anything got worse.")
+@click.option("--fresh", is_flag=True, help="Measure everything again; earlier results of this suite are dropped.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a page with plots to FILE, or the JSON document if it ends in .json.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON document.")
+def eval(
+    suite: str,
+    models: tuple[str, ...],
+    teams: tuple[str, ...],
+    judge: str | None,
+    repeat: int,
+    jobs: int,
+    baseline: str | None,
+    fresh: bool,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Measure how well teams and models do on SUITE: a .jsonl file of cases, a team folder or a shipped team.
+
+    Results are kept as they come: stopped and given again, the same command measures only what is missing. Exit code 0
+    says that everything was measured, whether or not it passed; 1 that something got worse than --baseline, or nothing
+    could be tried; 3 that some cases could not be tried.
+    """
+    import asyncio
+
+    from chargehand.cli.screen import check_writable
+    from chargehand.evaluation import SuiteInfo, against, check_candidates, items, known, measure, store_of, summarise
+
+    check_writable(output)
+    out = screen()
+    saved = _saved(baseline) if baseline is not None else None
+    read, candidates = _prepared(suite, models, teams, judge, out)
+    asyncio.run(check_candidates(candidates))
+    wanted = items(read, candidates, repeat)
+    store = store_of(read, Path(candidates[0].settings.home))
+    if fresh:
+        store.clear()
+    if kept := len(known(wanted, store)):
+        out.say(f"{kept} of {len(wanted)} results are there from before; --fresh measures them again.")
+    progress = _Progress(out, kept, len(wanted))
+    try:
+        results = asyncio.run(measure(wanted, store, progress.on_result, jobs))
+    except KeyboardInterrupt:
+        out.complain(f"Interrupted with {progress.done} of {len(wanted)} results: the same command goes on from there.")
+        return INTERRUPTED
+    evaluation = summarise(
+        SuiteInfo(name=read.name, hash=read.hash, cases=len(read.cases)),
+        repeat,
+        [(each.name, each.team.name, each.model) for each in candidates],
+        results,
+    )
+    verdict = None if saved is None else against(evaluation, saved)
+    _deliver(evaluation, verdict, out, output, as_json=as_json)
+    return _exit_code(evaluation, verdict, out)
+
+
+def _prepared(
+    suite: str, models: Sequence[str], teams: Sequence[str], judge: str | None, out: Screen
+) -> tuple[Suite, list[Candidate]]:
+    """The suite, and every team with every model."""
+    from chargehand.evaluation import files_of, read_suite
+
+    path, team = _located(suite)
+    refs = list(dict.fromkeys(teams)) or [team]
+    candidates = [_candidate(ref, model, judge, out) for ref in refs for model in dict.fromkeys(models) or (None,)]
+    several_teams, several_models = len(refs) > 1, len(set(models)) > 1
+    candidates = _named(candidates, by_team=several_teams, by_model=several_models)
+    tried = {each.team_ref: each.team for each in candidates}
+    folder = path if path.is_dir() else path.parent.parent if path.parent.name == "evals" else None
+    return read_suite(suite, files_of(path), tried, folder), candidates
+
+
+def _located(suite: str) -> tuple[Path, str | None]:
+    """Where the suite is, and the team it is of; None is the team the settings name."""
+    from chargehand.errors import UsageError
+    from chargehand.settings.toml_file import suggestion
+    from chargehand.team import shipped
+    from chargehand.team.code import shipped_home
+
+    path = Path(suite).expanduser()
+    if path.is_file():
+        owner = path.absolute().parent.parent
+        owned = path.absolute().parent.name == "evals" and (owner / "team.toml").is_file()
+        return path, str(owner) if owned else None
+    if path.is_dir():
+        return path, str(path)
+    names = [name for name, _ in shipped()]
+    if suite in names:
+        return shipped_home() / suite, suite
+    raise UsageError(
+        f"There is no suite {suite!r}: name a .jsonl file, a team folder or a team.{suggestion(suite, names)}"
+    )
+
+
+def _candidate(team: str | None, model: str | None, judge: str | None, out: Screen) -> Candidate:
+    from chargehand.cli.front import supervisor
+    from chargehand.evaluation import Candidate
+    from chargehand.settings import found_from
+
+    door = supervisor(team, {"model": model})
+    for warning in door.warnings:
+        out.say(f"warning: {warning}")
+    settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
+    judge = None if judge is None else found_from(judge, Path.cwd())
+    return Candidate(door.team.name, door.team, door.team_ref or "", settings, judge)
+
+
+def _named(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) -> list[Candidate]:
+    """Each called after what tells it from the others, and the same on every machine."""
+    from dataclasses import replace
+
+    named: dict[str, Candidate] = {}
+    for each in candidates:
+        model = each.model or "configured models"
+        model = f"scripted:{Path(model).name}" if model.startswith("scripted:") else model
+        parts = [each.team.name] if by_team or not by_model else []
+        parts += [model] if by_model or not by_team else []
+        name, number = " · ".join(parts), 2
+        while name in named:
+            name, number = f"{' · '.join(parts)} ({number})", number + 1
+        named[name] = replace(each, name=name)
+    return list(named.values())
+
+
+def _saved(path: str) -> Evaluation:
+    from pydantic import ValidationError
+
+    from chargehand.cli.inputs import read_json
+    from chargehand.errors import UsageError
+    from chargehand.evaluation import Evaluation
+
+    try:
+        return Evaluation.model_validate(read_json(path, "a baseline"))
+    except ValidationError:
+        raise UsageError(f"{path} is not a baseline: make one with `chargehand eval SUITE --json > FILE`.") from None
+
+
+class _Progress:
+    """A line on stderr for every result."""
+
+    def __init__(self, out: Screen, done: int, total: int) -> None:
+        self._out, self.done, self._total = out, done, total
+
+    def on_result(self, result: Result) -> None:
+        self.done += 1
+        word = "error" if result.error else "passed" if result.passed else "FAILED"
+        why = f": {result.error.kind}" if result.error else ""
+        self._out.say(
+            f"[{self.done}/{self._total}] {word}{why}  {result.case}  {result.candidate}  {result.seconds:.1f} s"
+        )
+
+
+def _deliver(
+    evaluation: Evaluation, verdict: Verdict | None, out: Screen, output: Path | None, *, as_json: bool
+) -> None:
+    from chargehand.cli.screen import write_file
+
+    data: dict[str, Any] = out.redactor.json(evaluation.to_json())
+    if verdict is not None:
+        data["baseline"] = out.redactor.json(verdict.to_json())
+    if output is not None:
+        write_file(output, out.as_document(data) if output.suffix == ".json" else _page(data))
+        out.say(f"Written to {output}.")
+    if as_json:
+        import sys
+
+        sys.stdout.write(out.as_document(data))
+    else:
+        _table(evaluation, out)
+
+
+def _page(data: dict[str, Any]) -> str:
+    """The page of a document that has lost its secrets."""
+    from chargehand.evaluation import Evaluation, Verdict
+    from chargehand.evaluation.page import to_html
+
+    evaluation = Evaluation.model_validate({name: value for name, value in data.items() if name != "baseline"})
+    return to_html(evaluation, Verdict.model_validate(data["baseline"]) if "baseline" in data else None)
+
+
+def _table(evaluation: Evaluation, out: Screen) -> None:
+    from chargehand.evaluation.case import KINDS
+    from chargehand.evaluation.plots import span
+
+    kinds = [{each.kind: each for each in candidate.kinds} for candidate in evaluation.candidates]
+    rows: list[tuple[str, ...]] = []
+    for kind in KINDS:
+        found = [of[kind].metrics if kind in of else {} for of in kinds]
+        for name in dict.fromkeys(name for metrics in found for name in metrics):
+            figures = [span(metrics[name].estimate) if name in metrics else "-" for metrics in found]
+            rows.append((kind, name.replace("_", " "), *figures))
+    out.table(("kind", "mean (95 % interval)", *(candidate.name for candidate in evaluation.candidates)), rows)
+    for each in (each for each in evaluation.comparisons if each.clear):
+        out.put(f"{each.second} against {each.first}: {each.kind} {each.metric} differs by {span(each.difference)}")
+    wrong = [result for result in evaluation.results if not result.passed and result.error is None]
+    for result in wrong[:MOST_TOLD]:
+        why = "; ".join(f"{check.name}: {check.said}".rstrip(": ") for check in result.checks if not check.passed)
+        out.put(f"{result.file}:{result.line}: {result.case} failed with {result.candidate}: {why}")
+    if len(wrong) > MOST_TOLD:
+        out.put(f"and {len(wrong) - MOST_TOLD:,} more; -o FILE.html shows all.")
+
+
+def _exit_code(evaluation: Evaluation, verdict: Verdict | None, out: Screen) -> int:
+    from chargehand.trace.figures import several, short
+
+    errors = evaluation.errors
+    for kind in dict.fromkeys(result.error.kind for result in errors if result.error):
+        those = [result.error for result in errors if result.error and result.error.kind == kind]
+        out.complain(
+            f"{len(those)} of {len(evaluation.results)} could not be tried, {kind}: {short(those[0].message, 300)}"
+        )
+    if verdict is not None:
+        for each in verdict.regressions:
+            out.complain(f"regression: {each.candidate}: {each.message}")
+        for name in verdict.unknown:
+            out.complain(f"{name} is not in the baseline: it was not compared.")
+        if verdict.regressions:
+            return FAILED
+        if not verdict.compared:
+            out.complain("Nothing was compared: the baseline has none of these cases.")
+            return USAGE
+        out.say(f"No regression in {several(verdict.compared, 'comparison')} of cases.")
+    if any(result.error is not None and result.error.kind == "auth" for result in errors):
+        return USAGE
+    return (FAILED if len(errors) == len(evaluation.results) else PARTIAL) if errors else 0

@@ -1,0 +1,35 @@
+"""Labelled cases and candidates -> figures with intervals: routing, plans, workers, synthesis and whole runs.
+
+suite -> items (case x candidate x repeat) -> results, each on disk as it comes -> evaluation -> verdict, page
+"""
+
+from __future__ import annotations
+
+from chargehand.evaluation.baseline import Regression, Verdict, against
+from chargehand.evaluation.candidate import Candidate
+from chargehand.evaluation.result import Check, Result
+from chargehand.evaluation.runner import check_candidates, items, known, measure, store_of
+from chargehand.evaluation.suite import InvalidSuite, Placed, Suite, files_of, read_suite
+from chargehand.evaluation.summary import Evaluation, SuiteInfo, summarise
+
+__all__ = [
+    "Candidate",
+    "Check",
+    "Evaluation",
+    "InvalidSuite",
+    "Placed",
+    "Regression",
+    "Result",
+    "Suite",
+    "SuiteInfo",
+    "Verdict",
+    "against",
+    "check_candidates",
+    "files_of",
+    "items",
+    "known",
+    "measure",
+    "read_suite",
+    "store_of",
+    "summarise",
+]

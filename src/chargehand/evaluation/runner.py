@@ -1,0 +1,129 @@
+"""Suite and candidates -> results: what is missing is tried, several cases at once, each result on disk as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chargehand.errors import UsageError
+from chargehand.evaluation.candidate import Candidate
+from chargehand.evaluation.result import Result, Tried
+from chargehand.evaluation.store import Store
+from chargehand.evaluation.suite import Placed, Suite
+from chargehand.evaluation.trying import try_case
+from chargehand.outcome import Fault
+from chargehand.session import check_models
+
+AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One measurement: a case, a candidate, and which time it is."""
+
+    placed: Placed
+    candidate: Candidate
+    repeat: int
+    key: str
+
+
+OnResult = Callable[[Result], None]
+
+
+def items(suite: Suite, candidates: Sequence[Candidate], repeat: int) -> list[Item]:
+    """Everything to measure, all candidates of a case together."""
+    prints = {candidate.name: candidate.fingerprint for candidate in candidates}
+    return [
+        Item(placed, candidate, number, f"{suite.hash}/{placed.digest[:16]}/{prints[candidate.name]}/{number}")
+        for number in range(1, repeat + 1)
+        for placed in suite.cases
+        for candidate in candidates
+    ]
+
+
+def store_of(suite: Suite, home: Path) -> Store:
+    """Where the results of this suite are kept."""
+    return Store(home / "evals" / f"{suite.hash}.jsonl")
+
+
+def known(wanted: Sequence[Item], store: Store) -> dict[str, Result]:
+    """Results there are already; a case that could not be tried is not among them."""
+    found = store.read()
+    return {item.key: _named(found[item.key], item) for item in wanted if _counts(found.get(item.key))}
+
+
+def _counts(result: Result | None) -> bool:
+    return result is not None and result.error is None
+
+
+def _named(result: Result, item: Item) -> Result:
+    """A result as this suite calls its case: ids, files and lines may have changed since."""
+    where = {"case": item.placed.id, "file": item.placed.file, "line": item.placed.line}
+    return result.model_copy(update={**where, "candidate": item.candidate.name})
+
+
+async def check_candidates(candidates: Sequence[Candidate]) -> None:
+    """Raise UsageError unless every model can be called, before anything is spent."""
+    for candidate in candidates:
+        models = candidate.models()
+        try:
+            check_models(models, candidate.settings, candidate.team, candidate.settings.budget)
+            models.check(candidate.examiner(models).model)
+        finally:
+            await models.close()
+
+
+async def measure(
+    wanted: Sequence[Item], store: Store, on_result: OnResult | None = None, at_once: int = AT_ONCE
+) -> list[Result]:
+    """A result for every item, in their order; those the store has are not measured again."""
+    results = known(wanted, store)
+    missing = iter([item for item in wanted if item.key not in results])
+
+    async def work() -> None:
+        for item in missing:  # shared: each takes the next
+            result = await _result(item)
+            store.append(result)
+            results[item.key] = result
+            if on_result is not None:
+                on_result(result)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(at_once):
+                group.create_task(work())
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
+    return [results[item.key] for item in wanted]
+
+
+async def _result(item: Item) -> Result:
+    began = time.monotonic()
+    try:
+        tried = await try_case(item.placed, item.candidate)
+    except UsageError as error:  # of this case alone: the others go on
+        where = f"{item.placed.file}:{item.placed.line}"
+        tried = Tried(error=Fault(kind="bad_request", message=f"{where}: {error}"))
+    return Result(
+        key=item.key,
+        case=item.placed.id,
+        kind=item.placed.case.kind,
+        file=item.placed.file,
+        line=item.placed.line,
+        candidate=item.candidate.name,
+        repeat=item.repeat,
+        passed=tried.passed and tried.error is None,
+        score=0.0 if tried.error else tried.mark,
+        checks=tried.checks,
+        metrics=tried.metrics,
+        expected=tried.expected,
+        chosen=tried.chosen,
+        answer=tried.answer,
+        usage=tried.usage,
+        seconds=time.monotonic() - began,
+        run=tried.run,
+        error=tried.error,
+    )

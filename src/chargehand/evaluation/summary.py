@@ -1,0 +1,201 @@
+"""Results -> one document: for each candidate and kind its figures with intervals, and candidates side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from chargehand.evaluation.case import KINDS, Kind
+from chargehand.evaluation.result import Result
+from chargehand.evaluation.statistics import Estimate, Figures, difference, estimate
+from chargehand.value import JSON, Value
+
+VERSION = 1
+Better = Literal["higher", "lower", "neither"]
+# Which way a figure gets better. Cost and time are shown, and never a regression by themselves: cases set their limits.
+_LOWER = frozenset({"gaps", "citation_problems", "unreadable"})
+_NEITHER = frozenset(
+    {
+        "tokens",
+        "usd",
+        "seconds",
+        "calls",
+        "wall_seconds",
+        "parallelism",
+        "contradictions",
+        "confidence",
+        "speedup",
+        "by_rule",
+    }
+)
+# What "passed" is called where it has a name of its own.
+_PASSED: dict[Kind, str] = {"routing": "accuracy"}
+# Kinds whose score is one of their figures under its own name.
+_NAMED: tuple[Kind, ...] = ("routing", "plan")
+
+
+def better(kind: Kind, metric: str) -> Better:
+    if metric == "gaps" and kind == "synthesis":
+        return "neither"  # the fixed outcomes have them
+    return "lower" if metric in _LOWER else "neither" if metric in _NEITHER else "higher"
+
+
+class Metric(Value):
+    estimate: Estimate
+    better: Better
+
+
+class Confusion(Value):
+    """Rows are what was expected, columns what was chosen, both in the order of `workers`."""
+
+    workers: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+class KindSummary(Value):
+    kind: Kind
+    cases: int
+    # Every repeat counts here.
+    results: int
+    passed: int
+    errors: int
+    metrics: dict[str, Metric]
+    confusion: Confusion | None = None
+
+
+class CandidateSummary(Value):
+    name: str
+    team: str
+    model: str | None
+    kinds: tuple[KindSummary, ...]
+
+
+class Comparison(Value):
+    """How much higher the second candidate is than the first, case by case."""
+
+    kind: Kind
+    metric: str
+    first: str
+    second: str
+    difference: Estimate
+    # The interval leaves out zero.
+    clear: bool
+
+
+class SuiteInfo(Value):
+    name: str
+    hash: str
+    cases: int
+
+
+class Evaluation(Value):
+    version: Literal[1] = VERSION
+    suite: SuiteInfo
+    repeat: int
+    candidates: tuple[CandidateSummary, ...]
+    comparisons: tuple[Comparison, ...] = ()
+    results: tuple[Result, ...] = Field(default=(), repr=False)
+
+    @property
+    def errors(self) -> tuple[Result, ...]:
+        return tuple(result for result in self.results if result.error is not None)
+
+    def to_json(self) -> dict[str, JSON]:
+        return self.model_dump(mode="json", exclude={"results": {"__all__": {"key"}}})
+
+
+def summarise(
+    suite: SuiteInfo, repeat: int, candidates: Sequence[tuple[str, str, str | None]], results: Sequence[Result]
+) -> Evaluation:
+    """`candidates` are names, teams and models, the first being the one others are compared with."""
+    by_name = {name: [result for result in results if result.candidate == name] for name, _, _ in candidates}
+    summaries = tuple(
+        CandidateSummary(name=name, team=team, model=model, kinds=tuple(_kinds(by_name[name])))
+        for name, team, model in candidates
+    )
+    first, *others = [name for name, _, _ in candidates]
+    comparisons = tuple(each for other in others for each in _compared(first, other, by_name))
+    return Evaluation(suite=suite, repeat=repeat, candidates=summaries, comparisons=comparisons, results=tuple(results))
+
+
+def _kinds(results: Sequence[Result]) -> Iterable[KindSummary]:
+    for kind in KINDS:
+        if of_kind := [result for result in results if result.kind == kind]:
+            yield _kind(kind, of_kind)
+
+
+def _kind(kind: Kind, results: Sequence[Result]) -> KindSummary:
+    tried = [result for result in results if result.error is None]
+    metrics: dict[str, Metric] = {}
+    for name in metric_names(kind, tried):
+        # A seed of its own for each, so that one more figure changes no other.
+        found = estimate(figures(kind, name, tried), f"{kind}/{name}")
+        if found is not None:
+            metrics[name] = Metric(estimate=found, better=better(kind, name))
+    return KindSummary(
+        kind=kind,
+        cases=len({result.case for result in results}),
+        results=len(results),
+        passed=sum(result.passed for result in results),
+        errors=len(results) - len(tried),
+        metrics=metrics,
+        confusion=_confusion(tried) if kind == "routing" else None,
+    )
+
+
+def metric_names(kind: Kind, results: Sequence[Result]) -> list[str]:
+    own = dict.fromkeys(name for result in results for name in result.metrics)
+    money = ["usd"] if results and all(result.usage.usd is not None for result in results) else []
+    return [_PASSED.get(kind, "passed"), *([] if kind in _NAMED else ["score"]), *own, "tokens", *money, "seconds"]
+
+
+def figures(kind: Kind, metric: str, results: Sequence[Result]) -> Figures:
+    """Case -> the metric in each of its repeats, errors left out."""
+    read = _reader(kind, metric)
+    found: dict[str, list[float]] = {}
+    for result in results:
+        value = None if result.error is not None else read(result)
+        if value is not None:
+            found.setdefault(result.case, []).append(value)
+    return found
+
+
+def _reader(kind: Kind, metric: str) -> Callable[[Result], float | None]:
+    if metric == _PASSED.get(kind, "passed"):
+        return lambda result: float(result.passed)
+    match metric:
+        case "score":
+            return lambda result: result.score
+        case "tokens":
+            return lambda result: float(result.usage.tokens)
+        case "usd":
+            return lambda result: result.usage.usd
+        case "seconds":
+            return lambda result: result.seconds
+        case _:
+            return lambda result: result.metrics.get(metric)
+
+
+def _compared(first: str, second: str, results: dict[str, list[Result]]) -> Iterable[Comparison]:
+    for kind in KINDS:
+        ours = [result for result in results[first] if result.kind == kind]
+        theirs = [result for result in results[second] if result.kind == kind]
+        for name in metric_names(kind, ours):
+            found = difference(figures(kind, name, ours), figures(kind, name, theirs), f"{kind}/{name}/difference")
+            if found is not None:
+                clear = found.low > 0 or found.high < 0
+                yield Comparison(kind=kind, metric=name, first=first, second=second, difference=found, clear=clear)
+
+
+def _confusion(results: Sequence[Result]) -> Confusion | None:
+    pairs = Counter((result.expected or "", result.chosen or "") for result in results)
+    workers = tuple(sorted({name for pair in pairs for name in pair}))
+    if not workers:
+        return None
+    return Confusion(
+        workers=workers,
+        counts=tuple(tuple(pairs[row, column] for column in workers) for row in workers),
+    )

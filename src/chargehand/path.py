@@ -1,0 +1,60 @@
+"""Where a run is, as text: keys and the paths of tasks in them.
+
+    t3/2/model/4         task t3, attempt 2, fourth model call
+    t3/1/t1/2/model/1    task t1 of the team that does attempt 1 of t3, its own attempt 2
+    t3/1/@plan/1         that team's planner
+    @plan/1              the planner of the run itself
+"""
+
+from __future__ import annotations
+
+import re
+
+# What follows an attempt in a key and is no task of a nested team.
+_KINDS = frozenset(
+    {
+        "analysis", "ask", "best", "check", "deadline", "model", "recovery", "refine", "reroute", "rewrite", "route",
+        "score", "select", "split", "timeout", "tool",
+    }
+)  # fmt: skip
+_MEMBER = re.compile(r"b\d+")
+
+
+def place(key: str) -> tuple[str | None, int | None]:
+    """The task and attempt a key belongs to; keys of the supervisor itself start with `@` and have neither."""
+    if key.startswith("@"):
+        return None, None
+    parts = key.split("/")
+    at = 0
+    while True:
+        attempt = parts[at + 1] if len(parts) > at + 1 else ""
+        if not attempt.isdigit():
+            return "/".join(parts[: at + 1]), None
+        if len(parts) <= at + 2 or not _is_task(parts[at + 2]):
+            return "/".join(parts[: at + 1]), int(attempt)
+        at += 2
+
+
+def within(scope: str, task: str) -> str:
+    """The path of a task of the team that does the attempt `scope`, such as `t3/1`."""
+    name, slash, rest = task.partition("/")
+    # An id that could be taken for something else in a key is marked; no id starts with a dot.
+    return f"{scope}/{name if _is_task(name) else f'.{name}'}{slash}{rest}"
+
+
+def above(task: str) -> list[tuple[str, int]]:
+    """The tasks and attempts a nested task is in, the nearest first."""
+    found: list[tuple[str, int]] = []
+    while "/" in task:
+        task, attempt, _ = task.rsplit("/", 2)
+        found.append((task, int(attempt)))
+    return found
+
+
+def lineage(task: str) -> list[str]:
+    """The task and those it is in."""
+    return [task, *(each for each, _ in above(task))]
+
+
+def _is_task(part: str) -> bool:
+    return part not in _KINDS and not part.startswith("@") and not _MEMBER.fullmatch(part)

@@ -1,0 +1,161 @@
+"""A team as a worker: the task becomes its request, its report the outcome, its gaps are handed up with it.
+
+Nothing here knows how a team runs: that is passed in, so that nothing imports upward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chargehand.budget import Budget
+from chargehand.citation import Citations, without_code
+from chargehand.engine import Engine
+from chargehand.outcome import Claim, Finding, Outcome, Usage, done, escalated, failed
+from chargehand.plan import Tier
+from chargehand.report import Report
+from chargehand.request import Request
+from chargehand.workers import Assignment
+from chargehand.workers.answer import head
+from chargehand.workers.nested import Nested
+from chargehand.workers.prompt import task_prompt
+
+Run = Callable[[Request, Engine], Awaitable[Report]]
+# How many gaps are named in an outcome; the rest is counted.
+MOST_GAPS = 10
+
+
+@dataclass(frozen=True)
+class Delegate:
+    """Holds no slot of its own: only what its team does takes one."""
+
+    name: str
+    team: str
+    run: Run
+    # Said before every task.
+    prompt: str = ""
+    # What the team itself may use of the run's budget.
+    budget: Budget = field(default_factory=Budget)
+    output_schema: dict[str, Any] | None = None
+    # There is no larger model to exchange it for.
+    tier: Tier = "large"
+    check: str | None = None
+    # A whole team side by side with itself costs more than it is worth.
+    repeatable: bool = False
+    # The request around it, and when the workers of that one stop, on its clock.
+    above: Request = field(default_factory=lambda: Request(text=""))
+    stop_at: float | None = None
+
+    def model_for(self, tier: Tier | None) -> None:
+        return None
+
+    def under(self, request: Request, stop_at: float | None) -> Delegate:
+        """The same for tasks of this request."""
+        return replace(self, above=request, stop_at=stop_at)
+
+    async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
+        task = assignment.task
+        nested = await Nested.opened(engine, assignment, self.team)
+        budget = _tightest(task.budget, self.budget)
+        if budget is not None:
+            engine.allot(task.id, budget)
+        request = self.above.model_copy(
+            update={
+                "text": "\n\n".join(part for part in (self.prompt.strip(), task_prompt(task, assignment.inputs)) if part),
+                "budget": budget or self.above.budget,
+                "deadline_s": self._deadline(assignment, engine, nested),
+                "approve": False,
+                "critic": False,
+                "answer_schema": self.output_schema,
+                "earlier": None,
+            }
+        )
+        try:
+            report = await self.run(request, nested)
+        finally:
+            nested.close()
+        return self._outcome(task.id, report).model_copy(update={"usage": Usage.total(assignment.used)})
+
+    def _deadline(self, assignment: Assignment, engine: Engine, nested: Nested) -> float | None:
+        """When the team's time is over, on its own clock: its task's, its attempt's or the run's, whichever is first."""
+        task, left = assignment.task, list[float]()
+        if self.stop_at is not None:
+            left.append(self.stop_at - engine.now())
+        for seconds, since in (
+            (task.timeout_s, engine.began(task.id, assignment.attempt)),
+            (task.budget.seconds if task.budget else None, engine.began(task.id)),
+        ):
+            if seconds is not None:
+                left.append(seconds - (0.0 if since is None else engine.now(task.id) - since))
+        return max(nested.now() + min(left), 0.001) if left else None
+
+    def _outcome(self, task: str, report: Report) -> Outcome:
+        if report.status == "failed":
+            return self._nothing(task, report)
+        ids = {outcome.task for outcome in report.outcomes}
+        text = uncited(report.answer, ids)
+        gaps = [gap.reason for gap in report.gaps]
+        more = [f"and {len(gaps) - MOST_GAPS} more"] if len(gaps) > MOST_GAPS else []
+        missing = "; ".join([*gaps[:MOST_GAPS], *more]).rstrip(".")
+        outcome = done(
+            task,
+            self.name,
+            summary=head(text) + (f" Missing: {missing}." if missing else ""),
+            output=text if self.output_schema is None else report.data,
+            claims=[_claim(claim) for outcome in report.outcomes if outcome.ok for claim in outcome.claims],
+            findings=[_finding(finding, ids) for finding in report.findings],
+            confidence=_confidence(report),
+        )
+        # Done as far as it goes: what is missing is stated and stays a gap of the run.
+        return outcome.model_copy(update={"partial": True}) if gaps else outcome
+
+    def _nothing(self, task: str, report: Report) -> Outcome:
+        handed_back = [outcome.escalation for outcome in report.outcomes if outcome.escalation is not None]
+        errors = [outcome.error for outcome in report.outcomes if outcome.error is not None]
+        if handed_back and not errors:
+            message = f"The team {self.team} handed it back: {handed_back[0].message}"
+            return escalated(task, self.name, handed_back[0].reason, message)
+        kind = report.error.kind if report.error else errors[0].kind if errors else "contract"
+        why = "; ".join(dict.fromkeys(gap.reason for gap in report.gaps[:MOST_GAPS])) or report.answer
+        return failed(task, self.name, kind, f"The team {self.team} came to nothing: {why}")
+
+
+def uncited(answer: str, ids: set[str]) -> str:
+    """The answer without citations of the team's own tasks: their ids mean nothing outside, or something else."""
+    kept, at = list[str](), 0
+    for citation in Citations(ids).find(without_code(answer)):
+        if not citation.tasks or citation.address is not None:
+            continue
+        kept.append(answer[at : citation.start].rstrip(" "))
+        at = citation.end
+    return "".join([*kept, answer[at:]])
+
+
+def _tightest(task: Budget | None, team: Budget) -> Budget | None:
+    """The lower of both limits; None when neither has one."""
+
+    def lower(name: str) -> Any:
+        limits = [limit for each in (task, team) if each is not None and (limit := getattr(each, name)) is not None]
+        return min(limits, default=None)
+
+    both = Budget(tokens=lower("tokens"), usd=lower("usd"))
+    return both if both != Budget() else None
+
+
+def _confidence(report: Report) -> int | None:
+    """As sure as the team is, less by the share of its tasks that came to nothing."""
+    if report.confidence is None or not report.outcomes:
+        return report.confidence
+    return round(report.confidence * sum(outcome.ok for outcome in report.outcomes) / len(report.outcomes))
+
+
+# What the team's results rest on is cited under the task it did.
+
+
+def _claim(claim: Claim) -> Claim:
+    return claim.model_copy(update={"sources": claim.sources[1:]})
+
+
+def _finding(finding: Finding, ids: set[str]) -> Finding:
+    return finding.model_copy(update={"sources": tuple(source for source in finding.sources if source not in ids)})

@@ -1,0 +1,46 @@
+"""Workers a plan defines -> agents, made from the tools and tiers their team allows and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from chargehand.errors import InvalidPlan
+from chargehand.plan import TIERS, Problem, Tier, WorkerSpec
+from chargehand.workers.agent import Agent, AgentTool
+
+
+@dataclass(frozen=True)
+class Factory:
+    """One per run. A tool that is not in `tools` cannot be given to anybody: the factory has no other way to one."""
+
+    tools: Mapping[str, AgentTool]
+    # In rising order, at least one.
+    tiers: tuple[Tier, ...]
+    # What all agents have in common: models by tier, options, steps, patience.
+    blank: Agent
+
+    def hired(self, specs: Sequence[WorkerSpec]) -> dict[str, Agent]:
+        """An agent for each of them, by name."""
+        return {spec.name: self._made(spec) for spec in specs}
+
+    def _made(self, spec: WorkerSpec) -> Agent:
+        if forbidden := [name for name in spec.tools if name not in self.tools]:
+            message = f"The worker {spec.name!r} may not have {', '.join(forbidden)}: its team does not allow it."
+            raise InvalidPlan(message, [Problem(code="forbidden_tool", message=message)])
+        tier = self._allowed(spec.tier or self.blank.tier)
+        models: dict[Tier | None, str] = {each: self.blank.models[self._allowed(each)] for each in TIERS}
+        return replace(
+            self.blank,
+            name=spec.name,
+            description=spec.description,
+            prompt=spec.prompt,
+            tools={name: self.tools[name] for name in spec.tools},
+            tier=tier,
+            models={**models, None: models[tier]},
+        )
+
+    def _allowed(self, tier: Tier) -> Tier:
+        """The tier, or the nearest below it that is allowed, or the lowest one that is."""
+        below = [each for each in self.tiers if TIERS.index(each) <= TIERS.index(tier)]
+        return below[-1] if below else self.tiers[0]

@@ -1,0 +1,149 @@
+"""The engine as a team within a run sees it: the same record, slots, ledger and clock, all keys below its task.
+
+`t1/1/model/1` inside becomes `t3/1/t1/1/model/1`, and what the team's supervisor puts on the record is of `t3`. So one
+run has one record, and a resumed one finds each nested step where it left it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, overload
+
+from chargehand.budget import Budget
+from chargehand.effect import Analysis, AnalysisResult, ModelCall, ModelResult, Question, ToolCall, ToolResult
+from chargehand.engine import Engine
+from chargehand.event import EventKind
+from chargehand.outcome import Outcome, Usage
+from chargehand.path import within
+from chargehand.value import JSON
+from chargehand.workers import Assignment
+from chargehand.workers.agent import usage_of
+
+
+class Nested:
+    """Made for one attempt of a delegate. `used` grows with every call that returns, also of tasks that are stopped."""
+
+    def __init__(self, engine: Engine, assignment: Assignment, began: float) -> None:
+        self._engine = engine
+        self._task, self._attempt = assignment.task.id, assignment.attempt
+        self._scope = f"{self._task}/{self._attempt}"
+        self._used = assignment.used
+        # When the attempt began, on the clock of the run around it.
+        self._began = began
+
+    @staticmethod
+    async def opened(engine: Engine, assignment: Assignment, team: str) -> Nested:
+        """The same beginning in every session."""
+        started = await engine.decide(
+            assignment.key("@start"), "delegate", lambda: {"team": team, "at": engine.now()}, f"{team} does it"
+        )
+        return Nested(engine, assignment, started["at"])
+
+    def close(self) -> None:
+        """What was expected and is not done any more shares no budget."""
+        self._engine.expect(0, self._scope)
+
+    @property
+    def run(self) -> str:
+        return self._engine.run
+
+    # -- effects -----------------------------------------------------------------------------------------------------
+
+    @overload
+    async def perform(
+        self, key: str, effect: ModelCall, *, on_text: Callable[[str], None] | None = None
+    ) -> ModelResult: ...
+    @overload
+    async def perform(self, key: str, effect: ToolCall) -> ToolResult: ...
+    @overload
+    async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
+
+    async def perform(
+        self, key: str, effect: Any, *, on_text: Callable[[str], None] | None = None
+    ) -> ModelResult | ToolResult | AnalysisResult:
+        if isinstance(effect, ModelCall):
+            result = await self._engine.perform(self._key(key), effect, on_text=on_text)
+            self._used.append(usage_of(result, effect.model))
+            return result
+        result = await self._engine.perform(self._key(key), effect)
+        self._used.append(Usage(seconds=result.seconds, waiting_s=result.waiting_s))
+        return result
+
+    async def ask(self, key: str, question: Question) -> JSON:
+        named = question.model_copy(update={"id": f"{self._task}.{question.id}"})
+        return await self._engine.ask(self._key(key), named)
+
+    async def sleep(self, seconds: float) -> None:
+        await self._engine.sleep(seconds)
+
+    # -- the record --------------------------------------------------------------------------------------------------
+
+    async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
+        return await self._engine.decide(self._key(key), decision, choose, reason)
+
+    def decided(self, key: str) -> JSON:
+        return self._engine.decided(self._key(key))
+
+    def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
+        if "key" in data:
+            data["key"] = self._key(data["key"])
+        if task is None or kind == "gap_found":
+            # Of the team's supervisor, and so of the task it does.
+            data.setdefault("within", self._scope)
+            self._engine.emit(kind, task=self._task, attempt=self._attempt, **data)
+        else:
+            self._engine.emit(kind, task=self._id(task), attempt=attempt, **data)
+
+    def approved(self, within: str = "") -> dict[str, JSON] | None:
+        return self._engine.approved(self._key(within) if within else self._scope)
+
+    def ended(self, task: str) -> Outcome | None:
+        return self._engine.ended(self._id(task))
+
+    def attempted(self, task: str, attempt: int) -> Outcome | None:
+        return self._engine.attempted(self._id(task), attempt)
+
+    def began(self, task: str, attempt: int | None = None) -> float | None:
+        began = self._engine.began(self._id(task), attempt)
+        return None if began is None else began - self._began
+
+    def sent(self, task: str, attempt: int) -> bool:
+        return self._engine.sent(self._id(task), attempt)
+
+    def attempts(self, task: str) -> int:
+        return self._engine.attempts(self._id(task))
+
+    def returned(self) -> Iterable[str]:
+        return self._engine.returned()
+
+    # -- budget and time ---------------------------------------------------------------------------------------------
+
+    def hold(self, tokens: int) -> None:
+        """Nothing: the run's own answer comes first. A nested one is written from what is left, or by code."""
+
+    def allot(self, task: str, budget: Budget) -> None:
+        self._engine.allot(self._id(task), budget)
+
+    def affordable(self) -> bool:
+        return self._engine.affordable()
+
+    def expect(self, tasks: int, within: str = "") -> None:
+        self._engine.expect(tasks, self._key(within) if within else self._scope)
+
+    def chance(self) -> float:
+        return self._engine.chance()
+
+    def now(self, task: str | None = None) -> float:
+        return self._engine.now(None if task is None else self._id(task)) - self._began
+
+    def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        return self._engine.timeout(self._id(task), left)
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _key(self, key: str) -> str:
+        return f"{self._scope}/{key}" if key.startswith("@") else within(self._scope, key)
+
+    _id = _key

@@ -1,0 +1,191 @@
+"""search_documents finds the passages that fit, with the lines they are on, in whatever the documents are."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from chargehand.effect import ToolResult
+from chargehand.request import Material
+from chargehand.tools import BUILTIN, ToolContext, call, documents, passages, reading, still_valid
+
+FILLER = "The weather was fine and nothing happened that day in the village.\n\n"
+
+
+def given_docs(root: Path) -> ToolContext:
+    return ToolContext(material=(Material(name="docs", path=str(root)),))
+
+
+def search(root: Path, query: str, **more: object) -> ToolResult:
+    return asyncio.run(call(BUILTIN["search_documents"], {"query": query, **more}, given_docs(root)))
+
+
+def found(root: Path, query: str, **more: object) -> list[str]:
+    """The headings of the passages found."""
+    result = search(root, query, **more)
+    assert result.error is None, result.error
+    return [block.split("\n")[0] for block in result.text.split("\n\n") if block.startswith("docs/")]
+
+
+def test_the_passage_that_fits_comes_first_with_its_lines(tmp_path: Path) -> None:
+    """Rare words count more than common ones, and the reference leads to the passage."""
+    body = FILLER * 40 + "Termination requires ninety days of written notice.\n\n" + FILLER * 40
+    (tmp_path / "contract.md").write_text(body)
+    (tmp_path / "other.txt").write_text(FILLER * 40)
+    result = search(tmp_path, "How many days of notice for termination?", most=3)
+    head = result.text.split("\n")[0]
+    name, _, extent = head.rpartition(":")
+    first, last = map(int, extent.split("-"))
+    assert name == "docs/contract.md"
+    assert "ninety days" in "\n".join(body.split("\n")[first - 1 : last])
+    assert len(found(tmp_path, "weather", most=3)) == 3
+
+
+def test_bm25_ranks_as_the_formula_says(tmp_path: Path) -> None:
+    """More of a word beats less, a short passage beats a long one, a rare word beats a common one."""
+    texts = {
+        "many": "apple apple apple pear",
+        "once": "apple plum pear pear",
+        "long": "apple " + "filler " * 60,
+        "rare": "quince pear pear pear",
+    }
+    index = passages.Index(passages.Passage(name, 1, 1, text) for name, text in texts.items())
+    assert [each.name for each in index.ranked("apple", 9)] == ["many", "once", "long"]
+    assert index.ranked("apple quince", 1)[0].name == "rare"
+    assert index.ranked("nothing", 9) == []
+    once = dict(index._scores("apple"))[1]  # pyright: ignore[reportPrivateUsage]
+    # By hand: N = 4, df = 3, tf = 1, length 4 of a mean of (4 + 4 + 61 + 4) / 4.
+    assert once == pytest.approx(0.3566749 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 4 / 18.25)), rel=1e-6)
+
+
+def test_order_is_the_same_every_time(tmp_path: Path) -> None:
+    """Equally good passages come in the order of the files, whatever was written first."""
+    names = [f"{number:02}.txt" for number in range(20)]
+    random.Random(7).shuffle(names)
+    for name in names:
+        (tmp_path / name).write_text("the same words")
+    assert found(tmp_path, "same words", most=5) == [f"docs/{number:02}.txt:1-1" for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("data", "query"),
+    [
+        ("blåbær på fjellet".encode(), "blåbær"),
+        ("blåbær på fjellet".encode("utf-8-sig"), "BLÅBÆR"),
+        ("blåbær på fjellet".encode("utf-16"), "blåbær"),
+        ("blåbær på fjellet".encode("utf-32"), "blåbær"),
+        ("blåbær på fjellet".encode("latin-1"), "blåbær"),
+        ("“café” costs €5".encode("cp1252"), "cafe"),
+        (bytes(range(1, 256)) + b" needle", "needle"),
+        ("東京の天気は晴れ".encode(), "天気"),
+        ("서울 날씨".encode(), "날씨"),
+        (b"snake_case_name = 1", "case name"),
+        (b"one\r\ntwo contracts\r\nthree", "contract"),
+        (b"<html>\n<body><p>hidden <b>trea</b>sure", "treasure"),
+    ],
+)
+def test_odd_encodings_and_scripts_are_found(tmp_path: Path, data: bytes, query: str) -> None:
+    """In any usual encoding, without case and accents, in scripts without blanks, in code and in HTML."""
+    (tmp_path / "x.html").write_bytes(data)
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\0\0" + query.encode())
+    assert [head.rpartition(":")[0] for head in found(tmp_path, query)] == ["docs/x.html"]
+
+
+def test_html_is_searched_as_text_by_its_own_lines(tmp_path: Path) -> None:
+    """Scripts are not found, and the line is that of the source."""
+    (tmp_path / "page.html").write_text("<html><script>\nneedle()\n</script>\n<p>\nthe needle\n</p>")
+    assert found(tmp_path, "needle") == ["docs/page.html:5-5"]
+    (tmp_path / "page.html").write_text("<html><script>\nneedle()\n</script>\n")
+    assert found(tmp_path, "needle") == []
+
+
+def test_one_enormous_line_becomes_several_passages(tmp_path: Path) -> None:
+    """Each of bounded size, all on that line."""
+    (tmp_path / "min.js").write_text("first\n" + "x = 1; " * 100_000 + "needle\nlast")
+    result = search(tmp_path, "needle")
+    assert result.text.startswith("docs/min.js:2-2\n")
+    assert len(result.text) < 3000
+
+
+def test_a_gigabyte_is_capped_with_a_note(tmp_path: Path) -> None:
+    """Large files are named as left out, the rest is searched, and memory stays bounded."""
+    for number in range(10):
+        with (tmp_path / f"big{number}.txt").open("wb") as big:
+            big.truncate(100_000_000)
+    (tmp_path / "small.txt").write_text("the needle")
+    tracemalloc.start()
+    result = search(tmp_path, "needle")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert result.text.startswith("docs/small.txt:1-1\nthe needle\n")
+    assert "[docs/big0.txt is 100 MB; files over 10 MB are not read.]" in result.text
+    assert result.text.endswith("[and 5 more files were left out]")
+    assert peak < 50_000_000
+
+
+def test_what_is_over_the_total_is_left_out_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures take no room from the texts."""
+    monkeypatch.setattr(reading, "MAX_SEARCHED_BYTES", 1000)
+    (tmp_path / "a.png").write_bytes(b"\0" * 5000)
+    for name in "bcd":
+        (tmp_path / f"{name}.txt").write_text(f"needle {name} " + "x" * 480)
+    result = search(tmp_path, "needle", most=9)
+    assert result.text.count("docs/") == 3
+    assert "1 files from docs/d.txt on are left out; narrow the pattern" in result.text
+    assert found(tmp_path, "needle", pattern="d.txt") == ["docs/d.txt:1-1"]
+
+
+def test_an_index_is_made_once_for_the_same_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And again when one has changed; old ones are let go of."""
+    made: list[int] = []
+
+    class Counted(passages.Index):
+        def __init__(self, *given: object) -> None:
+            super().__init__(*given)  # type: ignore[arg-type]
+            made.append(len(self.passages))
+
+    monkeypatch.setattr(documents, "Index", Counted)
+    monkeypatch.setattr(documents, "MAX_KEPT", 100)
+    monkeypatch.setattr(documents, "_KEPT", documents._Kept())  # pyright: ignore[reportPrivateUsage]
+    (tmp_path / "a.txt").write_text("one needle" + " " * 80)
+    assert found(tmp_path, "needle") == found(tmp_path, "one") == ["docs/a.txt:1-1"]
+    assert made == [1]
+    (tmp_path / "a.txt").write_text("two needle" + " " * 80)
+    assert "two needle" in search(tmp_path, "needle").text
+    (tmp_path / "a.txt").write_text("one needle" + " " * 80)
+    assert "one needle" in search(tmp_path, "needle").text
+    assert made == [1, 1, 1]
+
+
+def test_what_was_read_is_recorded(tmp_path: Path) -> None:
+    """A rerun uses the result again until a document that fits the pattern has changed."""
+    (tmp_path / "a.md").write_text("needle")
+    (tmp_path / "b.txt").write_text("other")
+    result = search(tmp_path, "needle", pattern="*.md")
+    assert still_valid(result.reads, given_docs(tmp_path))
+    (tmp_path / "b.txt").write_text("changed")
+    assert still_valid(result.reads, given_docs(tmp_path))
+    (tmp_path / "a.md").write_text("needles")
+    assert not still_valid(result.reads, given_docs(tmp_path))
+
+
+def test_bad_input_is_told(tmp_path: Path) -> None:
+    """Each in its words."""
+    assert "query must be 1 to 1000 characters" in str(search(tmp_path, "  ").error)
+    assert "query must be 1 to 1000 characters" in str(search(tmp_path, "x" * 1001).error)
+    assert "most" in str(search(tmp_path, "x", most=0).error)
+    assert search(tmp_path, "x").text == "No passage of 0 documents has any of these words; try others."
+    bare = asyncio.run(call(BUILTIN["search_documents"], {"query": "x"}, ToolContext()))
+    assert "No material was given" in str(bare.error)
+
+
+@pytest.mark.parametrize("pattern", ["*.{md,txt}", "{a,b}.md", "docs/{a,x}.*"])
+def test_a_pattern_may_name_alternatives(tmp_path: Path, pattern: str) -> None:
+    """`{a,b}` stands for either."""
+    (tmp_path / "a.md").write_text("needle")
+    (tmp_path / "c.py").write_text("needle")
+    assert found(tmp_path, "needle", pattern=pattern) == ["docs/a.md:1-1"]
