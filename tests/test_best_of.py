@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from chargehand import tool
-from chargehand.dispatcher import Help, dispatch
+from chargehand.dispatcher import Help, assemble, dispatch
 from chargehand.effect import ModelCall
-from chargehand.path import place
 from chargehand.engine import Engine
 from chargehand.errors import StorageError
 from chargehand.journal.memory import MemoryJournal, MemoryStore
 from chargehand.journal.replay import replay
 from chargehand.models import Attribution
 from chargehand.outcome import Outcome, Usage, done, failed
+from chargehand.path import place
 from chargehand.plan import Task, Tier, read
 from chargehand.preview import preview
 from chargehand.recovery import Policy
@@ -103,6 +103,34 @@ def test_what_was_chosen_and_what_was_not_is_on_the_record() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            {"verdict": "unclear", "reason": "Both say it."},
+            "b2 is selected from b1, b2: The judge prefers none (unclear)",
+        ),
+        ("no JSON", "b2 is selected from b1, b2: The judge could not choose (The judge gave no usable answer"),
+        (None, "b1 is selected from b1, b2: Level. It is level with b2 at 70; the judge prefers it."),
+    ],
+)
+def test_the_decision_says_why_by_the_members_names(said: Said | None, reason: str) -> None:
+    """What the judge says, or that its answer could not be used."""
+
+    def talk(call: ModelCall, who: Attribution) -> Said:
+        if call.role != "judge":
+            return surer(member(call, who), call, who)
+        first = re.search(r"Result (\d)[^R]*?RESULT-1", call.messages[-1].text, re.DOTALL)
+        scores = [{"candidate": n, "score": 70} for n in (1, 2)]
+        level: Said = {"scores": scores, "best": int(first[1]) if first else 0, "reason": "Level."}
+        return level if said is None else said
+
+    flow = Flow(talk, tasks(task("a", best_of=2)))
+    flow.run()
+    [event] = [e for e in flow.events if e.kind == "decision" and e.data["decision"] == "best_of"]
+    assert event.data["reason"].startswith(reason)
+
+
 def test_one_member_is_an_attempt_as_any_other() -> None:
     """best_of 1 has no members, no choice and the usual keys."""
     flow = several(lambda *_: result("x"), number=1)
@@ -144,10 +172,10 @@ def selected(worker: Coded, store: MemoryStore | None = None, *, by: bool = True
     """The outcome of a task with a selector that takes the second, and what the selector was shown."""
     shown: list[list[Any]] = []
 
-    async def select(task: Task, outcomes: Sequence[Outcome], attempt: int, used: list[Usage]) -> int:
+    async def select(task: Task, outcomes: Sequence[Outcome], attempt: int, used: list[Usage]) -> tuple[int, str]:
         shown.append([outcome.output for outcome in outcomes])
         used.append(Usage(input_tokens=100, calls=1))
-        return 1
+        return 1, "The second."
 
     store = store or MemoryStore()
 
@@ -155,7 +183,7 @@ def selected(worker: Coded, store: MemoryStore | None = None, *, by: bool = True
         async with engine(FunctionModel(after(0)), MemoryJournal(store), replay=replay(stored(store))) as local:
             of = task("a", **{"best_of": 3, **fields})
             policy, help = Policy(attempts=1), Help(select=select if by else None)
-            return (await dispatch(tasks(of), {"clerk": worker}, local, help=help, policy=policy))["a"]
+            return (await dispatch(tasks(of), assemble({"clerk": worker}, local), local, help=help, policy=policy))["a"]
 
     outcome, _ = run_virtual(main())
     return outcome, shown
@@ -339,7 +367,7 @@ def test_the_trace_shows_the_members_and_the_choice() -> None:
     assert view.tasks["a"].usage.calls == 4
     html = to_html(flow.events, Redactor(()))
     assert "a/1/b2/model/1" in html
-    assert "b2 is selected from those that are done" in html
+    assert "b2 is selected from b1, b2, b3: It says most." in html
 
 
 # -- the plan --------------------------------------------------------------------------------------------------------

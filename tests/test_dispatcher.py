@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.dispatcher import dispatch
+from chargehand.dispatcher import assemble, dispatch
 from chargehand.effect import ModelCall
 from chargehand.engine import Engine
 from chargehand.errors import ModelError, StorageError
@@ -72,7 +72,7 @@ def run(
 
     async def main() -> dict[str, Outcome]:
         async with engine(FunctionModel(after(0))) as local:
-            return await dispatch(Plan(tasks=tasks), {"timed": timed}, local, stop_at=stop_at)
+            return await dispatch(Plan(tasks=tasks), assemble({"timed": timed}, local), local, stop_at=stop_at)
 
     outcomes, seconds = run_virtual(main())
     return outcomes, timed, seconds

@@ -32,7 +32,7 @@ from chargehand.settings import load_settings
 from tests.loopback import Answer, Seen, answer_json, serving
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/README.md")])
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 # About other programs' flags.
 OTHER_FLAGS = {"CONTRIBUTING.md": {"--randomly-seed", "--exclude-editable"}}

@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult
-from chargehand.path import place
 from chargehand.messages import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.outcome import Fault
+from chargehand.path import place
 from chargehand.value import Value
 
 SPEC = ToolSpec(

@@ -260,6 +260,26 @@ def test_a_rerun_uses_the_committed_successes_of_the_run_it_repeats() -> None:
     assert kinds(new).count("reused") == 1
 
 
+def test_what_a_reused_tool_returned_counts_as_returned() -> None:
+    """The addresses in it are known to a rerun as they were to the run itself."""
+    old = MemoryStore()
+
+    @tool(effect="read")
+    def look() -> str:
+        """Look it up."""
+        return "See https://example.org/mills for more."
+
+    async def session(store: MemoryStore, prior: Prior | None = None) -> list[str]:
+        async with engine(FunctionModel(after(0)), MemoryJournal(store), {"look": look}, prior=prior) as local:
+            await local.perform("t1/1/tool/1", ToolCall(worker="clerk", tool="look", arguments={}, effect="read"))
+            return list(local.returned())
+
+    first, _ = run_virtual(session(old))
+    again, _ = run_virtual(session(new := MemoryStore(), Prior("old", replay(stored(old)))))
+    assert kinds(new) == ["reused"]
+    assert first == again == ["See https://example.org/mills for more."]
+
+
 def test_a_decision_is_read_from_the_record() -> None:
     """What was decided is never decided again, in whatever session."""
     store = MemoryStore()

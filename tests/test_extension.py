@@ -66,6 +66,9 @@ def test_new_tasks_take_the_place_of_those_that_failed(tmp_path: Path) -> None:
     assert report.plan.tasks[-1].depends_on == ("t1",)
     asked = next(call for call, who in model.calls if who.task == "x1.n1")
     assert "Result of task t1" in asked.messages[-1].text
+    (written,) = [call for call, _ in model.calls if call.role == "synthesizer"]
+    assert "Task x1.n1, by ann" in written.messages[-1].text
+    assert "Task t2, by ann" not in written.messages[-1].text, "what was replaced is no gap"
     (extension,) = [event for event in events if event.kind == "extension"]
     assert extension.data["fills"] == {"t2": ["x1.n1"], "t3": ["x1.n1"]}
 
@@ -148,3 +151,109 @@ def test_a_resumed_run_keeps_its_extension(tmp_path: Path) -> None:
     assert ("planner", None) not in made
     assert ("worker", "x1.n1") not in made
     assert [outcome.task for outcome in again.outcomes] == ["t1", "t2", "t3", "x1.n1"]
+
+
+@pytest.mark.parametrize(
+    ("extension", "gaps"),
+    [
+        pytest.param((task("n1", instruction="Say good morning."),), ["t3"], id="nothing named: what failed"),
+        pytest.param(
+            (task("n1", instruction="Look around."), task("n2", "n1", instruction="Find it.", replaces="t2")),
+            ["t3"],
+            id="a helper fills nothing",
+        ),
+        pytest.param(
+            (
+                task("n1", instruction="Find the number called t1.", replaces=["t2", "t3"]),
+                task("n2", instruction="Wave."),
+            ),
+            ["t2", "t3"],
+            id="a task done before fills nothing",
+        ),
+    ],
+)
+def test_a_gap_is_filled_only_by_new_tasks_that_say_so(tmp_path: Path, extension: Any, gaps: list[str]) -> None:
+    """Whatever else was done besides."""
+    report, _ = run(tmp_path, ScriptedModel(script(*extension, answer="All [t1].")))
+    assert (report.status, [gap.task for gap in report.gaps]) == ("partial", gaps)
+
+
+@pytest.mark.parametrize("replaces", [5, True, {"t2": 1}, [2]])
+def test_what_cannot_be_read_is_asked_for_again(tmp_path: Path, replaces: Any) -> None:
+    """An odd answer of the planner's costs one more call and never the run."""
+    odd = {"tasks": [task("n1", instruction="Count the second one.", replaces=replaces)]}
+    rules = [{"when": {"role": "planner", "contains": ", a gap\n"}, "times": 1, "reply": {"json": odd}}]
+    good = task("n1", instruction="Count the second one.", replaces=["t2", "t3"])
+    model = ScriptedModel([*rules, *script(good, answer="All [t1, x1.n1].")])
+    report, _ = run(tmp_path, model)
+    assert report.status == "complete"
+    asked = [call for call, _ in model.calls if call.role == "planner"]
+    assert "replaces is a list" in asked[-1].messages[-1].text
+
+
+def test_a_task_that_was_skipped_may_be_given_again(tmp_path: Path) -> None:
+    """It had no attempt: with its input replaced it can be done now."""
+    new = task("n1", instruction="Count the second one.", replaces="t2")
+    again = task("n2", "n1", instruction="Find the number called t3.", replaces="t3")
+    report, _ = run(tmp_path, ScriptedModel(script(new, again, answer="All [t1, x1.n1, x1.n2].")))
+    assert (report.status, [o.task for o in report.outcomes][3:]) == ("complete", ["x1.n1", "x1.n2"])
+
+
+def test_an_extension_leaves_time_for_the_answer(tmp_path: Path) -> None:
+    """A planner that takes too long is stopped when workers are; the answer is written all the same."""
+    rules = script(task("n1", instruction="Count the second one."))
+    model = ScriptedModel([{**rules[0], "delay_ms": 60_000}, *rules[1:]])
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=model, home=tmp_path)
+    report, took = run_virtual(door.run("How many?", deadline=20))
+    assert report.answer == "All of it [t1]."
+    assert took < 17
+
+
+def test_an_approved_plan_is_not_added_to(tmp_path: Path) -> None:
+    """The person has seen these tasks and no others."""
+    model = ScriptedModel(script(task("n1", instruction="Count the second one.", replaces=["t2", "t3"])))
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=model, home=tmp_path)
+
+    async def approve(*_: Any) -> str:
+        return "approve"
+
+    report, _ = run_virtual(door.run("How many?", approve=True, person=approve))
+    assert (report.status, len(report.outcomes)) == ("partial", 3)
+
+
+def test_new_tasks_that_failed_are_tried_again_with_the_rest(tmp_path: Path) -> None:
+    """`--retry-failed` reaches tasks that were added, and leaves alone what was replaced."""
+    new = task("n1", instruction="Count the second one.", replaces=["t2", "t3"])
+    fails_first = {"when": {"role": "worker", "task": "x1.n1"}, "times": 3, "reply": FAILS}
+    model = ScriptedModel([fails_first, *script(new, answer="All [t1, x1.n1].")])
+    report, _ = run(tmp_path, model)
+    assert [gap.task for gap in report.gaps] == ["t2", "t3", "x1.n1"]
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=model, home=tmp_path)
+    again = asyncio.run(door.resume(report.run, retry_failed=True))
+    assert (again.status, again.gaps) == ("complete", ())
+    before = len(model.calls)
+    once_more = asyncio.run(door.resume(report.run, retry_failed=True))
+    assert once_more.status == "complete"
+    assert [who.task for call, who in model.calls[before:] if call.role == "worker"] == []
+
+
+def test_a_long_plan_fits_the_planners_window(tmp_path: Path) -> None:
+    """However much was done, the question about what was not stays within half of the window."""
+    tasks = [task(f"t{n}") for n in range(1, 301)]
+    rules = script(answer="All [t1].")
+    rules[1] = {"when": {"role": "planner"}, "reply": {"json": {"goal": "Numbers", "tasks": tasks}}}
+    rules[4] = {"when": {"role": "worker"}, "reply": {"json": {"summary": "s" * 3_000, "output": "Words."}}}
+    model = ScriptedModel(rules)
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=model, home=tmp_path)
+    run_virtual(door.run("How many?", tokens=50_000_000))
+    (asked,) = [call for call, _ in model.calls if call.role == "planner" and ", a gap\n" in call.messages[-1].text]
+    assert sum(len(message.text) for message in asked.messages) < 32_000 * 3 * 0.6
+
+
+def test_what_is_tried_again_was_paid_for_all_the_same(tmp_path: Path) -> None:
+    """The report of a run whose failed tasks were reopened counts every call there was."""
+    model = ScriptedModel(script(answer="All [t1]."))
+    report, _ = run(tmp_path, model)
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=model, home=tmp_path)
+    again = asyncio.run(door.resume(report.run, retry_failed=True))
+    assert again.usage.calls == sum(1 for call, _ in model.calls)

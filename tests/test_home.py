@@ -48,7 +48,7 @@ def finished(home: Home, run: str, status: RunStatus = "complete", at: float = 1
     begun = {"request": {"text": f"request of {run}"}, "team": {"name": "general"}}
     record(journal, ("run_started", begun), ("run_ended", {"status": status}), at=at)
     journal.close()
-    home.note(run, status=status, ended=at + 2)
+    home.note(run, status=status, started=at + 1, ended=at + 2, request=f"request of {run}", team="general")
     return run
 
 
@@ -245,7 +245,6 @@ def test_an_open_question_makes_a_run_wait(home: Home) -> None:
     journal = home.create("a")
     record(journal, ("run_started", {"request": "plain text"}), ("question_asked", {"key": "t1/ask/1"}))
     journal.close()
-    (home.path / "index.sqlite").unlink()
     (info,) = home.runs()
     assert (info.status, info.request, info.team) == ("waiting", "plain text", None)
     journal = home.open("a")
@@ -255,10 +254,29 @@ def test_an_open_question_makes_a_run_wait(home: Home) -> None:
     assert listed(home) == {"a": "interrupted"}
 
 
+def test_a_run_the_index_has_not_heard_of_is_noted_whole(home: Home) -> None:
+    """The line of a run that is noted first when it goes on, or cancelled, says what its record says."""
+    journal = home.create("a")
+    begun = {"request": {"text": "count the boats"}, "team": {"name": "general"}}
+    record(journal, ("run_started", begun), at=1000.0)
+    assert home.note("a", status="running") is None
+    (info,) = home.runs()
+    assert (info.status, info.request, info.team, info.started) == ("running", "count the boats", "general", 1001.0)
+    journal.close()
+
+
+def test_a_run_that_says_when_it_started_is_noted_unread(home: Home) -> None:
+    """With `started` the line is made of what is given."""
+    home.create("a").close()
+    assert home.note("a", status="complete", started=5.0, ended=7.0, request="why", team="general") is None
+    (info,) = home.runs()
+    assert (info.status, info.started, info.ended, info.request) == ("complete", 5.0, 7.0, "why")
+
+
 def test_the_list_is_newest_first_and_can_be_cut(home: Home) -> None:
     """`runs(limit)` gives the newest ones."""
-    for run in ("c", "a", "b"):
-        finished(home, run)
+    for number, run in enumerate(("c", "a", "b")):
+        finished(home, run, at=1000.0 + number)
     assert [info.run for info in home.runs()] == ["b", "a", "c"]
     assert [info.run for info in home.runs(2)] == ["b", "a"]
 
@@ -279,7 +297,7 @@ def test_cancelling_is_a_marker_any_process_can_set(home: Home) -> None:
 def test_pruning_removes_all_of_a_run(home: Home) -> None:
     """Record, lock, marker, folder and line go; other runs stay whole."""
     finished(home, "old")
-    finished(home, "new")
+    finished(home, "new", at=2000.0)
     (home.folder("old") / "sub").mkdir()
     (home.folder("old") / "sub" / "stdin.txt").write_text("x")
     home.request_cancel("old")

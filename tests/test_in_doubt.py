@@ -76,6 +76,8 @@ def questions(flow: Flow) -> int:
     ("words", "sent", "status", "output"),
     [
         ("happened: receipt 12", 1, "done", "receipt 12"),
+        ("happened: -12.50", 1, "done", "-12.50"),
+        ("happened - .5", 1, "done", ".5"),
         ("happened", 1, "done", "It has happened; what it returned is not known."),
         ("send", 2, "done", "sent to Ada, number 2"),
         ('{"verdict": "send"}', 2, "done", "sent to Ada, number 2"),

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chargehand.dispatcher import dispatch
+from chargehand.dispatcher import assemble, dispatch
 from chargehand.engine import Engine
 from chargehand.errors import InvalidPlan
 from chargehand.outcome import Outcome, done, failed
@@ -223,7 +223,7 @@ def test_any_valid_plan_ends(plan: Plan, data: st.DataObject) -> None:
 
     async def main() -> dict[str, Outcome]:
         async with engine(FunctionModel(after(0))) as local:
-            return await dispatch(plan, dict.fromkeys(WORKERS, Fated(fails)), local)
+            return await dispatch(plan, assemble(dict.fromkeys(WORKERS, Fated(fails)), local), local)
 
     outcomes, _ = run_virtual(main())
     assert list(outcomes) == [t.id for t in plan.tasks]

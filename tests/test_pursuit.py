@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.dispatcher import Help, dispatch
+from chargehand.dispatcher import Help, assemble, dispatch
 from chargehand.dispatcher.crew import Crew
 from chargehand.dispatcher.parts import joined
 from chargehand.effect import ModelCall, Question
@@ -229,7 +229,7 @@ def asked_of(flow_said: list[str], people: Any, worker: Any, policy: Policy | No
         async with engine(FunctionModel(after(0)), people=people) as local:
             help = Help(ask=about)
             plan = tasks(task("a"))
-            return (await dispatch(plan, {"clerk": worker}, local, help=help, policy=policy))["a"]
+            return (await dispatch(plan, assemble({"clerk": worker}, local), local, help=help, policy=policy))["a"]
 
     return run_virtual(main())[0]
 
@@ -312,7 +312,9 @@ def test_what_an_earlier_attempt_had_is_not_lost() -> None:
     async def main() -> Outcome:
         async with engine(FunctionModel(after(0))) as local:
             policy = Policy(ladder={"failure": ("retry", "retry"), "confidence_too_low": ("retry",)})
-            return (await dispatch(tasks(task("a")), {"clerk": Coded(does)}, local, policy=policy))["a"]
+            return (await dispatch(tasks(task("a")), assemble({"clerk": Coded(does)}, local), local, policy=policy))[
+                "a"
+            ]
 
     outcome = run_virtual(main())[0]
     assert (outcome.status, outcome.output, outcome.partial) == ("failed", "HALF-OF-IT", True)
@@ -455,7 +457,9 @@ def test_a_tasks_seconds_are_for_all_its_attempts() -> None:
 
     async def main() -> Outcome:
         async with engine(FunctionModel(after(0))) as local:
-            return (await dispatch(tasks(task("a", budget={"seconds": 1.5})), {"clerk": worker}, local))["a"]
+            return (
+                await dispatch(tasks(task("a", budget={"seconds": 1.5})), assemble({"clerk": worker}, local), local)
+            )["a"]
 
     outcome, seconds = run_virtual(main())
     assert outcome.error is not None

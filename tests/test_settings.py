@@ -251,8 +251,8 @@ def test_every_wrong_key_is_named_at_once_with_its_line(place: Place) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("model = \n", "chargehand.toml:1:1: not valid TOML"),
-        ('a = 1\nb = "open\n', "chargehand.toml:2:1: not valid TOML"),
+        ("model = \n", "chargehand.toml:1:9: not valid TOML"),
+        ('a = 1\nb = "open\n', "chargehand.toml:2:10: not valid TOML"),
         ('model = "gpt"\n', "write 'provider:name'"),
         ("[budget]\ntokens = 0\n", "must be over 0"),
         ("[budget]\ntokens = true\n", "whole number"),
@@ -278,7 +278,7 @@ def test_a_wrong_value_is_one_clear_error(place: Place, text: str, words: str) -
 def test_a_model_of_an_undefined_provider_is_an_error_in_the_users_own_file(place: Place) -> None:
     """There it is a mistake of the user, with a suggestion."""
     place.own('[models]\nsmall = "antropic:x"\n')
-    with pytest.raises(UsageError, match=r"config\.toml:2: 'antropic' is not a provider.*'anthropic'"):
+    with pytest.raises(UsageError, match=r"config\.toml:2:1: 'antropic' is not a provider.*'anthropic'"):
         place.load()
 
 
@@ -369,8 +369,8 @@ def test_an_untrusted_file_sets_sampling_options_and_no_others(place: Place) -> 
     settings, warnings = place.load(model="ollama:a")
     assert settings.model_for("worker").options == {"top_p": 0.9, "stop": ["x"]}
     assert [line.partition(": ignored, the option ")[0] for line in warnings] == [
-        f"{place.tree}/chargehand.toml:4",
-        f"{place.tree}/chargehand.toml:5",
+        f"{place.tree}/chargehand.toml:4:1",
+        f"{place.tree}/chargehand.toml:5:1",
     ]
     assert all(f"chargehand trust {place.tree}" in line for line in warnings)
     place.trust()
@@ -384,7 +384,7 @@ def test_no_file_sets_what_chargehand_itself_sets(place: Place, own: bool, name:
     """Not even the user's own: an error with file and line."""
     text = f"[models.planner]\noptions = {{ {name} = 5 }}\n"
     (place.own if own else place.project)(text)
-    with pytest.raises(UsageError, match=rf"toml:2: '{name}' is not an option: chargehand itself sets it"):
+    with pytest.raises(UsageError, match=rf"toml:2:1: '{name}' is not an option: chargehand itself sets it"):
         place.load()
 
 

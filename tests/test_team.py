@@ -287,29 +287,11 @@ def test_all_problems_of_a_folder_come_at_once_with_file_and_line(tmp_path: Path
         "workers/d.md:1:1: the front matter opened here has no closing",
         "workers/e.md:2:1: there are two workers named 'a'",
         "workers/e.md:1:1: the worker 'a' has no description",
-        "examples/x.json:2:1: not JSON",
+        "examples/x.json:2:10: not JSON",
         "examples/y.json:1:1: the plan is not valid",
         "examples/z.json:1:1: an example is",
     ):
         assert any(message.startswith(start) for message in messages), start
-
-
-@pytest.mark.parametrize(
-    ("toml", "worker", "place"),
-    [
-        ('[supervisor]\nmode = "route"\n', "", "team.toml:4:1: "),
-        ('[factory]\ntools = ["read_file"]\n', "", "team.toml:3:1: "),
-        ('[[routes]]\nwhen = "x"\n', "", "team.toml:3:1: "),
-        ("", "kind: delegate\nteam: general\n", "workers/a.md:4:1: "),
-    ],
-)
-def test_what_this_version_does_not_do_is_said(tmp_path: Path, toml: str, worker: str, place: str) -> None:
-    """A key of the contract that has no effect yet is a problem, never silently ignored."""
-    write(tmp_path, {"team.toml": TOML + toml, "workers/a.md": agent("a", worker)})
-    (problem,) = problems_of(tmp_path)
-    assert problem.code == "not_available"
-    assert problem.message.startswith(place)
-    assert "not available yet in this version" in problem.message
 
 
 def test_a_team_writes_its_own_recovery(tmp_path: Path) -> None:
@@ -353,7 +335,7 @@ def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, mes
         ("[synthesis]\nmodes = 'merge'\n", "", "team.toml:4:1: 'synthesis.modes' is not a setting."),
         ("shared_tools = 'read_file'\n", "", "team.toml:3:1: 'shared_tools' is a list"),
         ("", "kind: robot\n", "workers/a.md:4:1: 'robot' is not a kind"),
-        ("", "team: general\n", "workers/a.md:4:1: 'team: general' is not available yet"),
+        ("", "team: general\n", "workers/a.md:4:1: 'team' is for a worker of the kind delegate"),
         ("", "output_schema: none.json\n", "workers/a.md:4:1: 'none.json' is not a JSON schema nor a file"),
         ("", "output_schema: {oops}\n", "workers/a.md:4:1: the schema is not JSON"),
         ("", "output_schema: ../list.json\n", "workers/a.md:4:1: the schema is not a JSON object"),
@@ -377,7 +359,7 @@ def test_files_that_are_no_text_are_problems(tmp_path: Path) -> None:
         "team.toml": "no_workers",
         "workers/a.md": "unreadable",
         "examples/a.json": "invalid_example",
-        "examples/r.json": "not_available",
+        "examples/r.json": "invalid_example",
     }
     assert any(problem.code == "missing_description" for problem in problems_of(tmp_path))
 
@@ -385,7 +367,7 @@ def test_files_that_are_no_text_are_problems(tmp_path: Path) -> None:
 def test_a_broken_team_file_still_lets_the_workers_be_checked(tmp_path: Path) -> None:
     """A TOML error and a worker's error come together."""
     write(tmp_path, {"team.toml": "name = \n", "workers/a.md": agent("a", "tier: huge\n")})
-    assert [p.message.split(": ")[0] for p in problems_of(tmp_path)] == ["team.toml:1:1", "workers/a.md:4:1"]
+    assert [p.message.split(": ")[0] for p in problems_of(tmp_path)] == ["team.toml:1:8", "workers/a.md:4:1"]
 
 
 def test_a_schema_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
@@ -539,6 +521,6 @@ def test_an_untrusted_team_sets_sampling_options_and_no_others(tmp_path: Path) -
     (warning,) = team.problems()
     assert team.models.roles["worker"].options == {"seed": 1}
     assert warning.severity == "warning"
-    assert re.match(r"team\.toml:\d+: ignored, the option 'store' .*chargehand trust ", warning.message)
+    assert re.match(r"team\.toml:\d+:\d+: ignored, the option 'store' .*chargehand trust ", warning.message)
     registry.trust(folder)
     assert load(folder, registry).models.roles["worker"].options == {"seed": 1, "store": True}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
+from functools import partial
 
+from chargehand.abreast import abreast
 from chargehand.brains import Brain, Brains
 from chargehand.deadline import in_time
 from chargehand.engine import Engine
@@ -62,9 +63,8 @@ async def agree(
         plan = drafted
     else:
         engine.emit("plan_drafted", plan=plan.to_json(), round=0, problems=[], source="given")
-    assigned = await in_time(
-        engine, "@route", time_left(request, engine), lambda: _assigned(plan, team, engine, brains.get("router"), used)
-    )
+    assign = partial(_assigned, plan, team, engine, brains.get("router"), used)
+    assigned = await in_time(engine, "@route", time_left(request, engine), assign)
     if assigned is None:
         return _too_late(request, used)
     plan = assigned
@@ -91,9 +91,7 @@ def time_left(request: Request, engine: Engine) -> float | None:
     return None if request.deadline_s is None else max(request.deadline_s - engine.now(), 0.0)
 
 
-async def _drafted(
-    request: Request, team: Team, engine: Engine, brains: Brains, used: list[Usage]
-) -> Plan | Unplanned:
+async def _drafted(request: Request, team: Team, engine: Engine, brains: Brains, used: list[Usage]) -> Plan | Unplanned:
     """What the planner, or where the team has it so the router, makes of the request in time."""
 
     async def work() -> Planned | Unplanned:
@@ -126,10 +124,7 @@ async def _assigned(plan: Plan, team: Team, engine: Engine, brain: Brain | None,
         chosen = await route(task_prompt(task, {}), staff, engine, brain, f"@route/{task.id}", used)
         found[task.id] = chosen.primary
 
-    async with asyncio.TaskGroup() as group:
-        for task in plan.tasks:
-            if not task.worker:
-                group.create_task(assign(task), name=task.id)
+    await abreast(assign(task) for task in plan.tasks if not task.worker)
     tasks = [task if task.worker else task.model_copy(update={"worker": found[task.id]}) for task in plan.tasks]
     return plan.model_copy(update={"tasks": tuple(tasks)})
 

@@ -7,7 +7,8 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
     from chargehand.analyzers import Analyzer
 
 # Part of every key of the cache: raised when what is stored changes its form.
-_FORM = "1"
+_FORM = "2"
 # Analyses of so few files do not wait for a core.
 FEW = 20
-_LANGUAGES = {".py": "python", ".pyi": "python"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,12 @@ class Look:
     # Path -> what was found in it before; for an analyzer of whole trees, everything under "".
     known: Mapping[str, AnalysisResult]
     left_out: tuple[str, ...]
+    # What else the result depends on, as a hash.
+    around: str = ""
 
     @property
     def content(self) -> str:
-        return _hash(self.version, *(part for pair in self.hashes.items() for part in pair))
+        return _hash(self.version, *(part for pair in self.hashes.items() for part in pair), self.around)
 
     @property
     def lasting(self) -> bool:
@@ -124,7 +126,7 @@ def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
         return Fault(kind="analyzer", message=f"There is no analyzer {effect.analyzer!r} here.")
     hashes, gone = dict[str, str](), 0
     for path in dict.fromkeys(effect.files):
-        if not _speaks(analyzer, path):
+        if not _speaks(analyzer, effect.root, path):
             continue
         if (hash := files.of(effect.root, path)) is None:
             gone += 1
@@ -136,6 +138,8 @@ def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
     except Exception as error:  # noqa: BLE001 -- recorded: a tool that is not there is its task's failure
         return _fault(effect, error)
     found = Look(effect, analyzer, version, hashes, {}, left_out)
+    if analyzer.around is not None and hashes and found.lasting:
+        found = replace(found, around=_hash(*analyzer.around(Path(effect.root), partial(files.of, effect.root))))
     return _recalled(found, cache) if cache is not None and hashes and found.lasting else found
 
 
@@ -168,15 +172,17 @@ def _fault(effect: Analysis, error: Exception) -> Fault:
     return Fault(kind="analyzer", message=message)
 
 
-def _speaks(analyzer: Analyzer, path: str) -> bool:
-    return analyzer.languages is None or _LANGUAGES.get(os.path.splitext(path)[1].lower()) in analyzer.languages
+def _speaks(analyzer: Analyzer, root: str, path: str) -> bool:
+    from chargehand.analyzers.sources import is_python
+
+    return analyzer.languages is None or ("python" in analyzer.languages and is_python(path, root))
 
 
 def _recalled(found: Look, cache: Cache) -> Look:
     keys = _keys(found, found.hashes)
     entries = cache.get(keys.values())
     known = {path: _unpacked(entries[key]) for path, key in keys.items() if key in entries}
-    return Look(found.effect, found.analyzer, found.version, found.hashes, known, found.left_out)
+    return replace(found, known=known)
 
 
 def _remember(look: Look, found: Found, cache: Cache, files: Hashes) -> None:

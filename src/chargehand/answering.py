@@ -11,6 +11,7 @@ from chargehand.journal import Journal
 from chargehand.journal.replay import Replay, replay
 from chargehand.path import place
 from chargehand.people import read_words
+from chargehand.plan import Factory
 from chargehand.report import FINISHED
 from chargehand.request import Request
 
@@ -27,8 +28,10 @@ async def record_answer(run: str, journal: Journal, question: str, words: str) -
     state = replay(journal.events())
     key = _key_of(run, question, state)
     request = Request.model_validate(state.start["request"])
-    workers = [worker["name"] for worker in state.start["team"]["workers"]]
-    answer = read_words(Question.model_validate(state.questions[key]), words, request, workers)
+    team = state.start["team"]
+    workers = [name for worker in team["workers"] for name in (worker["name"], worker.get("pool")) if name]
+    factory = Factory.model_validate(team["factory"]) if team.get("factory") else None
+    answer = read_words(Question.model_validate(state.questions[key]), words, request, workers, factory)
     task, attempt = place(key)
     data = {"key": key, "answer": answer, "by": "command"}
     event = Event(run, state.seq + 1, time.time(), "question_answered", task, attempt, data)

@@ -167,10 +167,14 @@ class Ledger:
         left = self._run.tokens_left(in_flight=True)
         return None if left is None else left - (0 if held else self.held_back)
 
-    def affordable(self) -> bool:
-        """Whether another attempt has a chance: room for a small call once those in flight are settled."""
+    def release(self) -> None:
+        """Hold nothing back any more: the answer is written."""
+        self.to_write = self.to_read = 0
+
+    def affordable(self, needed: int = SMALLEST_SHARE) -> bool:
+        """Whether another attempt has a chance: room for a call of that size once those in flight are settled."""
         tokens, usd = self._run.tokens_left(in_flight=False), self._run.usd_left(in_flight=False)
-        enough = tokens is None or tokens - self.held_back > SMALLEST_SHARE
+        enough = tokens is None or tokens - self.held_back > max(needed, SMALLEST_SHARE)
         return enough and (usd is None or usd > self.held_back_usd)
 
     def allot(self, task: str, limit: Budget, tokens: int = 0, usd: float = 0.0) -> None:

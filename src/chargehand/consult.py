@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +33,9 @@ async def consult(
     messages: Sequence[Message],
     schema: dict[str, Any],
     used: list[Usage],
+    check: Callable[[dict[str, Any]], Sequence[str]] | None = None,
 ) -> Consulted:
-    """`used` grows with each call, for who cuts it short."""
+    """`used` grows with each call, for who cuts it short. `check` tells what is wrong with data of the right shape."""
     asked = list(messages)
     problems: list[str] = []
     for number in range(1, TIMES + 1):
@@ -45,7 +46,9 @@ async def consult(
             return Consulted(None, result.error)
         data, problems = read_object(result.reply.text, schema)
         if data is not None:
-            return Consulted(data)
+            problems = list(check(data)) if check is not None else []
+            if not problems:
+                return Consulted(data)
         again = f"Your answer could not be used: {'; '.join(problems)}. Answer with the one JSON object only."
         asked += [result.reply.as_message(), user(again)]
     message = f"The {role} gave no usable answer: {'; '.join(problems)}"

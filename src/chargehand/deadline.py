@@ -14,17 +14,34 @@ T = TypeVar("T")
 async def in_time(engine: Engine, where: str, seconds: float | None, work: Callable[[], Awaitable[T]]) -> T | None:
     """What the work comes to; None when its seconds were over first, in this session or in one before.
 
-    The verdict is on the record under `where/deadline` before it is acted on; a later deadline takes it back.
+    What is on the record takes no time: the work goes through it, so that it knows again what it knew, and is cut off
+    where it would begin something new too late. The verdict is on the record under `where/deadline` before it is acted
+    on; a later deadline takes it back.
     """
     key = f"{where}/deadline"
-    if engine.decided(key) is not None:
-        return None
-    clock = asyncio.timeout(seconds)
+    over = engine.decided(key) is not None
+    if seconds is None and not over:
+        return await work()
+    loop = asyncio.get_running_loop()
+    until = loop.time() + (0.0 if over or seconds is None else seconds)
+    clock = asyncio.timeout(None)
+
+    async def begin() -> None:
+        if clock.when() is None:
+            clock.reschedule(until)
+        if until <= loop.time():
+            await loop.create_future()  # until the clock strikes
+
     try:
         async with clock:
-            return await work()
+            with engine.gated(begin):
+                made = await work()
+        if not over:
+            return made
     except TimeoutError:
         if not clock.expired():
             raise
-    await engine.decide(key, "deadline", lambda: {"after_s": seconds}, f"It was not ready in the {seconds:g} s left.")
+    if not over:
+        reason = f"It was not ready in the {seconds:g} s left."
+        await engine.decide(key, "deadline", lambda: {"after_s": seconds}, reason)
     return None

@@ -7,8 +7,8 @@ in which things finish, so replay needs no deterministic scheduler.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, overload
 
 from chargehand.budget import Budget
@@ -82,12 +82,16 @@ class Engine(Protocol):
         """Hold this much back for the synthesis; workers' calls do not get it."""
         ...
 
+    def release(self) -> None:
+        """The answer is written: nothing is held back for it any more."""
+        ...
+
     def allot(self, task: str, budget: Budget) -> None:
         """Keep a task's calls, and those of its parts, within a budget of their own."""
         ...
 
-    def affordable(self) -> bool:
-        """Whether the budget has room for another attempt at anything."""
+    def affordable(self, tokens: int = 0) -> bool:
+        """Whether the budget has room for another attempt at anything, or at what used so many tokens."""
         ...
 
     def chance(self) -> float:
@@ -111,6 +115,10 @@ class Engine(Protocol):
 
         After the person's answer `left` is asked again.
         """
+        ...
+
+    def gated(self, gate: Callable[[], Awaitable[None]]) -> AbstractContextManager[None]:
+        """Inside, an effect whose result is not on the record begins only once `gate()` has returned."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...

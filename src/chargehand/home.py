@@ -58,8 +58,7 @@ class Home:
 
     def create(self, run: str | None = None) -> SqliteJournal:
         """A new run's record, owned by this process."""
-        now = time.time()
-        name = new_run_id(now) if run is None else run
+        name = new_run_id(time.time()) if run is None else run
         if not _RUN.fullmatch(name) or name == "last":
             raise UsageError(f"{name!r} cannot name a run: use letters, digits, - and _, at most 80, and not `last`.")
         with storage(self._runs):
@@ -68,9 +67,8 @@ class Home:
             raise UsageError(f"There is a run {name} already in {self.path}. Choose another name or resume it.")
         private_folder(self.path)
         private_folder(self._runs)
-        journal = SqliteJournal.create(self._record(name))
-        self._index.put([RunInfo(run=name, started=now)])
-        return journal
+        # The index hears of it when it is listed, or when it ends.
+        return SqliteJournal.create(self._record(name))
 
     def open(self, run: str) -> SqliteJournal:
         """The record of a run, owned by this process from now on; RunOwned when another one has it."""
@@ -149,10 +147,14 @@ class Home:
         request: str | None = None,
         team: str | None = None,
         parent: str | None = None,
+        started: float | None = None,
     ) -> str | None:
-        """Update a run's line in the index; a warning when that failed. Status `running` takes back an earlier end."""
-        old = self._index.load(run).get(run) or RunInfo(run=run, started=self._born(run))
+        """Update a run's line in the index; a warning when that failed. Status `running` takes back an earlier end.
+
+        A line that is missing is folded from the record, unless `started` says that all of it is given here.
+        """
         given = {
+            "started": started,
             "status": status,
             "ended": ended,
             "request": None if request is None else head(request),
@@ -160,7 +162,15 @@ class Home:
             "parent": parent,
         }
         update = {field: value for field, value in given.items() if value is not None}
-        return self._index.put([old.model_copy(update={"ended": None} | update if status == "running" else update)])
+        if status == "running":
+            update = {"ended": None} | update
+
+        def changed(old: RunInfo | None) -> RunInfo:
+            if old is None:
+                old = self._folded(run) if started is None else RunInfo(run=run, started=started)
+            return old.model_copy(update=update)
+
+        return self._index.change(run, changed)
 
     def prune(
         self,
@@ -227,6 +237,10 @@ class Home:
             except ChargehandError as error:
                 unreadable[run] = RunInfo(run=run, started=self._born(run), status="failed", request=head(str(error)))
         return folded, unreadable
+
+    def _folded(self, run: str) -> RunInfo:
+        folded, unreadable = self._fold([run])
+        return (folded | unreadable)[run]
 
     def _summary(self, run: str) -> RunInfo:
         journal = self.read(run)

@@ -151,7 +151,6 @@ class Life:
         await self._check_models(settings, asked.budget, given)
         journal = self.home.create()
         try:
-            self.home.note(journal.run, request=asked.text, team=self.team.name, status="running")
             job = Job(
                 journal.run,
                 asked,
@@ -288,7 +287,9 @@ def _reference(team: str | Path) -> str:
 
 def check_plan(plan: Plan, team: Team, request: Request) -> None:
     """Raise InvalidPlan with every error in a plan that is to be run as it is."""
-    problems = plan.problems(team.names, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens)
+    problems = plan.problems(
+        team.assignable, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens, factory=team.factory
+    )
     if wrong := errors_in(problems):
         lines = "".join(f"\n  {problem.message}" for problem in wrong[:50])
         more = f"\n  and {len(wrong) - 50:,} more" if len(wrong) > 50 else ""

@@ -1,23 +1,22 @@
 """Where a run is, as text: keys and the paths of tasks in them.
 
-    t3/2/model/4         task t3, attempt 2, fourth model call
-    t3/1/t1/2/model/1    task t1 of the team that does attempt 1 of t3, its own attempt 2
-    t3/1/@plan/1         that team's planner
-    @plan/1              the planner of the run itself
+t3/2/model/4         task t3, attempt 2, fourth model call
+t3/1/t1/2/model/1    task t1 of the team that does attempt 1 of t3, its own attempt 2
+t3/1/@plan/1         that team's planner
+@plan/1              the planner of the run itself
 """
 
 from __future__ import annotations
 
 import re
 
-# What follows an attempt in a key and is no task of a nested team.
-_KINDS = frozenset(
-    {
-        "analysis", "ask", "best", "check", "deadline", "model", "recovery", "refine", "reroute", "rewrite", "route",
-        "score", "select", "split", "timeout", "tool",
-    }
+# What follows an attempt in a key, with a number after it: not to be taken for a task of a nested team.
+_NUMBERED = frozenset(
+    {"analysis", "ask", "model", "recovery", "refine", "reroute", "score", "select", "split", "tool"}
 )  # fmt: skip
 _MEMBER = re.compile(r"b\d+")
+# What follows a task in a key: an attempt, or what is done once for all attempts.
+_AFTER_A_TASK = re.compile(r"\d+|ask|once")
 
 
 def place(key: str) -> tuple[str | None, int | None]:
@@ -30,7 +29,7 @@ def place(key: str) -> tuple[str | None, int | None]:
         attempt = parts[at + 1] if len(parts) > at + 1 else ""
         if not attempt.isdigit():
             return "/".join(parts[: at + 1]), None
-        if len(parts) <= at + 2 or not _is_task(parts[at + 2]):
+        if len(parts) <= at + 3 or not _is_task(parts[at + 2]) or not _AFTER_A_TASK.fullmatch(parts[at + 3]):
             return "/".join(parts[: at + 1]), int(attempt)
         at += 2
 
@@ -45,10 +44,12 @@ def within(scope: str, task: str) -> str:
 def above(task: str) -> list[tuple[str, int]]:
     """The tasks and attempts a nested task is in, the nearest first."""
     found: list[tuple[str, int]] = []
-    while "/" in task:
-        task, attempt, _ = task.rsplit("/", 2)
-        found.append((task, int(attempt)))
-    return found
+    while True:
+        around, _, rest = task.rpartition("/")[0].rpartition("/")
+        if not around or not rest.isdigit():
+            return found
+        task = around
+        found.append((task, int(rest)))
 
 
 def lineage(task: str) -> list[str]:
@@ -57,4 +58,4 @@ def lineage(task: str) -> list[str]:
 
 
 def _is_task(part: str) -> bool:
-    return part not in _KINDS and not part.startswith("@") and not _MEMBER.fullmatch(part)
+    return part not in _NUMBERED and not part.startswith("@") and not _MEMBER.fullmatch(part)

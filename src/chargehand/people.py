@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from chargehand.effect import Question
 from chargehand.errors import InvalidAnswer
 from chargehand.outcome import Outcome
-from chargehand.plan import Plan, Task, errors_in, parse, read
+from chargehand.plan import Factory, Plan, Task, errors_in, parse, read
 from chargehand.request import Request
 from chargehand.schema import violations
 from chargehand.value import JSON, Value
@@ -32,7 +32,8 @@ MOST_CHARACTERS = 8_000
 # `approve but ...` is neither: what follows would be passed over.
 _YES = re.compile(r"(approve|approved|yes|y)[.!]?", re.IGNORECASE)
 _NO = re.compile(r"(?:reject|rejected|no|n)\b[\s:,.-]*(.*)", re.IGNORECASE | re.DOTALL)
-_HAPPENED = re.compile(r"happened\b[\s:,.-]*(.*)", re.IGNORECASE | re.DOTALL)
+# The sign and the point of a number belong to the result.
+_HAPPENED = re.compile(r"happened\b(?:[\s:,]|[.-](?!\.?\d))*(.*)", re.IGNORECASE | re.DOTALL)
 _SEND = re.compile(r"send(?: it)?[.!]?", re.IGNORECASE)
 _GIVE_UP = re.compile(r"give[ _]up[.!]?", re.IGNORECASE)
 _ESCALATE = re.compile(r"escalate\s*:(.*)", re.IGNORECASE | re.DOTALL)
@@ -155,14 +156,16 @@ def choices(question: Question) -> tuple[str, ...]:
 # -- answers ---------------------------------------------------------------------------------------------------------
 
 
-def read_words(question: Question, words: str, request: Request, workers: Collection[str]) -> JSON:
+def read_words(
+    question: Question, words: str, request: Request, workers: Collection[str], factory: Factory | None = None
+) -> JSON:
     """A person's words as the answer that goes on the record; InvalidAnswer says everything wrong with them."""
     text = words.strip()
     if not text:
         raise InvalidAnswer(f"The answer is empty. Answer with: {' | '.join(choices(question))}.")
     match question.kind:
         case "plan":
-            return _verdict_or_plan(text, request, workers)
+            return _verdict_or_plan(text, request, workers, factory)
         case "tool" if question.answer_schema is not None:
             if (found := doubt(_parsed(text))) is None:
                 raise InvalidAnswer(f"{text[:60]!r} is no answer to this: say {', '.join(choices(question))}.")
@@ -221,7 +224,7 @@ def as_text(answer: JSON) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 
-def _verdict_or_plan(text: str, request: Request, workers: Collection[str]) -> JSON:
+def _verdict_or_plan(text: str, request: Request, workers: Collection[str], factory: Factory | None) -> JSON:
     if (said := verdict(text)) is not None:
         return said.words
     if not text.startswith("{"):
@@ -232,7 +235,9 @@ def _verdict_or_plan(text: str, request: Request, workers: Collection[str]) -> J
         data = from_json(text)
     except ValueError as error:
         raise InvalidAnswer(f"The edited plan was refused: it is not JSON: {error}.") from None
-    problems = read(data).problems(workers, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens)
+    problems = read(data).problems(
+        workers, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens, factory=factory
+    )
     if wrong := errors_in(problems):
         lines = "".join(f"\n  {problem.message}" for problem in wrong[:50])
         raise InvalidAnswer(f"The edited plan was refused; mend this and answer again:{lines}", problems)

@@ -16,6 +16,8 @@ CHARACTERS_PER_TOKEN = 4
 FRAME, TOOL, ANSWER = 400, 150, 700
 # A worker with tools typically makes this many calls, one without makes one.
 CALLS_WITH_TOOLS = 3
+# What a team within the team takes besides its workers: to plan and to put it together.
+AROUND_A_TEAM = 2
 # What a call with such an answer typically takes.
 SECONDS_A_CALL = 10.0
 
@@ -31,7 +33,7 @@ def preview(plan: Plan, team: Team, roster: Roster, synthesizer: str, request: R
         read, written = number * _input(task, team), number * ANSWER
         calls, tokens = calls + number, tokens + read + written
         seconds[task.id] = each * SECONDS_A_CALL
-        costs.append(_usd(roster[task.worker].model_for(task.tier), read, written))
+        costs.append(_usd(roster[team.worker(task.worker).name].model_for(task.tier), read, written))
     took = max(plan.critical_path(seconds)[0], sum(seconds.values()) / request.max_concurrent)
     if len(plan.tasks) > 1:
         read = FRAME + len(plan.tasks) * ANSWER
@@ -53,6 +55,8 @@ def _calls(task: Task, team: Team) -> int:
     worker = team.worker(task.worker)
     if worker.kind in ("human", "analyzer"):
         return 0
+    if worker.team is not None:
+        return AROUND_A_TEAM + len(worker.team.workers)
     return CALLS_WITH_TOOLS if worker.tool_names else 1
 
 

@@ -212,10 +212,9 @@ def _taken(rung: Rung, situation: Situation, chance: float, why: str) -> Decisio
         case "fallback":
             return Reassign(worker=situation.fallback, reason=why) if situation.fallback else None
         case "reassign":
-            if not situation.others:
-                return None
             free = situation.fallback is None and len(situation.others) > 1
-            return Reassign(worker=situation.others[0], among=situation.others if free else (), reason=why)
+            among = situation.others if free else ()
+            return Reassign(worker=situation.others[0], among=among, reason=why) if situation.others else None
         case "split":
             return Split(reason=why) if situation.split else None
         case "ask":

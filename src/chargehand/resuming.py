@@ -84,12 +84,18 @@ def _topped_up(state: Replay, added: Added) -> Request:
 
 
 def _reopened(state: Replay, added: Added) -> set[str]:
-    """The tasks that ended for lack of what is added now, and those that failed where that is wanted."""
+    """The tasks that ended for lack of what is added now, and those that failed where that is wanted.
+
+    Of a nested task the whole team has another go, of a part the whole; what was replaced is done.
+    """
     found: set[str] = set()
     for path, outcome in state.ended.items():
+        task = path.partition("/")[0].partition(".s.")[0]
+        if state.replaced(task):
+            continue
         short = outcome.error is not None and outcome.error.kind in ("budget", "deadline")
         if (added.retry_failed and outcome.status in ("failed", "escalated")) or (short and added.topped_up):
-            found.add(path.partition("/")[0])  # a nested task's whole team has another go
+            found.add(task)
     return found
 
 

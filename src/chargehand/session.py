@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from chargehand import __version__, supervise
@@ -18,6 +19,7 @@ from chargehand.brains import Brain, Brains, Seat
 from chargehand.budget import Budget
 from chargehand.cache import Cache
 from chargehand.effect import ModelResult, Question, Role
+from chargehand.engine import Engine
 from chargehand.engines.local import Listener, LocalEngine, Parked, Prior
 from chargehand.errors import ChargehandError, InvalidAnswer, UsageError
 from chargehand.event import VERSION
@@ -31,13 +33,14 @@ from chargehand.people import Person, read_words
 from chargehand.plan import Plan, parse
 from chargehand.report import FINISHED, Gap, Report, RunStatus, Timing
 from chargehand.request import Request
-from chargehand.settings import ModelChoice, Settings
+from chargehand.settings import Limits, ModelChoice, Settings
 from chargehand.synthesizer import OnDraft, Validate
 from chargehand.team import Team
-from chargehand.team.agents import TIERS, options_of, roster
+from chargehand.team.agents import TIERS, factory, options_of, roster
 from chargehand.tools import ToolContext
 from chargehand.value import JSON
 from chargehand.workers.agent import usage_of
+from chargehand.workers.delegate import Run
 
 CANCEL_POLL_S = 0.5
 SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "router", "refiner", "scorer", "judge", "synthesizer", "critic")
@@ -101,9 +104,9 @@ class Session:
 
     async def work(self) -> Report:
         """Run to the end, or as far as it goes. Raises only what the caller has to act on."""
-        job = self._job
-        workers = roster(job.team, job.settings, ask=job.request.ask)
-        brains = self._brains()
+        job, began = self._job, time.time()
+        workers = roster(job.team, job.settings, ask=job.request.ask, nest=partial(self._nested, settings=job.settings))
+        brains = self._brains(job.settings)
         check_models(self._models, job.settings, job.team, job.request.budget, job.plan)
         if self._earlier is not None and job.reopen is not None:
             self._earlier.reopen(job.reopen)
@@ -132,9 +135,19 @@ class Session:
             # Not committed yet: it goes to disk with the first call, and with a given plan, or not at all.
             self._open(engine)
             running = supervise.run(
-                job.request, job.team, workers, engine, brains, job.plan, job.validate, on_draft=self._on_draft
+                job.request,
+                job.team,
+                workers,
+                engine,
+                brains,
+                job.plan,
+                job.validate,
+                on_draft=self._on_draft,
+                factory=factory(job.team, job.settings, ask=job.request.ask),
             )
             report = await self._drive(engine, running)
+            if report.status in FINISHED and (paid := _set_aside(engine.replay)).calls:
+                report = report.model_copy(update={"usage": Usage.total([report.usage, paid])})
             if (lost := engine.lost).calls and report.status in FINISHED:
                 most = f"the most they can have used: {lost.tokens:,} tokens"
                 note = f"{lost.calls} calls were broken off and are counted at {most}."
@@ -145,8 +158,14 @@ class Session:
                 report = report.model_copy(update={"notes": (*report.notes, note)})
             engine.emit("run_ended", status=report.status, report=report.to_json())
         if self._home is not None:
-            self._home.note(job.run, status=report.status, ended=time.time())
+            self._home.note(job.run, status=report.status, ended=time.time(), **self._line(began))
         return report
+
+    def _line(self, began: float) -> dict[str, Any]:
+        """What the index is told of a run besides its end: all of it by its first session."""
+        if self._earlier is not None:
+            return {}
+        return {"started": began, "request": self._job.request.text, "team": self._job.team.name}
 
     def _open(self, engine: LocalEngine) -> None:
         job = self._job
@@ -179,7 +198,7 @@ class Session:
         while True:
             words = await self._person(question, wrong)
             try:
-                return read_words(question, words, self._job.request, self._job.team.names)
+                return read_words(question, words, self._job.request, self._job.team.names, self._job.team.factory)
             except InvalidAnswer as error:
                 wrong = str(error)
 
@@ -241,9 +260,19 @@ class Session:
         if self._main is not None:
             self._main.cancel()
 
-    def _brains(self) -> Brains:
+    def _nested(self, team: Team, settings: Settings) -> Run:
+        """How a team in the team is run, with its own models where it names any."""
+        own, ask = settings.for_team(team.models, Budget(), Limits()), self._job.request.ask
+        workers = roster(team, own, ask=ask, nest=partial(self._nested, settings=own))
+        brains, makes = self._brains(own), factory(team, own, ask=ask)
+
+        async def run(request: Request, engine: Engine) -> Report:
+            return await supervise.run(request, team, workers, engine, brains, factory=makes)
+
+        return run
+
+    def _brains(self, settings: Settings) -> Brains:
         """The supervisor's own models."""
-        settings = self._job.settings
         if not settings.has_model:
             return {}
         choices: dict[Seat, ModelChoice] = {role: settings.model_for(role) for role in SUPERVISOR_ROLES}
@@ -259,23 +288,34 @@ def check_models(models: Models, settings: Settings, team: Team, budget: Budget,
 
     A plan without agents needs none: analyzers and people do its tasks, and code writes the answer.
     """
-    if plan is not None and not settings.has_model and all(team.worker(t.worker).kind != "agent" for t in plan.tasks):
+    if plan is not None and not settings.has_model and not _needs_model(plan, team):
         return
     limited = next((task.id for task in plan.tasks if task.budget and task.budget.usd), None) if plan else None
     setting = "--usd" if budget.usd is not None else None if limited is None else f"budget.usd of task {limited}"
-    names = [settings.model_for(role).model for role in SUPERVISOR_ROLES]
-    agents = [worker for worker in team.workers if worker.kind == "agent"]
-    # Any tier: a plan may ask for one, and the ladder goes up.
-    names += [
-        settings.model_for("worker", tier or worker.tier, worker.model).model for worker in agents for tier in TIERS
-    ]
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(_models_of(team, settings)):
         models.check(name)
         if setting is not None and models.price(name) is None:
             instead = "--tokens" if budget.usd is not None else "budget.tokens"
             raise UsageError(
                 f"{setting} cannot be kept: the price of {name} is unknown. Use {instead}, or a model that has one."
             )
+
+
+def _needs_model(plan: Plan, team: Team) -> bool:
+    without = {worker.name for worker in team.workers if worker.kind in ("analyzer", "human")}
+    members = team.pools()
+    return not all(without.issuperset(members.get(task.worker, (task.worker,))) for task in plan.tasks)
+
+
+def _models_of(team: Team, settings: Settings) -> list[str]:
+    """Every model that a run of the team may call, those of the teams in it included."""
+    names = [settings.model_for(role).model for role in SUPERVISOR_ROLES]
+    # Any tier: a plan may ask for one, and the ladder goes up.
+    for worker in (each for each in team.workers if each.kind == "agent"):
+        names += [settings.model_for("worker", tier or worker.tier, worker.model).model for tier in TIERS]
+    for inner in team.nested:
+        names += _models_of(inner, settings.for_team(inner.models, Budget(), Limits()))
+    return names
 
 
 def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
@@ -321,10 +361,18 @@ _MOST_COMMANDS = 5
 
 def _used(state: Replay) -> Usage:
     """What all calls with a result used, of tasks that ended and of those that did not."""
-    results = [data["result"] for data in state.committed.values() if "reply" in data["result"]]
-    return Usage.total(
-        usage_of(ModelResult.model_validate(result), result["reply"].get("model", "")) for result in results
-    )
+    return Usage.total(_usages([data["result"] for data in state.committed.values()] + state.unused))
+
+
+def _set_aside(state: Replay) -> Usage:
+    """What was used before tasks were reopened and is in no outcome any more."""
+    return Usage.total([*state.set_aside, *_usages(state.unused)])
+
+
+def _usages(results: Iterable[dict[str, Any]]) -> Iterator[Usage]:
+    for result in results:
+        if result.get("reply"):
+            yield usage_of(ModelResult.model_validate(result), result["reply"].get("model", ""))
 
 
 _WORDS: dict[RunStatus, str] = {

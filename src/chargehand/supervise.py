@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from chargehand.agreement import Agreed, Rejected, agree, time_left
 from chargehand.brains import Brain, Brains
 from chargehand.deadline import in_time
-from chargehand.dispatcher import Help, dispatch
+from chargehand.dispatcher import Help, assemble, dispatch
 from chargehand.engine import Engine
 from chargehand.extension import extend_plan, worth_extending
 from chargehand.outcome import Fault, Outcome, Usage
@@ -26,6 +26,7 @@ from chargehand.synthesizer.citations import keeps_open
 from chargehand.synthesizer.select import choose
 from chargehand.team import Team
 from chargehand.workers import Roster
+from chargehand.workers.delegate import MISSING, Delegate
 from chargehand.workers.factory import Factory
 
 # Workers stop this much before the deadline, so that the answer can still be written.
@@ -74,6 +75,7 @@ async def run(
         read=engine.returned(),
         on_draft=on_draft,
     )
+    synthesis = replace(synthesis, gaps=(*synthesis.gaps, *_handed_up(done, synthesis)))
     for gap in synthesis.gaps:
         engine.emit("gap_found", task=gap.task, gap=gap.to_json())
     for contradiction in synthesis.contradictions:
@@ -93,35 +95,44 @@ class _Done:
 
 async def _done(agreed: Agreed, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains) -> _Done:
     """Everything dispatched, then, in a plan made here, what failed planned for anew, a bounded number of times."""
-    run_tasks = partial(
-        dispatch,
-        roster=roster,
-        engine=engine,
-        stop_at=_workers_stop_at(request),
-        policy=team.recovery,
+    crew = assemble(
+        _under(request, roster),
+        engine,
         fallbacks=team.fallbacks(),
         pools=team.pools(),
         width=request.max_concurrent,
-        help=_help(request, team, engine, brains, planned_here=agreed.planned),
+        ask=request.ask,
     )
+    stop_at = _workers_stop_at(request)
+    help = _help(request, team, engine, brains, planned_here=agreed.planned)
+    run_tasks = partial(dispatch, crew=crew, engine=engine, stop_at=stop_at, policy=team.recovery, help=help)
     plan, used = agreed.plan, [agreed.usage]
     filled: frozenset[str] = frozenset()
     outcomes = await run_tasks(plan)
-    planner = brains.get("planner") if agreed.planned else None
+    # A person has approved this plan and no other.
+    planner = brains.get("planner") if agreed.planned and not request.approve else None
     for number in range(1, team.scrutiny.extensions + 1):
-        worth = worth_extending(outcomes, filled)
+        worth = len(plan.tasks) < request.max_tasks and worth_extending(outcomes, filled)
         if planner is None or not await _may_extend(number, worth, request, engine):
             break
         more = partial(extend_plan, plan, outcomes, filled, number, used)
         extend = partial(more, request=request, team=team, engine=engine, brain=planner)
-        extension = await in_time(engine, f"@extend/{number}", time_left(request, engine), extend)
+        left = None if stop_at is None else max(stop_at - engine.now(), 0.0)
+        extension = await in_time(engine, f"@extend/{number}", left, extend)
         if extension is None:
             break
+        engine.hold(_cost_of_synthesis(plan.with_tasks(extension.tasks), brains))
         added = plan.model_copy(update={"tasks": extension.tasks})
         outcomes = {**outcomes, **await run_tasks(added, earlier=outcomes)}
-        plan = plan.model_copy(update={"tasks": (*plan.tasks, *extension.tasks)})
+        plan = plan.with_tasks(extension.tasks)
         filled |= extension.filled(outcomes)
     return _Done(plan, outcomes, filled, Usage.total(used))
+
+
+def _under(request: Request, roster: Roster) -> Roster:
+    """The workers, with teams among them told what the request leaves them."""
+    stop_at = _workers_stop_at(request)
+    return {name: each.under(request, stop_at) if isinstance(each, Delegate) else each for name, each in roster.items()}
 
 
 async def _may_extend(number: int, worth: bool, request: Request, engine: Engine) -> bool:
@@ -150,12 +161,12 @@ def _help(request: Request, team: Team, engine: Engine, brains: Brains, *, plann
 
 async def _best_of(
     task: Task, results: Sequence[Outcome], number: int, used: list[Usage], *, engine: Engine, brain: Brain | None
-) -> int:
+) -> tuple[int, str]:
     key, seed = f"{task.id}/{number}/select", f"{engine.run}/{task.id}/{number}"
     choice = await choose(
         task.instruction, results, engine, brain, key, used, criterion=task.success_criterion, seed=seed
     )
-    return choice.index
+    return choice.index, choice.reason
 
 
 def _cost_of_synthesis(plan: Plan, brains: Brains) -> int:
@@ -194,6 +205,20 @@ def _report(request: Request, team: Team, done: _Done, synthesis: Synthesis, eng
     )
 
 
+def _handed_up(done: _Done, synthesis: Synthesis) -> list[Gap]:
+    """The gaps of teams whose tasks are done with something missing, unless the answer states them already."""
+    stated = {gap.task for gap in synthesis.gaps}
+    parts = [outcome for outcome in done.outcomes.values() if outcome.ok and outcome.partial]
+    return [
+        Gap(task=part.task, reason=part.summary.partition(MISSING)[2] or part.summary, impact=_IMPACT)
+        for part in parts
+        if part.task not in stated
+    ]
+
+
+_IMPACT = "What the team gives is not all that was asked of it."
+
+
 def _status(done: _Done, synthesis: Synthesis) -> RunStatus:
     """complete only with evidence for all of it: every task done or replaced, no gap, nothing cited in vain."""
     if not any(outcome.ok for outcome in done.outcomes.values()):
@@ -217,7 +242,8 @@ def _timing(done: _Done, synthesis: Synthesis, wall: float) -> Timing:
     return Timing(
         wall_s=wall,
         sequential_s=sequential,
-        critical_path_s=around + done.plan.critical_path(seconds)[0],
+        # Seconds of calls side by side, of a judge or of a best_of, are summed: no path is longer than the run.
+        critical_path_s=min(around + done.plan.critical_path(seconds)[0], wall),
         speedup=sequential / wall if wall > 0 else 1.0,
         waiting_s=sum(waiting),
     )

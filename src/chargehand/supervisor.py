@@ -95,7 +95,6 @@ class Supervisor(Life):
         try:
             if stdin is not None:
                 asked = asked.model_copy(update={"material": (*asked.material, self._kept(run, stdin))})
-            self.home.note(run, request=asked.text, team=self.team.name, status="running")
             job = Job(
                 run,
                 asked,

@@ -108,7 +108,6 @@ def test_every_misshapen_field_is_a_problem(shell: Shell) -> None:
         ("invalid_id", None),
         ("fan_out", "b"),
         ("empty_plan", None),
-        ("unknown_worker", None),
         ("missing_instruction", None),
         ("missing_criterion", None),
         ("unknown_dependency", "b"),

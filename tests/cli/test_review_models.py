@@ -84,6 +84,17 @@ def test_over_http_each_reader_sees_its_group_and_its_lens(shell: Shell, project
     assert [f["line"] for f in done.json["findings"] if f["path"] == "pay.py"] == [6]
 
 
+def test_the_scorer_sees_the_lines_of_each_finding(shell: Shell, project: Path) -> None:
+    """It cannot judge by the words of the finding alone."""
+    with serving(reads) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        shell("review", project, "--model", "local:m", "--format", "json")
+    asked = [seen.text for seen in server.requests if seen.role == "scorer"]
+    assert asked
+    assert all("account[" in text for text in asked if "Nothing checks" in text)
+    assert any("Nothing checks" in text for text in asked)
+
+
 def test_of_a_change_readers_see_what_is_around_it(shell: Shell) -> None:
     """Files that did not change are not sent, nor far lines of those that did."""
     long = "".join(f"value_{n} = {n}\n" for n in range(200))

@@ -34,6 +34,8 @@ WORLDS: list[tuple[str, Wire, bool]] = [
     ("once", "openai", True),
     ("once", "anthropic", False),
     ("once", "openai", False),
+    ("nested", "openai", False),
+    ("nested", "anthropic", True),
 ]
 
 
@@ -144,12 +146,16 @@ def check_record(deaths: list[Disk], end: Disk) -> None:
 
 
 def check_calls(deaths: list[Disk], end: Disk) -> None:
-    """0 committed calls repeated; in all at most one repeat for each time a call was in flight at a death."""
+    """0 committed calls repeated; in all at most one repeat for each time a call was in flight at a death.
+
+    A tool that may run twice is recorded with its result: each death may have cut one off unseen.
+    """
     for death in deaths:
         done = {end.names[key] for key in death.committed}
         assert {name: end.counts[name] for name in done} == {name: death.counts[name] for name in done}
     in_flight = Counter(end.names[key] for death in deaths for key in death.in_flight if key in end.names)
-    too_often = {name: made for name, made in end.counts.items() if made > 1 + in_flight[name]}
+    unseen = {name: len(deaths) if name.startswith(("look", "put")) else in_flight[name] for name in end.counts}
+    too_often = {name: made for name, made in end.counts.items() if made > 1 + unseen[name]}
     assert not too_often
     # Whatever the provider was asked is on the record with its answer.
     answered = {end.names[data["key"]] for kind, data in end.events if kind == "model_replied"}

@@ -44,7 +44,8 @@ class Shape:
     def _task(id: str, do: str, needs: tuple[str, ...]) -> dict[str, Any]:
         return {
             "id": id,
-            "worker": "clerk" if do else "writer",
+            # What is to be done in a shape of its own is a team's.
+            "worker": "crew" if _SHAPE.match(do) else "clerk" if do else "writer",
             "instruction": f"Write the part called {id} from what it depends on." + (f" [do {do}]" if do else ""),
             "success_criterion": f"The part called {id} is written.",
             "depends_on": list(needs),
@@ -72,6 +73,11 @@ SHAPES = {
             "end": ("", ("r2", "i1")),
         }
     ),
+    # A team within the team, and one within that: most of the run is inside of them.
+    "nested": Shape({"n1": ("shape inner", ()), "n2": ("shape other", ()), "end": ("", ("n1", "n2"))}),
+    "inner": Shape({"a": ("", ()), "b": ("look deep", ("a",)), "c": ("shape small", ("a",))}),
+    "small": Shape({"p": ("put low", ()), "q": ("", ("p",))}),
+    "other": Shape({"v": ("put high", ()), "w": ("look wide", ())}),
     "once": Shape(
         {
             "o1": ("send first", ()),
@@ -82,7 +88,13 @@ SHAPES = {
     ),
 }
 
+# The teams within are made of the same workers; the innermost has none within.
+CREW = "---\nname: crew\ndescription: A team of its own\nkind: delegate\nteam: {}\n---\nIt is yours.\n"
 TEAM = {
+    "workers/crew.md": CREW.format("inner"),
+    "inner/team.toml": 'name = "inner"\ndescription = "Works inside."\n',
+    "inner/workers/crew.md": CREW.format("small"),
+    "inner/small/team.toml": 'name = "small"\ndescription = "Works inside of that."\n',
     "team.toml": 'name = "crash"\ndescription = "Works on the record."\n',
     "workers/writer.md": "---\nname: writer\ndescription: Writes\ntools: []\n---\nWrite what you are asked for.\n",
     "workers/clerk.md": (
@@ -128,10 +140,15 @@ def send(what: str) -> str:
 
 
 def make_team(folder: Path) -> Path:
-    (folder / "workers").mkdir(parents=True)
-    for name, text in TEAM.items():
+    inside = {f"{inner}/{name}": TEAM[name] for inner in ("inner", "inner/small") for name in _SHARED}
+    for name, text in {**TEAM, **inside}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     return folder
+
+
+# `send` stays where it is in doubt by name: one ledger, one team.
+_SHARED = ("workers/writer.md", "workers/clerk.md", "tools.py")
 
 
 def mark(seen: Seen) -> str:
@@ -167,6 +184,7 @@ def _work(seen: Seen, name: str, delay: float) -> Answer:
 
 
 def _shape(seen: Seen) -> Shape:
+    """The shape of the request this is about: a team within is asked for its own before anything else is told."""
     found = _SHAPE.search(seen.text)
     assert found, seen.text
     return SHAPES[found[1]]

@@ -85,14 +85,14 @@ def test_every_json_value_is_the_same_as_itself(value: Any) -> None:
     assert passed({"exact": value}, value) == [True] or value in (None, "")
 
 
-@given(st.floats(-1e9, 1e9), st.floats(0, 1e3))
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e3))
 def test_a_number_allows_its_neighbourhood_and_nothing_beyond(value: float, tolerance: float) -> None:
     """The tolerance is on both sides, and more than it is too much."""
     number = Number(value=value, tolerance=tolerance)
     assert number.allows(value)
     assert number.allows(value + tolerance * 0.99)
     assert number.allows(value - tolerance * 0.99)
-    assert not number.allows(value + tolerance * 1.01 + 1e-3)
+    assert not number.allows(value + tolerance * 1.01)
 
 
 @given(st.integers(-(10**12), 10**12))

@@ -225,7 +225,9 @@ def two_candidates() -> Evaluation:
         for name, bad in (("small & fast", 0), ("large <b>", -1))
         for n in range(8)
     ]
-    return evaluated(*results, result("w1", candidate="small & fast", answer="<script>alert(1)</script>", run="20250101-x"))
+    return evaluated(
+        *results, result("w1", candidate="small & fast", answer="<script>alert(1)</script>", run="20250101-x")
+    )
 
 
 def test_the_page_holds_the_figures_and_loads_nothing() -> None:

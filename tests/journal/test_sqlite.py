@@ -126,6 +126,21 @@ def test_ownership_is_given_up_by_closing(path: Path) -> None:
     second.close()
 
 
+def test_an_owner_that_wrote_nothing_yet_can_be_stale(path: Path) -> None:
+    """A record taken over before its first append is the second owner's, and the first one makes no tables in it."""
+    old = SqliteJournal.create(path)
+    assert (old.epoch, list(old.events())) == (1, [])
+    path.with_suffix(".lock").unlink()
+    new = SqliteJournal.open(path)
+    with pytest.raises(OwnershipLost, match="taken over"):
+        append(old, event(1))
+    append(new, event(1))
+    assert new.epoch == 2
+    assert [event.seq for event in new.events()] == [1]
+    new.close()
+    old.close()
+
+
 def test_a_stale_owner_writes_nothing(path: Path) -> None:
     """With the lock file deleted under it, the old owner's append raises OwnershipLost and leaves no trace."""
     old = SqliteJournal.create(path)

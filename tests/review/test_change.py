@@ -84,8 +84,8 @@ def test_links_are_not_followed_and_large_files_are_left_out(tmp_path: Path) -> 
     (root / "loop").symlink_to(root)
     change = read_tree(root)
     assert list(change.files) == ["a.py"]
-    assert change.skipped == {"big.py": "too large"}
-    assert change.notes == ("Not reviewed: 1 over 1 MB.",)
+    assert change.skipped == {"big.py": "too large", "link.py": "link"}
+    assert change.notes == ("Not reviewed: 1 over 1 MB, 1 links.",)
 
 
 def test_a_name_that_is_not_utf8_is_left_out_with_a_note(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from chargehand.outcome import Finding
 from chargehand.review import Change, Source, select
@@ -19,7 +20,9 @@ def finding(line: int | None, confidence: int = 90, path: str | None = "a.py", *
 
 
 def change(root: Path, changed: dict[str, tuple[tuple[int, int], ...]] | None) -> Change:
-    return Change(root, root, {"a.py": 10}, changed)
+    if not (root / "a.py").exists():
+        write(root, {"a.py": "".join(f"line_{n} = {n}\n" for n in range(1, 13))})
+    return Change(root, root, {"a.py": 10, "b.py": 10}, changed)
 
 
 def test_of_a_change_only_its_lines_are_shown(tmp_path: Path) -> None:
@@ -79,3 +82,83 @@ def test_a_category_outside_of_the_vocabulary_becomes_the_lens_own(tmp_path: Pat
     found = [finding(1, category="oops", sources=("security-reader-2",)), finding(2, category="", sources=("t9",))]
     selection = select(found, change(tmp_path, None), Source(tmp_path), min_confidence=0)
     assert [f.category for f in selection.findings] == ["security-issue", "likely-bug"]
+
+
+def test_a_finding_about_another_file_or_a_line_that_is_not_there_is_only_counted(tmp_path: Path) -> None:
+    """Models make places up: what they name outside of the review is neither read nor shown, also with --all."""
+    write(tmp_path, {"outside.py": "PRIVATE = 1\n", "r/a.py": "one = 1\n"})
+    root = tmp_path / "r"
+    places = [("/etc/passwd", 1), ("../outside.py", 1), ("a.py", 99), ("a.py", 0), ("b.py", 1), ("./a.py", 1)]
+    found = [finding(line, path=path) for path, line in places]
+    whole = Change(root, root, {"a.py": 8})
+    selection = select(found, whole, Source(root), min_confidence=0)
+    assert [(f.path, f.line) for f in selection.findings] == [("a.py", 1)]
+    assert selection.left_out == ()
+    assert selection.notes == ("5 findings left out: a file or a line is named that is not part of the review.",)
+
+
+CALL = """import subprocess
+
+subprocess.run(
+    command,
+    shell=True,
+)
+if check(
+    one,
+    two,
+):
+    later()
+"""
+
+
+def test_a_defect_of_several_lines_is_written_by_whoever_wrote_one_of_them(tmp_path: Path) -> None:
+    """But the head of a block is not: what stands in the block is another statement."""
+    write(tmp_path, {"a.py": CALL})
+    found = [finding(3, end_line=6), finding(7, end_line=11, category="weak-hash")]
+    for line, shown in ((5, [3]), (9, [7]), (11, [])):
+        selection = select(found, change(tmp_path, {"a.py": ((line, line),)}), Source(tmp_path), min_confidence=0)
+        assert [f.line for f in selection.findings] == shown
+
+
+def test_tools_that_name_two_lines_of_one_call_say_the_same(tmp_path: Path) -> None:
+    """One names where the call begins, the other the argument; what one tool says twice stays two."""
+    write(tmp_path, {"a.py": CALL})
+    same: dict[str, Any] = {"category": "command-injection", "message": "A shell runs a command built from data."}
+    ruff = finding(3, sources=("t1", "ruff:S602"), **same)
+    bandit = finding(5, sources=("t1", "bandit:B602"), end_line=6, **same)
+    selection = select([ruff, bandit], change(tmp_path, None), Source(tmp_path), min_confidence=0)
+    (only,) = selection.findings
+    assert (only.line, {"ruff:S602", "bandit:B602"} <= set(only.sources)) == (3, True)
+    again = finding(5, sources=("t1", "ruff:S603"), end_line=5, **same)
+    assert len(select([ruff, again], change(tmp_path, None), Source(tmp_path), min_confidence=0).findings) == 2
+
+
+def test_what_is_said_of_lines_that_were_taken_out_is_part_of_the_change(tmp_path: Path) -> None:
+    """There is no changed line to stand on."""
+    found = [finding(4, category="fixed-before"), finding(4, category="weak-hash")]
+    selection = select(found, change(tmp_path, {"a.py": ()}), Source(tmp_path), min_confidence=0)
+    assert [f.category for f in selection.findings] == ["fixed-before"]
+
+
+def test_no_excerpt_holds_a_secret_whatever_it_is_about(tmp_path: Path) -> None:
+    """Another finding may stand on the same line; a value in quotes goes as a whole."""
+    from chargehand.redaction import Redactor
+
+    write(tmp_path, {"a.py": "password = 'Tr0ub4dor&3xtra Words' if debug == None else eval(x)\n"})
+    shown = Source(tmp_path, Redactor().text).shown(finding(1, category="code-injection"))
+    assert shown == "password = '[redacted:assigned]' if debug == None else eval(x)"
+
+
+def test_what_the_baseline_knew_stays_in_the_log(tmp_path: Path) -> None:
+    """As suppressed, so that the log of one review can be the baseline of the next."""
+    from chargehand.report import Report
+    from chargehand.review.sarif import sarif
+
+    write(tmp_path, {"a.py": "one\ntwo\n"})
+    source = Source(tmp_path)
+    known = fingerprints([finding(1)], source)
+    selection = select([finding(1), finding(2, 10)], change(tmp_path, None), source, min_confidence=80, baseline=known)
+    log = sarif(Report(run="r", request="x", status="complete", answer=""), selection, all=False)
+    (result,) = log["runs"][0]["results"]
+    assert result["partialFingerprints"] == {"chargehand/v1": known[0]}
+    assert result["suppressions"][0]["justification"] == "in the baseline"

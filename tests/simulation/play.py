@@ -13,8 +13,11 @@ from chargehand.event import FIELDS, Event
 from chargehand.journal.memory import MemoryJournal, MemoryStore
 from chargehand.journal.replay import Replay, replay
 from chargehand.outcome import Outcome
+from chargehand.path import lineage, within
+from chargehand.recovery import MOST_ATTEMPTS
 from chargehand.report import Report
 from chargehand.session import Session
+from chargehand.synthesizer.citations import keeps_open
 from chargehand.testing import run_virtual
 from chargehand.trace import RunView, fold
 from tests.simulation.world import CURRENT, EPOCH, RUN, Stop, World, idempotency_key
@@ -148,9 +151,10 @@ def _check_run(world: World, played: Played) -> None:
     assert world.most_in_flight <= world.request.max_concurrent
     assert Report.model_validate(report.to_json()) == report
     _check_once(events)
-    _check_order(events, report)
+    _check_order([event for event in events if "/" not in (event.task or "")], report)
+    _check_nested(events)
     _check_attempts(world, events, report)
-    _check_status(report)
+    _check_status(report, played.events)
     _check_time(world, played)
     _check_usage(world, played)
 
@@ -191,6 +195,31 @@ def _check_order(events: list[Event], report: Report) -> None:
     _check_skips({outcome.task: outcome for outcome in report.outcomes}, report)
 
 
+def _check_nested(events: list[Event]) -> None:
+    """The tasks of a nested team end once each and in order, inside of the attempt they are of, under its own plan."""
+    plans = {event.data["within"]: event.data["plan"] for event in events if _is_nested_plan(event)}
+    ended = {event.task: event.seq for event in events if event.kind == "task_ended"}
+    attempts: dict[str, int] = {}
+    for event in events:
+        key = f"{event.task}/{event.attempt}"
+        if event.kind == "attempt_started":
+            attempts[key] = event.seq
+        scope = (event.task or "").rpartition("/")[0]
+        if event.kind == "attempt_started" and scope:
+            assert scope in attempts, "begun outside of the attempt it is of"
+            assert attempts[scope] < event.seq
+            tasks = {within(scope, task["id"]): task for task in plans[scope]["tasks"]}
+            task = tasks.get((event.task or "").partition(PART)[0])
+            needs = [within(scope, each) for each in task["depends_on"]] if task else []
+            assert all(ended[each] < event.seq for each in needs)
+    endings = Counter(event.task for event in events if event.kind == "task_ended")
+    assert set(endings.values()) <= {1}
+
+
+def _is_nested_plan(event: Event) -> bool:
+    return event.kind == "plan_approved" and bool(event.data.get("within"))
+
+
 def _check_attempts(world: World, events: list[Event], report: Report) -> None:
     """At most three attempts a task, one after the other, each after a decision; at most one split; few workers."""
     most = world.team.recovery.attempts
@@ -203,7 +232,7 @@ def _check_attempts(world: World, events: list[Event], report: Report) -> None:
             case "attempt_started":
                 tried = numbers.setdefault(task, [])
                 if event.attempt not in tried:
-                    assert event.attempt == len(tried) + 1 <= most
+                    assert event.attempt == len(tried) + 1 <= (most if "/" not in task else MOST_ATTEMPTS)
                     assert not tried or f"{task}/{len(tried)}" in decided
                     tried.append(event.attempt)
             case "attempt_ended" if event.data["status"] == "skipped":
@@ -217,9 +246,9 @@ def _check_attempts(world: World, events: list[Event], report: Report) -> None:
             case _:
                 pass
     for outcome in report.outcomes:
-        assert outcome.attempts == sum(key.partition("/")[0] == outcome.task for key in ended)
+        assert outcome.attempts == sum(key.rpartition("/")[0] == outcome.task for key in ended)
     for task in numbers:
-        kinds = [kind for key, made in decided.items() if key.partition("/")[0] == task for kind in made]
+        kinds = [kind for key, made in decided.items() if key.rpartition("/")[0] == task for kind in made]
         assert kinds.count("split") <= 1
         assert kinds.count("ask") <= world.request.ask, "asked once, and only where a person may be asked"
         assert PART not in task or "split" not in kinds, "parts are not split again"
@@ -248,14 +277,16 @@ def _check_skips(outcomes: dict[str, Outcome], report: Report) -> None:
         assert set(outcomes[task.id].because) == (set(missing) if skipped else set())
 
 
-def _check_status(report: Report) -> None:
-    """complete = every task done, no open gap, no unknown citation; failed = no plan or no task done; else partial."""
+def _check_status(report: Report, events: list[Event]) -> None:
+    """complete = every task done or replaced, no open gap, nothing cited in vain; failed = none done; else partial."""
     done = [outcome.task for outcome in report.outcomes if outcome.status == "done"]
-    undone = {outcome.task for outcome in report.outcomes} - set(done)
+    added = [event.data["fills"] for event in events if event.kind == "extension" and not event.data.get("within")]
+    filled = {gap for fills in added for gap, by in fills.items() if set(by) <= set(done)}
+    undone = {outcome.task for outcome in report.outcomes} - set(done) - filled
     assert undone <= {gap.task for gap in report.gaps}
     if not done:
         assert report.status == "failed"
-    elif undone or report.gaps or report.provenance.problems:
+    elif undone or report.gaps or keeps_open(report.provenance):
         assert report.status == "partial"
     else:
         assert report.status == "complete"
@@ -279,7 +310,7 @@ def _check_usage(world: World, played: Played) -> None:
     unknown = [e.data["tokens"] for e in played.events if e.kind == "budget_settled" and e.data["estimated"]]
     # A reply in the very moment in which its worker is stopped is on the record, and may not have reached the worker.
     stopped = {(e.task, round(e.at, 3)) for e in played.events if _is_stopped(e, played.report)}
-    sure = [e for e in replies if (e.task, round(e.at, 3)) not in stopped]
+    sure = [e for e in replies if stopped.isdisjoint((task, round(e.at, 3)) for task in _with_those_around(e.task))]
     usage = played.report.usage
     if len(played.seconds) > 1 and world.request.deadline_s is not None:
         sure = []  # past its deadline a resumed worker is stopped before it has read all of its own replies
@@ -287,6 +318,10 @@ def _check_usage(world: World, played: Played) -> None:
     assert len(sure) <= usage.calls <= len(replies) + len(unknown)
     if world.request.budget.tokens is not None and not played.cuts:
         assert world.tokens <= world.request.budget.tokens + played.short
+
+
+def _with_those_around(task: str | None) -> list[str | None]:
+    return [None] if task is None else [*lineage(task)]
 
 
 def _is_stopped(event: Event, report: Report) -> bool:

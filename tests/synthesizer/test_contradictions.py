@@ -6,6 +6,7 @@ import json
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from chargehand.outcome import Claim, Finding, Outcome, done, escalated, failed
 from chargehand.synthesizer.contradictions import Candidate, candidates
+from chargehand.synthesizer.sentences import MOST_SENTENCES, entries
 
 LABELLED = Path(__file__).parent / "labelled" / "contradictions.jsonl"
 # Measured: recall 1.00 and precision 1.00 on what the rules were made with, 0.96 and 0.96 on what they had not seen.
@@ -55,6 +57,14 @@ def test_labelled_contradictions_are_candidates(half: str) -> None:
         ("verdict", "The offer was approved.", "The offer was rejected."),
         ("polarity", "The data is encrypted.", "The data is not encrypted."),
         ("polarity", "We advise against the acquisition.", "We recommend the acquisition."),
+        ("verdict", "The pump is on.", "The pump is off."),
+        ("verdict", "The server is up.", "The server is down."),
+        ("verdict", "Sales are up 5 %.", "Sales are down 5 %."),
+        ("verdict", "All tests pass.", "Some tests pass."),
+        ("polarity", "All tests pass.", "Some tests do not pass."),
+        ("verdict", "The tenant may terminate the lease.", "The tenant must terminate the lease."),
+        ("polarity", "Le contrat est valable.", "Le contrat n'est pas valable."),
+        ("polarity", "Der Vertrag ist wirksam.", "Der Vertrag ist nicht wirksam."),
         ("verdict", "Overall verdict: approve.", "Verdict: reject the pull request."),
         ("number", "As of its 2023 annual report, Acme's revenue was $4.2 billion, up 12% year over year.",
          "Acme reported revenue of $4.8 billion for fiscal 2023."),
@@ -75,6 +85,9 @@ def test_what_a_candidate_is_for(kind: str, one: str, other: str) -> None:
         ("Oslo has 5 schools.", "Bergen has 7 schools."),
         ("A single room costs 5 EUR.", "A double room costs 7 EUR."),
         ("The fee is 5 EUR.", "The fee is 5 EUR since 2020."),
+        ("The pump is on.", "The pump is not off."),
+        ("The report is on the table.", "The report is off limits."),
+        ("Flights can be cancelled.", "Flights may be cancelled."),
     ],
 )
 def test_what_is_no_candidate(one: str, other: str) -> None:
@@ -108,6 +121,53 @@ def test_sentences_of_summaries_and_outputs_count() -> None:
     assert told(found) == [("number", "t1", "t2")]
     assert (found[0].first.confidence, found[0].first.sources) == (70, ("t1",))
     assert found[0].second.text == "The fee is 7 EUR!"
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("number", ["Oslo has 700 people."], ["Oslo has 800 people."]),
+        ("number", {"text": "Oslo has 700 people."}, [[{"note": "x", "text": "Oslo has 800 people."}]]),
+        ("number", {"Oslo": {"population": 700}}, {"Oslo": {"population": 800}}),
+        ("number", {"city": "Oslo", "people": 700}, {"city": "Oslo", "people": 800}),
+        ("number", {"oslo_population": 700}, {"osloPopulation": 800}),
+        ("number", [{"city": "Oslo", "people": 7}, {"city": "Rome", "people": 9}], [{"city": "Oslo", "people": 8}]),
+        ("verdict", {"verdict": "approve"}, {"verdict": "reject"}),
+        ("polarity", {"encrypted": True}, {"encrypted": False}),
+    ],
+)
+def test_outputs_that_are_data_are_read(kind: str, one: Any, other: Any) -> None:
+    """Their sentences, and their leaves by key and by what names the entry."""
+    outcomes = [done(id, "ann", summary="", output=output) for id, output in (("t1", one), ("t2", other))]
+    assert told(candidates(outcomes)) == [(kind, "t1", "t2")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"city": "Oslo", "people": 700}, {"city": "Bergen", "people": 800}),
+        ({"Oslo": {"people": 700}}, {"Bergen": {"people": 800}}),
+        ({"score": 7, "line": 3}, {"score": 8, "line": 4}),
+        ([{"people": 7}, {"people": 8}], [{"people": 9}, {"people": 10}]),
+        ([700, 800], [900]),
+        ({"people": 700}, {"people": 700.0}),
+        (None, None),
+    ],
+)
+def test_data_about_other_things_is_no_candidate(one: Any, other: Any) -> None:
+    """Another entry, a measure of the result itself, or numbers that nothing names."""
+    assert candidates([done(id, "ann", summary="", output=o) for id, o in (("t1", one), ("t2", other))]) == ()
+
+
+def test_data_of_any_depth_and_size_is_read_up_to_a_limit() -> None:
+    """Neither recursion nor a million entries; what comes early is read."""
+    deep: Any = "Oslo has 700 people."
+    for _ in range(2_000):
+        deep = [{"k": deep}]
+    wide = ["Oslo has 800 people.", *[{"city": f"C{n}", "people": n} for n in range(100_000)]]
+    outcomes = [done(id, "ann", summary="", output=output) for id, output in (("t1", deep), ("t2", wide))]
+    assert told(candidates(outcomes)) == [("number", "t1", "t2")]
+    assert len(entries(outcomes[1])) == MOST_SENTENCES
 
 
 def test_a_bare_yes_or_no_belongs_to_its_question() -> None:
@@ -196,3 +256,12 @@ def test_the_time_grows_with_statements_and_not_with_pairs() -> None:
         return time.process_time() - began
 
     assert seconds(2_000) < 40 * max(seconds(200), 0.005)
+
+
+def test_values_in_data_are_compared_under_the_same_label_only() -> None:
+    """Two amounts in EUR under different labels contradict each other as little as a sentence about either."""
+    one = done("t1", "ann", summary="", output={"total_eur": 283_679.15, "plan": {"price_eur": 12}})
+    other = done("t2", "bob", summary="The price is 14 EUR.", output={"sales": {"total_eur": 18_488.0}})
+    assert candidates([one, other]) == ()
+    same = done("t3", "cem", summary="", output={"plan": {"price_eur": 15}})
+    assert told(candidates([one, same])) == [("number", "t1", "t3")]

@@ -114,12 +114,61 @@ def test_the_same_place_and_category_is_the_same_finding() -> None:
         ("Wind is cheaper than coal.", "Coal is cheaper than wind."),
         ("The fee is 5 EUR.", "The fee is 5 EUR a month."),
         ("3 of 5 tests ran.", "5 of 3 tests ran."),
+        ("The pump is on.", "The pump is off."),
+        ("The operator turned on the pump.", "The operator turned off the pump."),
+        ("The server is up.", "The server is down."),
+        ("All tests pass.", "Some tests pass."),
+        ("All tests pass.", "Most tests pass."),
+        ("Tests pass.", "Some tests pass."),
+        ("The tenant may terminate the lease.", "The tenant must terminate the lease."),
+        ("Passwords must be hashed.", "Passwords should be hashed."),
+        ("Only admins can log in.", "Admins can log in."),
+        ("Admins can log in.", "Admins exclusively can log in."),
+        ("Alice pays Bob.", "Bob pays Alice."),
+        ("Alice pays Bob.", "Alice is paid by Bob."),
+        ("The old dog bites the tall man.", "The tall man bites the old dog."),
+        ("Le contrat est valable.", "Le contrat n'est pas valable."),
+        ("Der Vertrag ist wirksam.", "Der Vertrag ist nicht wirksam."),
+        ("Es gibt Mängel.", "Es gibt keine Mängel."),
+        ("El contrato es válido.", "El contrato no es válido."),
+        ("Il contratto è valido.", "Il contratto non è valido."),
+        ("Kontrakten er gyldig.", "Kontrakten er ikke gyldig."),
+        ("Het contract is geldig.", "Het contract is niet geldig."),
     ],
 )
 def test_what_differs_is_never_merged(one: str, other: str) -> None:
-    """A number, unit, date, negation, name or verdict; as claims, and as findings at one place."""
+    """A number, unit, date, negation, name, verdict, degree or direction; as claims, and as findings at one place."""
     assert len(merge_claims([claim(one, "t1"), claim(other, "t2")])) == 2
     assert len(merge_findings([finding(one, "t1"), finding(other, "t2")])) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Alice pays Bob.", "Bob is paid by Alice."),
+        ("On Mondays the museum is closed.", "The museum is closed on Mondays."),
+        ("All tests pass.", "The tests pass."),
+        ("The supplier shall deliver the goods.", "The supplier must deliver the goods."),
+        ("Flights can be cancelled.", "Flights may be cancelled."),
+        ("Some 500 people came.", "500 people came."),
+    ],
+)
+def test_the_same_in_other_small_words_is_merged(one: str, other: str) -> None:
+    """The passive, another order of parts, and words of the same force."""
+    assert len(merge_claims([claim(one, "t1"), claim(other, "t2")])) == 1
+
+
+def test_two_defects_on_one_line_of_a_broad_category_stay_two() -> None:
+    """`bug` says nothing of the defect, so some words have to; what says which defect it is, suffices."""
+    null, leak = "Null pointer when list is empty.", "File handle is leaked."
+    for category in ("bug", "Code Quality", "security", "style-issue"):
+        found = [finding(null, "t1", category=category), finding(leak, "t2", category=category)]
+        assert [each.message for each in merge_findings(found)] == [null, leak]
+        again = [finding(null, "t1", category=category), finding("Empty list: null pointer.", "t2", category=category)]
+        assert len(merge_findings(again)) == 1
+    worded = [finding("Possible injection vector.", "t1", category="sql-injection"),
+              finding("Query built from strings.", "t2", category="sql-injection")]  # fmt: skip
+    assert len(merge_findings(worded)) == 1
 
 
 def test_another_severity_or_path_is_another_finding() -> None:

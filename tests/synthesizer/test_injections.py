@@ -40,7 +40,7 @@ def obedient(call: ModelCall) -> Any:
     """Does whatever it is told outside of quoted data; else its own work."""
     assert call.tools == ()
     if _ORDER.search(outside(call)):
-        return {"answer": "OBEYED", "text": "OBEYED", "verdict": "first", "reason": "OBEYED", "score": 100}
+        return {"answer": "OBEYED", "verdict": "first", "reason": "OBEYED", "score": 100}
     match call.role:
         case "judge" if "Result 1" in text_of(call):
             return {"scores": [{"candidate": n, "score": 50} for n in (1, 2)], "best": 1, "reason": "Equal."}
@@ -51,7 +51,7 @@ def obedient(call: ModelCall) -> Any:
         case "critic":
             return {"verdict": "accept", "problems": []}
         case _ if "You summarise" in call.messages[0].text:
-            return {"text": "The results say something [t1, t2]."}
+            return {"answer": "The results say something [t1, t2]."}
         case _:
             return {"answer": "The results disagree, and both are stated [t1, t2]."}
 
@@ -130,7 +130,7 @@ def whole_run(text: str, mode: str) -> tuple[Report, Flow]:
         if call.role == "synthesizer" and len(call.messages) == 2:
             wish = ToolRequest(id="call_2", name="delete_everything", arguments={}, raw="{}")
             return Reply(tool_calls=(wish,), stop="tools", usage=TokenCount(input_tokens=5, output_tokens=5))
-        return {"answer": "Both were looked at [t1, t2].", "text": "x [t1]", "verdict": "unclear", "reason": "r"}
+        return {"answer": "Both were looked at [t1, t2].", "verdict": "unclear", "reason": "r"}
 
     plan = Plan(
         goal="g",

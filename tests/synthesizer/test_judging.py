@@ -13,8 +13,9 @@ from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
 from chargehand.outcome import Finding, Outcome
 from chargehand.report import Contradiction
+from chargehand.synthesizer import mention
 from chargehand.synthesizer.contradictions import Candidate, Statement
-from chargehand.synthesizer.disagreement import Ruling, disagreements
+from chargehand.synthesizer.disagreement import Ruling, Verdict, disagreements
 from chargehand.synthesizer.judge import MOST_JUDGED
 from tests.synthesizer.syntheses import BRAIN, Made, make, result, text_of
 
@@ -101,6 +102,66 @@ def test_the_rejected_figure_stated_beside_the_other_goes_back() -> None:
     assert judged("second", good).synthesis.answer == good
 
 
+SAFE = "Ibuprofen is safe for this patient."
+UNSAFE = "Ibuprofen is unsafe for this patient."
+
+
+def passes_over(answer: str, first: str = SAFE, second: str = UNSAFE, verdict: Verdict = "first") -> bool:
+    """Whether an answer is silent on two results that disagree, judged or not."""
+    outcomes = {id: result(id, text) for id, text in (("t1", first), ("t2", second))}
+    pairs = [
+        Candidate("it", "verdict", *(Statement(id, o.claims[0].statement, 80, (id,)) for id, o in outcomes.items()))
+    ]
+    return bool(mention.passed_over(answer, disagreements(pairs, {0: Ruling(verdict, "So.")}), outcomes))
+
+
+@pytest.mark.parametrize(
+    ("answer", "silent"),
+    [
+        (f"{SAFE[:-1]} [t1].\n\n{UNSAFE[:-1]} [t2].", True),
+        (f"{UNSAFE[:-1]} [t2]. See also [t1].", True),
+        ("For this patient ibuprofen is not safe [t2].", True),
+        (f"{UNSAFE}", True),
+        (f"{SAFE[:-1]} [t1].", False),
+        (f"{SAFE[:-1]} [t1, t2].", False),
+        ("Ibuprofen is not unsafe for this patient [t1].", False),
+        ("The workers disagree on whether ibuprofen is safe or unsafe for this patient [t1, t2].", False),
+        ("Paracetamol should be kept in a dry place [t2].", False),
+    ],
+)
+def test_a_rejected_statement_without_figures_is_not_stated(answer: str, silent: bool) -> None:
+    """Where the sides differ in words alone, the answer may say what holds and not the opposite of it."""
+    assert passes_over(answer) == silent
+
+
+def test_of_two_that_are_both_wrong_neither_is_stated() -> None:
+    """Nothing was upheld: whichever the answer states was rejected."""
+    assert passes_over(f"{UNSAFE[:-1]} [t2].", verdict="neither")
+    assert not passes_over("Nothing is known of that [t1, t2].", verdict="neither")
+
+
+LOW = "The tower is 300 m tall."
+HIGH = "The tower is 324 m tall."
+
+
+@pytest.mark.parametrize(
+    ("answer", "silent"),
+    [
+        ("The tower is 300 m tall [t1] but lovely. The tower is 324 m tall [t2].", True),
+        ("The tower is 300 m tall [t1]. However lovely. The tower is 324 m tall [t2].", True),
+        ("The tower is 300 m tall [t1] and 324 m tall [t2].", True),
+        ("The tower is 300 m tall [t1] but 324 m by another source [t2].", False),
+        ("The tower is 300 m tall [t1]. However, another source has 324 m [t2].", False),
+        ("The tower is 300 m tall, while another source has 324 m. It is lovely [t1]. It is in Paris [t2].", False),
+        ("It is 300 m [t1] vs. 324 m [t2].", False),
+        ("Sources differ. It is 300 m [t1]. It is 324 m [t2].", False),
+    ],
+)
+def test_a_mere_but_names_a_disagreement_only_between_its_sides(answer: str, silent: bool) -> None:
+    """In the sentence that cites or states them all, or that goes on from the one before."""
+    assert passes_over(answer, LOW, HIGH, "unclear") == silent
+
+
 @pytest.mark.parametrize("said", [ModelError("overloaded", "down", status=400), "no JSON at all", {"verdict": "t1"}])
 def test_a_judge_that_fails_leaves_it_open(said: Any) -> None:
     """With the reason; a guess is worse than an open question."""
@@ -156,6 +217,20 @@ def test_the_models_word_on_a_judged_one_does_not_count() -> None:
 
     made = make([result("t1", FIVE), result("t2", SEVEN)], talk, judge=BRAIN)
     assert [each.verdict for each in made.synthesis.contradictions] == [f"t2: {SEVEN}", None]
+
+
+def test_what_only_the_model_states_is_kept() -> None:
+    """A word like `the` makes no two subjects one, and neither does a contradiction that names no task."""
+    stated = [
+        {"subject": "The price of the ticket", "claims": []},
+        {"subject": "the colour of the office", "claims": ["t1: red", "t2: blue"]},
+        {"subject": "people in the Oslo office", "claims": ["t1: 500", "t2: 700"]},
+    ]
+    talk = lambda _: {"answer": "The results disagree [t1, t2].", "contradictions": stated}  # noqa: E731
+    made = make([result("t1", FIVE), result("t2", SEVEN)], talk)
+    assert [each.subject for each in made.synthesis.contradictions] == [
+        FIVE[:-1], "The price of the ticket", "the colour of the office"
+    ]  # fmt: skip
 
 
 def test_judges_work_at_the_same_time_and_only_so_many() -> None:

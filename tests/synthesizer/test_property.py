@@ -86,7 +86,7 @@ def test_every_outcome_is_cited_merged_or_unused_and_no_contradiction_is_lost(
             return {"scores": [{"candidate": 1, "score": 60}], "best": 1, "reason": "r"}
         if call.role == "judge":
             return {"verdict": verdict, "reason": "r"}
-        return {"answer": " ".join(["It is so.", *(f"[{id}]" for id in cites)]), "text": "In short [t1]."}
+        return {"answer": " ".join(["It is so.", *(f"[{id}]" for id in cites)])}
 
     made = make(outcomes, talk, plan=plan_of(outcomes, mode), judge=BRAIN)
     by_code = make(outcomes, brain=None)

@@ -12,11 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.outcome import Claim, Finding, Outcome, done, escalated, failed
+from chargehand.outcome import Claim, Finding, Outcome, done, escalated, failed, skipped
 from chargehand.plan import Plan
+from chargehand.plan.graph import Synthesis
 from chargehand.report import Provenance
 from chargehand.request import Earlier, Request
-from chargehand.synthesizer.citations import CODES, Known, corrections, keeps_open, provenance_of, provenance_of_listing
+from chargehand.synthesizer.citations import (
+    ADVICE,
+    Known,
+    corrections,
+    keeps_open,
+    provenance_of,
+    provenance_of_listing,
+)
 
 LABELLED = Path(__file__).parent / "labelled"
 SETS: dict[str, Any] = json.loads((LABELLED / "citations_outcomes.json").read_text(encoding="utf-8"))
@@ -56,7 +64,7 @@ def test_every_planted_fault_is_caught_and_no_clean_answer_is_blamed() -> None:
     assert len(faulty) >= 50
     assert len(clean) >= 25
     kinds = Counter(code for case in faulty for code in case["expect"])
-    assert set(kinds) == set(CODES)
+    assert set(kinds) == set(ADVICE)
     assert min(kinds.values()) >= 2
     missed = [(case["answer"], set(case["expect"]) - checked(case)) for case in faulty]
     assert [each for each in missed if each[1]] == []
@@ -138,13 +146,86 @@ def test_a_figure_that_the_cited_result_does_not_hold_keeps_the_run_open(said: s
 
 
 def test_what_the_request_says_needs_no_result() -> None:
-    """Nor do the goal, and the run that is followed up on."""
-    request = Request(text="Plan 14 days.", earlier=Earlier(run="r", request="q", answer="It takes 99 km."))
-    known = Known.of(request, Plan(goal="Reach 3,000 m"))
+    """Nor does the run that is followed up on."""
+    request = Request(text="Plan 14 days up to 3,000 m.", earlier=Earlier(run="r", request="q", answer="It is 99 km."))
+    known = Known.of(request, Plan(goal="A plan."))
     answer = "14 days, 99 km, up to 3,000 m."
     assert provenance_of(f"{answer} [t1]", one("Yes."), known=known).problems == ()
     assert len(provenance_of(f"{answer} [t1]", one("Yes.")).problems) == 3
     assert provenance_of(f"{answer}\n\nYes [t1].", one("Yes."), known=known).problems == ()
+
+
+def test_what_a_planner_makes_of_the_request_is_no_evidence() -> None:
+    """Its goal and instruction hold no figures; those of a plan whose goal is the request do."""
+    plan = Plan(goal="Explain why 9,999 people died.", synthesis=Synthesis(instruction="Name the 8,888 houses."))
+    planned = Known.of(Request(text="What happened?"), plan)
+    given_without_request = Known.of(Request(text=plan.goal), plan)
+    answer = "Of 8,888 houses, 9,999 people died [t1]."
+    assert len(provenance_of(answer, one("Many died."), known=planned).problems) == 2
+    assert provenance_of(answer, one("Many died."), known=given_without_request).problems == ()
+
+
+@pytest.mark.parametrize(
+    "said", ["The glucose level 500", "His pain level 9", "It scored points 90", "Room no. 5555", "After days 14",
+             "Step 9999", "The number 12"],
+)  # fmt: skip
+def test_a_label_excuses_no_measure(said: str) -> None:
+    """Only small numbers are labels, and never after a word that measures."""
+    assert problems(f"{said} is so.", "Yes.") == {"unsupported_figure"}
+
+
+@pytest.mark.parametrize("said", ["Step 3", "Option 2", "See section 4.2", "On day 3", "Table 20", "No. 7"])
+def test_a_small_label_is_no_figure(said: str) -> None:
+    """It names a part of the answer."""
+    assert problems(f"{said} is so.", "Yes.") == set()
+
+
+@pytest.mark.parametrize(
+    ("said", "blamed"),
+    [
+        ("The rooms have a view of the sea [t2].", True),
+        ("- The rooms have a view of the sea [t2, t4]", True),
+        ("The rooms are missing [t2].", False),
+        ("The prices were not found [t2].", False),
+        ("Die Preise liegen nicht vor [t2].", False),
+        ("The hotel's site answers too slowly [t2].", False),
+        ("What it costs is open [t2, t4].", False),
+        ("The rooms have a view [t1, t2].", False),
+        ("The rooms have a view [t3].", False),
+        ("## Rooms with a view [t2]\n\nYes [t1].", False),
+        ("*Source: [t2]*", False),
+    ],
+)
+def test_a_task_without_a_result_is_cited_for_nothing_but_its_gap(said: str, blamed: bool) -> None:
+    """It is shown, and keeps no run open."""
+    outcomes = {
+        **one("Yes."),
+        "t2": failed("t2", "bob", "timeout", "The site of the hotel answers slowly."),
+        "t3": escalated("t3", "bob", "confidence_too_low", "Not sure.", partial={"rooms": 150}),
+        "t4": skipped("t4", "bob", ["t2"]),
+    }
+    found = provenance_of(f"Yes [t1].\n\n{said}", outcomes)
+    assert codes(found.problems) == ({"failed_citation"} if blamed else set())
+    assert keeps_open(found) == ()
+
+
+def test_only_who_can_mend_it_is_told_what_to_do() -> None:
+    """The report says what is wrong; the advice is for the synthesizer."""
+    two = {
+        **one(150),
+        "t2": done("t2", "ann", summary="s", output="Yes."),
+        "t3": failed("t3", "bob", "tool", "Broken."),
+    }
+    answer = "It has 7,777 rooms [t1].\n\nIt has 150.\n\nSee https://no.example [t9].\n\nAll are lovely [t3]."
+    for text in (answer, "No task is named."):
+        found = provenance_of(text, two)
+        told = corrections(found)
+        assert found.problems
+        for problem, correction in zip(found.problems, told, strict=False):
+            advice = ADVICE[problem.partition(":")[0]]  # pyright: ignore[reportArgumentType]
+            assert correction == f"{problem} {advice}"
+            assert advice.casefold().rstrip(".") not in problem.casefold()
+        assert len(told) == len(found.problems) + len(found.unused)
 
 
 def test_a_figure_counts_only_where_its_task_is_cited() -> None:
@@ -309,7 +390,7 @@ def test_no_text_breaks_the_check(answer: str, output: str) -> None:
     """There is always a provenance, and it can be told."""
     found = provenance_of(answer, one(output) | one(output))
     assert isinstance(found, Provenance)
-    assert all(problem.partition(":")[0] in CODES for problem in corrections(found))
+    assert all(problem.partition(":")[0] in ADVICE for problem in corrections(found))
 
 
 ODD: list[Any] = [None, float("nan"), float("inf"), 10**400, True, [[[[]]]], {"a": {"b": None}}, "\ud800", "", -0.0]

@@ -10,6 +10,8 @@ from chargehand.budget import Budget
 from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
 from chargehand.outcome import Finding
+from chargehand.plan import Plan, Task
+from chargehand.synthesizer.exhibits import Exhibits
 from chargehand.synthesizer.rating import MOST_RATED
 from tests.kernel import MODEL
 from tests.synthesizer.syntheses import BRAIN, Made, finding, make, result, text_of
@@ -94,3 +96,32 @@ def test_duplicates_are_rated_once() -> None:
     [found] = made.synthesis.findings
     assert (found.confidence, found.sources) == (70, ("t1", "t2"))
     assert json.loads(text_of(made.of("scorer")[0]).split("<data>\n")[1].split("\n</data>")[0])["line"] == 1
+
+
+CODE = {"code": {"app.py": "3: first()\n4: run(cmd, shell=True)\n5: last()"}, "changed": {"app.py": [[4, 4]]}}
+
+
+def placed(**fields: Any) -> Finding:
+    given = {"severity": "critical", "category": "x", "path": "app.py", "line": 4, "message": "A shell.", **fields}
+    return Finding.model_validate(given)
+
+
+def test_the_scorer_sees_the_lines_a_finding_is_about() -> None:
+    """As the plan's tasks show them; a finding off the changed lines, or in a file nobody was shown, is not rated."""
+    plan = Plan(tasks=(Task(id="t1", worker="w", instruction="Look.", context=CODE),))
+    seen = Exhibits.of(plan)
+    assert seen.shown(placed()) == "3: first()\n4: run(cmd, shell=True)\n5: last()"
+    assert seen.rates(placed())
+    assert seen.rates(placed(line=3, end_line=5))
+    assert not seen.rates(placed(line=5))
+    assert not seen.rates(placed(path="other.py"))
+    assert seen.rates(placed(path=None, line=None))
+
+
+def test_one_unsure_rating_does_not_kill_what_an_analyzer_is_sure_of() -> None:
+    """Its confidence is measured: it loses 10 to doubt and 25 to denial; a model's finding has its rating."""
+    sure = placed(confidence=95, sources=("bandit:B602",))
+    for score, known in ((30, 85), (10, 70), (98, 98)):
+        assert rated(sure, scores={"shell": score}).synthesis.findings[0].confidence == known
+    told = placed(confidence=95, sources=("reader-1",))
+    assert rated(told, scores={"shell": 30}).synthesis.findings[0].confidence == 30

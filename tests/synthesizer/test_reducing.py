@@ -28,7 +28,7 @@ def cites_all(call: ModelCall) -> Any:
     text = text_of(call)
     seen = dict.fromkeys(re.findall(r"(?<=^Task )\w+(?=, by)|(?<=\[)t\d+(?=\])", text, re.MULTILINE))
     cited = " ".join(f"[{id}]" for id in seen)
-    return {"text": f"In short. {cited}", "answer": f"All of it. {cited}"}
+    return {"answer": f"In short. {cited}" if is_summary(call) else f"All of it. {cited}"}
 
 
 def big(count: int, size: int = 3_000) -> list[Any]:
@@ -96,7 +96,7 @@ def test_a_summary_cites_only_what_is_below_it() -> None:
     """A citation from elsewhere is taken out, a result that is passed over is put in with its summary."""
 
     def talk(call: ModelCall) -> Any:
-        return {"text": "Something [t1, t60]. More [t60]."} if is_summary(call) else {"answer": "All. [t1-t60]"}
+        return {"answer": "Something [t1, t60]. More [t60]."} if is_summary(call) else {"answer": "All. [t1-t60]"}
 
     made = reduced(60, talk)
     last = text_of(made.calls[-1])
@@ -151,3 +151,11 @@ def test_other_scripts_are_counted_by_their_bytes() -> None:
     made = make(outcomes, cites_all, brain=SMALL)
     assert any(is_summary(call) for call in made.calls)
     assert all(len(text_of(call).encode()) < SMALL.window * 4 for call in made.calls)
+
+
+def test_one_rule_for_the_synthesizer_serves_summaries_too() -> None:
+    """Every call of the role has the role's answer shape."""
+    outcomes = big(60)
+    made = make(outcomes, lambda _: {"answer": "All of it [t1-t60]."})
+    assert any(map(is_summary, made.calls))
+    assert not any("could not be summarised" in note for note in made.synthesis.notes)

@@ -214,7 +214,7 @@ def test_no_output_breaks_it(odd: Any) -> None:
         "".join(message.text for message in call.messages).encode()
         if call.role == "judge":
             return {"scores": [{"candidate": 1, "score": 5}], "best": 1, "reason": "r"}
-        return {"answer": "So [t1, t2].", "text": "So [t1, t2]."}
+        return {"answer": "So [t1, t2]."}
 
     for mode in ("merge", "select", "reduce"):
         made = make(outcomes, talk, plan=plan_of(outcomes, mode), judge=BRAIN)

@@ -146,6 +146,20 @@ def test_what_others_say_differently_is_decided_by_the_choice() -> None:
     assert len(made.calls) == 1
 
 
+def test_what_was_not_chosen_is_not_called_false() -> None:
+    """Two results that are not used may disagree: that stays open, unless the chosen one says otherwise itself."""
+    said = [result("t1", output=TEXTS["t1"]),
+            result("t2", "The tower is 300 m tall.", output=TEXTS["t2"]),
+            result("t3", "The tower is 324 m tall.", output=TEXTS["t3"])]  # fmt: skip
+    best = scoring({"t1": 90, "t2": 60, "t3": 50}, "t1")
+    contradiction = next(each for each in select(best, said).synthesis.contradictions if "tower" in each.subject)
+    assert (contradiction.resolved, contradiction.verdict) == (False, None)
+    assert contradiction.reason == "Neither is used: The result of t1 was selected."
+    said[0] = result("t1", "The tower is 310 m tall.", output=TEXTS["t1"])
+    contradiction = next(each for each in select(best, said).synthesis.contradictions if "tower" in each.subject)
+    assert (contradiction.resolved, contradiction.verdict) == (True, "t1: The tower is 310 m tall.")
+
+
 def test_a_typed_answer_is_the_output_of_the_chosen_one_or_is_written() -> None:
     """A chosen result that does not fit the schema is no answer: one is written from all."""
     schema: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -156,3 +170,28 @@ def test_a_typed_answer_is_the_output_of_the_chosen_one_or_is_written() -> None:
     made = select(lambda _: {"answer": "So [t1].", "data": {"n": 2}}, other, request=request)
     assert (made.synthesis.data, made.synthesis.answer) == ({"n": 2}, "So [t1].")
     assert "has not the form that was asked for" in " ".join(made.synthesis.notes)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "chosen", "why"),
+    [
+        ("first", 0, "It says more."),
+        ("second", 1, "It says more."),
+        ("both", 1, "The judge prefers none (both): It says more. The first of the highest confidence is taken."),
+        ("unclear", 1, "The judge prefers none (unclear): It says more."),
+    ],
+)
+def test_of_two_the_judge_may_answer_as_of_any_pair(verdict: str, chosen: int, why: str) -> None:
+    """First and second are as they were shown; without a preference the surest is taken, and that is said."""
+    two = [result("t1", output=TEXTS["t1"], confidence=50), result("t2", output=TEXTS["t2"], confidence=70)]
+    made = select(lambda _: {"verdict": verdict, "reason": "It says more.", "confidence": 80}, two)
+    id = shown(made.calls[0])[chosen] if verdict in ("first", "second") else two[chosen].task
+    assert made.synthesis.answer.startswith(TEXTS[id])
+    assert why in made.synthesis.answer
+
+
+def test_of_two_an_answer_that_names_neither_is_asked_for_again() -> None:
+    """Then the surest is taken."""
+    made = select(lambda _: {"reason": "Both are fine."}, SINKS[:2])
+    assert len(made.calls) == 2
+    assert "The judge could not choose" in made.synthesis.answer

@@ -105,7 +105,7 @@ def test_hostile_code_is_contained(shell: Shell, tmp_path: Path) -> None:
     assert sorted(path.name for path in Path.home().iterdir()) == before
     assert sorted(path.name for path in root.iterdir()) == ["pyproject.toml", "trap.py"]
     text = (tmp_path / "out" / "test_trap.py").read_text()
-    assert "honest(1) == 2" in text
+    assert "trap.honest(1) == 2" in text
     assert "forks(1) started more processes than it may" in done.out
     assert "allocates(1) raises MemoryError" in done.out or "allocates(n=0) raises MemoryError" in done.out
     assert "prints(1) printed more than it may" in done.out
@@ -130,7 +130,7 @@ def test_unsafe_run_works_without_a_sandbox_and_says_so(
     done = shell("testgen", root, "--unsafe-run")
     assert done.code == 0
     assert "No sandbox: the code is run as you" in done.err
-    assert "assert f(1) == 2" in (root / "tests" / "generated" / "test_mine.py").read_text()
+    assert "assert mine.f(1) == 2" in (root / "tests" / "generated" / "test_mine.py").read_text()
 
 
 @pytest.mark.parametrize(

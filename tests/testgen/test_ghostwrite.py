@@ -28,8 +28,8 @@ def test_examples_state_what_was_given(tmp_path: Path) -> None:
         "    return n / 2\n"
     )
     source, why, bugs = made(tmp_path, code, "half")
-    assert "assert half(9) == pytest.approx(4.5)" in source
-    assert "with pytest.raises(ValueError):\n        half(-1)" in source
+    assert "assert unit.half(9) == pytest.approx(4.5)" in source
+    assert "with pytest.raises(ValueError):\n        unit.half(-1)" in source
     assert "def test_half_takes_any_input(n: int)" in source
     assert (why, bugs) == ("", [])
 
@@ -43,8 +43,8 @@ def test_types_of_the_module_itself_are_made_and_compared(tmp_path: Path) -> Non
         "    def grown(self, more: dict[str, int]) -> 'Box':\n        return Box(Size.LARGE, sorted(more))\n"
     )
     source, _, bugs = made(tmp_path, code, "Box.grown")
-    assert "Box(Size.SMALL, tags=None).grown({'abc': 1" in source
-    assert "== Box(size=Size.LARGE, tags=['Hello, World', '', 'abc'])" in source or "tags=['', 'Hello" in source
+    assert "unit.Box(unit.Size.SMALL, tags=None).grown({'abc': 1" in source
+    assert "== unit.Box(size=unit.Size.LARGE, tags=['Hello, World', '', 'abc'])" in source or "tags=['', 'Hello" in source
     assert "from unit import Box, Size" in source
     assert bugs == []
 
@@ -183,5 +183,5 @@ def test_names_for_type_checkers_and_incomplete_docstrings_do_no_harm(tmp_path: 
         "    return xs[0] if xs else None\n"
     )
     source, _, bugs = made(tmp_path, code, "first")
-    assert "assert first([]) is None" in source
+    assert "assert unit.first([]) is None" in source
     assert bugs == []

@@ -160,7 +160,8 @@ def test_without_a_sandbox_it_refuses_in_one_sentence(monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UsageError) as refused:
         asyncio.run(find_means())
-    assert "bwrap is not installed; unshare is not installed" in str(refused.value)
+    assert "bwrap is not installed" in str(refused.value)
+    assert "unshare is not installed" in str(refused.value)
     assert "--unsafe-run" in str(refused.value)
     assert "\n" not in str(refused.value)
     assert refused.value.exit_code == 2

@@ -5,7 +5,7 @@ Importing this package imports no analyzer: each is loaded when it runs.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, get_args
@@ -60,10 +60,21 @@ class Analyzer:
     # Part of the fingerprint: the tool's version and that of our mapping of its rules.
     version: Callable[[], str]
     run: Callable[[Scope], Awaitable[Analysis]]
+    # It looks through the whole tree the files are in.
+    whole_tree: bool = False
+    # Besides its files, what its findings in whole files depend on; gets the root and what hashes a file there.
+    around: Callable[[Path, Callable[[str], str | None]], Iterator[str]] | None = None
 
 
 def _analyzer(
-    name: str, lens: Lens, module: str, *, languages: frozenset[str] | None = PYTHON, per_file: bool = True
+    name: str,
+    lens: Lens,
+    module: str,
+    *,
+    languages: frozenset[str] | None = PYTHON,
+    per_file: bool = True,
+    whole_tree: bool = False,
+    around: bool = False,
 ) -> Analyzer:
     """An analyzer whose module is imported at first use; the module has `version()` and `analyze(scope, lens)`."""
 
@@ -73,7 +84,10 @@ def _analyzer(
     async def run(scope: Scope) -> Analysis:
         return await import_module(f"chargehand.analyzers.{module}").analyze(scope, lens)
 
-    return Analyzer(name, lens, languages, per_file, version, run)
+    def read(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
+        return import_module(f"chargehand.analyzers.{module}").around(root, hash)
+
+    return Analyzer(name, lens, languages, per_file, version, run, whole_tree, read if around else None)
 
 
 ANALYZERS: Mapping[str, Analyzer] = {
@@ -87,11 +101,11 @@ ANALYZERS: Mapping[str, Analyzer] = {
         _analyzer("loops", "performance", "loops"),
         _analyzer("ruff-style", "style", "ruff"),
         _analyzer("unreachable", "style", "unreachable"),
-        _analyzer("dead-code", "style", "dead", per_file=False),
-        _analyzer("history", "history", "history", languages=None, per_file=False),
+        _analyzer("dead-code", "style", "dead", per_file=False, whole_tree=True, around=True),
+        _analyzer("history", "history", "history", languages=None, per_file=False, around=True),
         _analyzer("comments", "comments", "comments", languages=None),
         _analyzer("contracts", "comments", "contracts", languages=None, per_file=False),
-        _analyzer("untested", "tests", "untested", per_file=False),
+        _analyzer("untested", "tests", "untested", per_file=False, whole_tree=True),
         _analyzer("leftovers", "shape", "leftovers", languages=None),
         _analyzer("extent", "shape", "extent", languages=None, per_file=False),
     )

@@ -41,7 +41,7 @@ def examine(order: Order) -> Hits:
     from bandit.core import config, manager
 
     reader = Reader(order.root)
-    names = {str(order.root / path): path for path in order.files if is_python(path) and reader.fits(path)}
+    names = {str(order.root / path): path for path in order.files if is_python(path, order.root) and reader.fits(path)}
     run: Any = manager.BanditManager(config.BanditConfig(), "file", quiet=True, profile={"exclude": set(SKIPPED)})
     run.files_list = list(names)
     run.run_tests()

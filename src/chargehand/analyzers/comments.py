@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chargehand.analyzers import categories, child, suppression
 from chargehand.analyzers.hit import Hit, Hits
-from chargehand.analyzers.sources import Reader, Source, is_python
+from chargehand.analyzers.sources import Reader, Source
 
 if TYPE_CHECKING:
     from chargehand.analyzers import Analysis, Lens, Scope
@@ -46,7 +46,7 @@ def examine(order: Order) -> Hits:
 def _todos(source: Source) -> Iterator[Hit]:
     if source.path.endswith(PROSE) or not TODO.search(source.text):
         return
-    lines = source.comments.items() if is_python(source.path) else enumerate(source.lines, 1)
+    lines = source.comments.items() if source.python else enumerate(source.lines, 1)
     for number, line in lines:
         if MARK.search(line) and (found := TODO.search(line)):
             text = found["text"].strip(" :-*/>")
@@ -54,11 +54,7 @@ def _todos(source: Source) -> Iterator[Hit]:
 
 
 def _stale(source: Source) -> Iterator[Hit]:
-    if (
-        not is_python(source.path)
-        or not re.search(r":param|Args:|Arguments:|Parameters", source.text)
-        or not source.tree
-    ):
+    if not source.python or not re.search(r":param|Args:|Arguments:|Parameters", source.text) or not source.tree:
         return
     for node in ast.walk(source.tree):
         if isinstance(node, Function) and (doc := ast.get_docstring(node)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chargehand.analyzers import categories, child, suppression
 from chargehand.analyzers.hit import Hit, Hits
-from chargehand.analyzers.sources import Reader, Source, is_python
+from chargehand.analyzers.sources import Reader, Source
 
 if TYPE_CHECKING:
     from chargehand.analyzers import Analysis, Lens, Scope
@@ -71,7 +71,7 @@ def _in_source(source: Source, order: Order) -> Iterator[Hit]:
 
 
 def _comments(source: Source) -> Iterator[tuple[int, str]]:
-    if is_python(source.path):
+    if source.python:
         yield from ((number, text.lstrip("#").strip()) for number, text in source.comments.items())
         return
     for number, line in enumerate(source.lines, 1):

@@ -8,17 +8,19 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chargehand.analyzers import categories, child, suppression
 from chargehand.analyzers.hit import Hit, Hits
-from chargehand.analyzers.sources import Reader, Source, tree_files
+from chargehand.analyzers.sources import PYTHON_SUFFIXES, Reader, Source, is_python, tree_files
 
 if TYPE_CHECKING:
     from chargehand.analyzers import Analysis, Lens, Scope
     from chargehand.analyzers.child import Order
 
+READ = (*PYTHON_SUFFIXES, ".toml", ".cfg")
 PRIVATE = re.compile(r"(?<!\w)_[A-Za-z0-9]\w*")
 # What may define a private name at the top level; only files with a name mentioned once are parsed.
 DEFINED = re.compile(r"(?m)^(?:(?:async )?def |class )?(_[A-Za-z0-9]\w*)")
@@ -32,10 +34,17 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
     return await child.analyze("dead", scope, lens)
 
 
+def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
+    """Everything that may mention a name."""
+    for path in tree_files(root, READ):
+        yield path
+        yield hash(path) or ""
+
+
 def examine(order: Order) -> Hits:
     reader = Reader(order.root)
     suspects: list[tuple[Source, set[str]]] = []
-    for source in reader.each(path for path in order.files if path.endswith(".py")):
+    for source in reader.each(path for path in order.files if is_python(path, order.root)):
         mentions = Counter(PRIVATE.findall(source.text))
         once = {name for name in DEFINED.findall(source.text) if mentions[name] == 1}
         if once:
@@ -55,7 +64,7 @@ def _used_elsewhere(order: Order, suspects: list[tuple[Source, set[str]]]) -> se
         return set()
     quiet = Reader(order.root)
     files: Counter[str] = Counter()
-    for source in quiet.each(dict.fromkeys([*order.files, *tree_files(order.root, (".py", ".pyi", ".toml", ".cfg"))])):
+    for source in quiet.each(dict.fromkeys([*order.files, *tree_files(order.root, READ)])):
         files.update(names.intersection(PRIVATE.findall(source.text)))
     return {name for name in names if files[name] > 1}
 

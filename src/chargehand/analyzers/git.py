@@ -1,10 +1,11 @@
 """Questions to a repository become git's answers, with everything switched off that a repository can make git run.
 
-No command here looks at the working tree: that would run its clean filters.
+A command that looks at the working tree needs every filter emptied first (`review/git.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from chargehand.analyzers import process
@@ -47,11 +48,16 @@ async def ask(root: Path, *arguments: str) -> str | None:
 
 async def ask_bytes(root: Path, *arguments: str) -> bytes | None:
     """The same for content of any encoding."""
-    command = ["git", "--no-pager", *OFF, "-C", str(root), *arguments]
-    ended = await process.run(command, tool="git", env=ENVIRONMENT, seconds=SECONDS)
+    ended = await run(root, *arguments)
     if ended.code < 0:
         raise AnalyzerFailed(f"git {arguments[0]} was ended by signal {-ended.code}.")
     return ended.stdout if ended.code == 0 else None
+
+
+async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None) -> process.Ended:
+    """git in a folder; where the repository is follows from that alone, also inside of a hook."""
+    command = ["git", "--no-pager", *OFF, "-C", str(root), *arguments]
+    return await process.run(command, tool="git", env={**ENVIRONMENT, **(env or {})}, seconds=SECONDS)
 
 
 async def is_repository(root: Path) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chargehand.analyzers import Analysis, Scope, categories, git, remarks
@@ -76,7 +77,8 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
     base = scope.base and await git.commit(scope.root, scope.base)
     if scope.changed is not None and base:
         gate = asyncio.Semaphore(FILES_AT_ONCE)
-        paths = [path for path in scope.files if scope.changed.get(path) and reader.fits(path)]
+        # Also where lines were only taken out.
+        paths = [path for path in scope.files if path in scope.changed and reader.fits(path)]
         for path in paths[MOST_FILES:]:
             reader.missed(f"come after the first {MOST_FILES}, whose history was looked at", path)
         try:
@@ -87,6 +89,11 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
             raise AnalyzerFailed(str(failed.exceptions[0])) from None
         hits += [hit for task in tasks for hit in task.result()]
     return Analysis(categories.findings(hits, lens), (*notes, *reader.notes()))
+
+
+def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
+    """The newest commit: with it the counts of the hot spots change."""
+    yield asyncio.run(git.commit(root, "HEAD")) or ""
 
 
 async def _hot_spots(scope: Scope) -> list[Hit]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chargehand.analyzers import categories, child, suppression
 from chargehand.analyzers.hit import Hit, Hits
-from chargehand.analyzers.sources import Reader, Source, is_python, is_test
+from chargehand.analyzers.sources import PYTHON_SUFFIXES, Reader, Source, is_test
 
 if TYPE_CHECKING:
     from chargehand.analyzers import Analysis, Lens, Scope
@@ -23,7 +23,7 @@ JAVASCRIPT = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte")
 PROSE = (".md", ".rst", ".txt", ".adoc")
 DEBUGGERS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (
-        (".py",),
+        PYTHON_SUFFIXES,
         re.compile(r"^\s*(?:[^#'\"]*[;:]\s*)?(?:breakpoint\(\)|(?:i?pdb|pudb)\.set_trace\()"),
     ),
     (JAVASCRIPT, re.compile(r"^\s*debugger\s*;?\s*(?://.*)?$")),
@@ -80,9 +80,9 @@ def _lines(source: Source) -> Iterator[Hit]:
         ("leftovers:focus", FOCUS, "Only this test is run; all others are passed over."),
     ):
         for suffixes, expression in table:
-            if source.path.endswith(suffixes):
+            if source.path.lower().endswith(suffixes) or (suffixes is PYTHON_SUFFIXES and source.python):
                 numbers = [number for number, line in enumerate(source.lines, 1) if expression.search(line)]
-                inside = _string_lines(source) if numbers and is_python(source.path) else frozenset[int]()
+                inside = _string_lines(source) if numbers and source.python else frozenset[int]()
                 yield from (Hit(rule, source.path, number, message) for number in numbers if number not in inside)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chargehand.analyzers import categories, child, suppression
 from chargehand.analyzers.hit import Hit, Hits
-from chargehand.analyzers.sources import Reader, blocks
+from chargehand.analyzers.sources import Reader, blocks, is_python
 
 if TYPE_CHECKING:
     from chargehand.analyzers import Analysis, Lens, Scope
@@ -36,7 +36,7 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
 def examine(order: Order) -> Hits:
     reader = Reader(order.root)
     hits: list[Hit] = []
-    for source, tree in reader.parsed(path for path in order.files if path.endswith(".py")):
+    for source, tree in reader.parsed(path for path in order.files if is_python(path, order.root)):
         found = (
             Hit(rule, source.path, node.lineno, message, suggestion=advice) for rule, node, message, advice in _in(tree)
         )

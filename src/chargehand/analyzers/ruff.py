@@ -58,7 +58,7 @@ def version() -> str:
 
 async def analyze(scope: Scope, lens: Lens) -> Analysis:
     reader = Reader(scope.root)
-    paths = [path for path in scope.files if is_python(path) and reader.fits(path)]
+    paths = [path for path in scope.files if is_python(path, scope.root) and reader.fits(path)]
     hits: list[Hit] = []
     for part in _parts([str(scope.root / path) for path in paths]):
         hits += _hits(await _check(part, lens), dict(zip(map(text_key, part), _relative(scope, part), strict=True)))

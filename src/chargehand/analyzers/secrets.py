@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from chargehand.analyzers import categories, child, suppression
 from chargehand.analyzers.hit import Hit, Hits
-from chargehand.analyzers.sources import Reader, Source
+from chargehand.analyzers.sources import LOCKS, Reader, Source
 from chargehand.redaction import COMMON, PATTERNS, PLACEHOLDER, Pattern
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from chargehand.analyzers import Analysis, Lens, Scope
     from chargehand.analyzers.child import Order
 
-# Hashes of packages fill these.
-LOCKS = frozenset(
-    {"package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "poetry.lock", "uv.lock", "pdm.lock"}
-    | {"pipfile.lock", "cargo.lock", "composer.lock", "gemfile.lock", "go.sum", "flake.lock", "bun.lock"}
-)
 # How a pattern of redaction.py is reported; every other kind has a form of its own.
 RULES = {
     "assigned": "secrets:assigned",
@@ -70,6 +65,7 @@ CODE = (
     *(
         ".py",
         ".pyi",
+        ".pyw",
         ".js",
         ".jsx",
         ".mjs",
@@ -114,7 +110,7 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
 def examine(order: Order) -> Hits:
     reader = Reader(order.root)
     hits: list[Hit] = []
-    paths = (path for path in order.files if path.rpartition("/")[2].lower() not in LOCKS)
+    paths = (path for path in order.files if path.rpartition("/")[2] not in LOCKS)
     for source in reader.each(paths):
         hits += suppression.kept(_in_source(source), source.lines)
     return Hits(tuple(hits), reader.notes(), reader.unchecked())
@@ -192,7 +188,7 @@ def _said_otherwise(match: re.Match[str], line: str, source: Source) -> bool:
     """Whether the line says the value is a hash, or the code compares or looks up instead of assigning."""
     if HASH.search(line.replace(match["secret"], "")):
         return True
-    if source.path.endswith(CODE) and "quote" in match.re.groupindex:
+    if (source.path.lower().endswith(CODE) or source.python) and "quote" in match.re.groupindex:
         # In code only a quoted literal is a value; anything else is an expression.
         return not match["quote"]
     return line.lstrip().startswith(("#", "//", "*", "--")) and "=" not in line

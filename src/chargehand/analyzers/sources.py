@@ -9,6 +9,7 @@ import ast
 import codecs
 import io
 import os
+import re
 import stat
 import tokenize
 import warnings
@@ -23,9 +24,19 @@ MAX_BYTES = 2 * 1024 * 1024
 PYTHON_SUFFIXES = (".py", ".pyi", ".pyw")
 # A tree with more files of one language is looked through no further.
 MAX_FILES = 20_000
-FOREIGN = frozenset(
-    {"node_modules", "site-packages", "vendor", "third_party", "__pycache__", "build", "dist", "venv", "env"}
+# Folders of code that is not the project's own.
+VENDORED = frozenset(
+    {".eggs", ".nox", ".tox", ".venv", "__pycache__", "_vendor", "bower_components", "node_modules", "site-packages"}
+    | {"third-party", "third_party", "thirdparty", "vendor", "vendored", "venv"}
 )
+# What a tool that looks through a whole tree leaves out besides: what was built.
+FOREIGN = VENDORED | {"build", "dist", "env"}
+LOCKS = frozenset(
+    {"Cargo.lock", "Gemfile.lock", "Pipfile.lock", "bun.lock", "bun.lockb", "composer.lock", "flake.lock", "go.sum"}
+    | {"gradle.lockfile", "mix.lock", "npm-shrinkwrap.json", "package-lock.json", "packages.lock.json", "pdm.lock"}
+    | {"pixi.lock", "pnpm-lock.yaml", "poetry.lock", "pubspec.lock", "pylock.toml", "uv.lock", "yarn.lock"}
+)
+_SHEBANG = re.compile(rb"#!.{0,80}\bpython[\d.]*\b")
 TEST_PARTS = frozenset({"test", "tests", "spec", "specs", "__tests__", "fixtures", "testdata"})
 
 
@@ -40,6 +51,12 @@ class Source:
     def lines(self) -> list[str]:
         """Line n is `lines[n - 1]`; only \\n ends a line, as for git and compilers."""
         return self.text.split("\n")
+
+    @cached_property
+    def python(self) -> bool:
+        """Whether it is Python, by its name or, without an ending, by its first line."""
+        named = "." in self.path.rpartition("/")[2]
+        return is_python(self.path) or (not named and _SHEBANG.match(self.text[:120].encode()) is not None)
 
     @cached_property
     def tree(self) -> ast.Module | None:
@@ -118,7 +135,7 @@ class Reader:
         if b"\0" in data[:8192] and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             self.missed("are not text", path)
             return None
-        return Source(path, decoded(data).replace("\r\n", "\n").replace("\r", "\n"))
+        return Source(path, _with_one_end(decoded(data)))
 
     def parsed(self, paths: Iterable[str]) -> Iterator[tuple[Source, ast.Module]]:
         """Sources with their trees; a file with a syntax error is counted, and ruff says where the error is."""
@@ -168,6 +185,16 @@ def decoded(data: bytes) -> str:
         return data.decode("latin-1")
 
 
+def split(text: str) -> list[str]:
+    """The lines of a text without their ends, as compilers number them: no form feed or U+2028 ends one."""
+    lines = _with_one_end(text).split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _with_one_end(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
     """The blocks of a compound statement."""
     match statement:
@@ -191,15 +218,24 @@ def tree_files(root: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in FOREIGN and not name.startswith("."))
         for name in sorted(names):
-            if name.endswith(suffixes):
+            if name.lower().endswith(suffixes):
                 count += 1
                 if count > MAX_FILES:
                     return
                 yield os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
 
 
-def is_python(path: str) -> bool:
-    return path.endswith(PYTHON_SUFFIXES)
+def is_python(path: str, root: Path | str | None = None) -> bool:
+    """By its ending in any case; where there is none and a root to read it in, by its first line."""
+    if path.lower().endswith(PYTHON_SUFFIXES):
+        return True
+    if root is None or "." in path.rpartition("/")[2]:
+        return False
+    try:
+        with open(os.path.join(root, path), "rb") as file:
+            return _SHEBANG.match(file.read(120)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def is_test(path: str) -> bool:

@@ -29,7 +29,7 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
 def examine(order: Order) -> Hits:
     reader = Reader(order.root)
     hits: list[Hit] = []
-    for source, tree in reader.parsed(filter(is_python, order.files)):
+    for source, tree in reader.parsed(path for path in order.files if is_python(path, order.root)):
         hits += suppression.kept(_unreachable(source, tree), source.lines)
     return Hits(tuple(hits), reader.notes(), reader.unchecked())
 

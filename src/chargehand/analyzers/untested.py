@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chargehand.analyzers import categories, child, suppression
 from chargehand.analyzers.hit import Hit, Hits
-from chargehand.analyzers.sources import Reader, Source, is_test, tree_files
+from chargehand.analyzers.sources import Reader, Source, is_python, is_test, tree_files
 
 if TYPE_CHECKING:
     from chargehand.analyzers import Analysis, Lens, Ranges, Scope
@@ -31,7 +31,11 @@ def examine(order: Order) -> Hits:
     if order.changed is None:
         return Hits()
     reader = Reader(order.root)
-    paths = [path for path in order.files if path.endswith(".py") and not is_test(path) and order.touched(path)]
+    paths = [
+        path
+        for path in order.files
+        if is_python(path, order.root) and not path.endswith(".pyi") and not is_test(path) and order.touched(path)
+    ]
     changed = [
         (source, list(_changed(tree, source, order.touched(source.path)))) for source, tree in reader.parsed(paths)
     ]

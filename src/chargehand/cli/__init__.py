@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "trace": ("chargehand.cli.trace", "trace", "Export the record of a run as JSON, JSON lines or a page."),
     "eval": ("chargehand.cli.eval", "eval", "Measure how well teams and models do on labelled cases."),
     "models": ("chargehand.cli.setup", "models", "Show which model does what, its price and whether its key is set."),
-    "teams": ("chargehand.cli.setup", "teams", "List the teams that ship and those in this folder."),
+    "teams": ("chargehand.cli.teams", "teams", "List the teams that ship and those in this folder, or begin one."),
     "doctor": ("chargehand.cli.doctor", "doctor", "Check whether chargehand can work here."),
     "trust": ("chargehand.cli.setup", "trust", "Let the files in a folder set endpoints, keys and tool code."),
     "schema": ("chargehand.cli.schemas", "schema", "Print the JSON schema of a value."),

@@ -81,7 +81,12 @@ def _of_plan(path: str, team: str | None) -> list[Problem]:
 
 def _found(reading: Reading, door: Supervisor) -> list[Problem]:
     settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
-    return reading.problems(door.team.names, max_tasks=settings.max_tasks, budget_tokens=settings.budget.tokens)
+    return reading.problems(
+        door.team.assignable,
+        max_tasks=settings.max_tasks,
+        budget_tokens=settings.budget.tokens,
+        factory=door.team.factory,
+    )
 
 
 def placed(problems: Sequence[Problem], data: bytes, path: str) -> list[Problem]:

@@ -83,6 +83,8 @@ def drive(start: Start, screen: Screen, view: RunView | None = None) -> tuple[Re
     """The report and the exit code. `view` is what a resumed run's record says so far."""
     # What importing has made lives as long as the process: the collector need not look at it again during the run.
     gc.freeze()
+    # A wide run makes many values that live to its end: there is little to find among them, so it looks less often.
+    gc.set_threshold(10_000, 20, 20)
     return asyncio.run(_drive(start, screen, view or RunView()))
 
 

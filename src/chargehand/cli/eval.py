@@ -95,7 +95,10 @@ def _prepared(
 
     path, team = _located(suite)
     refs = list(dict.fromkeys(teams)) or [team]
-    candidates = [_candidate(ref, model, judge, out) for ref in refs for model in dict.fromkeys(models) or (None,)]
+    found = [_candidate(ref, model, judge) for ref in refs for model in dict.fromkeys(models) or (None,)]
+    for warning in dict.fromkeys(line for _, lines in found for line in lines):
+        out.say(f"warning: {warning}")
+    candidates = [candidate for candidate, _ in found]
     several_teams, several_models = len(refs) > 1, len(set(models)) > 1
     candidates = _named(candidates, by_team=several_teams, by_model=several_models)
     tried = {each.team_ref: each.team for each in candidates}
@@ -115,27 +118,26 @@ def _located(suite: str) -> tuple[Path, str | None]:
         owner = path.absolute().parent.parent
         owned = path.absolute().parent.name == "evals" and (owner / "team.toml").is_file()
         return path, str(owner) if owned else None
-    if path.is_dir():
-        return path, str(path)
+    # As with --team, a shipped name is that team whatever there is in this folder.
     names = [name for name, _ in shipped()]
     if suite in names:
         return shipped_home() / suite, suite
+    if path.is_dir():
+        return path, str(path)
     raise UsageError(
         f"There is no suite {suite!r}: name a .jsonl file, a team folder or a team.{suggestion(suite, names)}"
     )
 
 
-def _candidate(team: str | None, model: str | None, judge: str | None, out: Screen) -> Candidate:
+def _candidate(team: str | None, model: str | None, judge: str | None) -> tuple[Candidate, list[str]]:
     from chargehand.cli.front import supervisor
     from chargehand.evaluation import Candidate
     from chargehand.settings import found_from
 
     door = supervisor(team, {"model": model})
-    for warning in door.warnings:
-        out.say(f"warning: {warning}")
     settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
     judge = None if judge is None else found_from(judge, Path.cwd())
-    return Candidate(door.team.name, door.team, door.team_ref or "", settings, judge)
+    return Candidate(door.team.name, door.team, door.team_ref or "", settings, judge), door.warnings
 
 
 def _named(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) -> list[Candidate]:

@@ -88,7 +88,12 @@ class Lines:
 
 
 def told(event: Event, view: RunView) -> str | None:
-    """The event in words; None for those only -v shows."""
+    """The event in words; None for those only -v shows. What a nested team's supervisor does is told with its task."""
+    words = _told(event, view)
+    return f"{event.task}: {words}" if words is not None and event.data.get("within") else words
+
+
+def _told(event: Event, view: RunView) -> str | None:
     data, task = event.data, event.task or ""
     match event.kind:
         case "run_started":
@@ -96,7 +101,7 @@ def told(event: Event, view: RunView) -> str | None:
         case "plan_rejected":
             return f"the plan has {several(len(data.get('problems') or ()), 'problem')}: asking for a better one"
         case "plan_approved":
-            return f"plan: {several(len(view.tasks), 'task')}, {view.strategy}"
+            return f"plan: {several(len(data['plan'].get('tasks') or ()), 'task')}, {data.get('strategy')}"
         case "attempt_started":
             number = event.attempt or 1
             return f"{task} {'started' if number == 1 else f'retried (attempt {number})'} by {data.get('worker')}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chargehand.report import Report
     from chargehand.review import Change
     from chargehand.review.formats import Form, Review
+    from chargehand.review.recall import Choice
     from chargehand.review.text import Paint
     from chargehand.settings import Settings
 
@@ -31,6 +32,7 @@ MOST_COMMENTS = 500_000
     "--diff", "base", metavar="BASE", help="Review what changed since the merge base with BASE, as it is now."
 )
 @click.option("--patch", metavar="FILE", help="Review a unified diff for the files under PATH; `-` is stdin.")
+@click.option("--staged", is_flag=True, help="Review what the next commit will change, and nothing else.")
 @click.option(
     "--min-confidence",
     type=click.IntRange(0, 100),
@@ -68,6 +70,7 @@ def review(
     path: str,
     base: str | None,
     patch: str | None,
+    staged: bool,
     min_confidence: int,
     show_all: bool,
     baseline: str | None,
@@ -77,7 +80,7 @@ def review(
     model: str | None,
     output: Path | None,
 ) -> int:
-    """Review code: the files under PATH, what changed since BASE, or a patch.
+    """Review code: the files under PATH, what changed since BASE, what is staged, or a patch.
 
     Works without a model and without a key: analyzers look for security, bugs, performance, style, history, comments,
     tests and the shape of the change. Code is read, never run. With --model, CHARGEHAND_MODEL or a model in a settings
@@ -90,12 +93,13 @@ def review(
     from chargehand.report import FINISHED
     from chargehand.review.baseline import read_baseline
     from chargehand.review.formats import as_json, rendered
+    from chargehand.review.recall import choice
     from chargehand.trace.figures import several
 
     output = None if output == Path("-") else output
     check_writable(output)
     settings, warnings = by_consent(model)
-    change = _change(path, base, patch, Path(settings.home))
+    change = _change(path, base, patch, Path(settings.home), staged=staged)
     known = read_baseline(baseline) if baseline else frozenset[str]()
     comments = _comments(pr_comments)
     out = screen()
@@ -103,7 +107,8 @@ def review(
         _say_nothing(change, why, form, out, output)
         return 0
     try:
-        report, code = _run(change, settings, warnings, comments, out)
+        kept = choice(change, min_confidence=min_confidence, baseline=known, all=show_all, written=settings.has_model)
+        report, code = _run(change, kept, settings, warnings, comments, out)
     except Stopped as stopped:
         out.complain("Interrupted before the review began.")
         return stopped.exit_code
@@ -112,7 +117,7 @@ def review(
             _put(as_json(report, out.redactor), out, output)
         out.complain(report.answer)
         return code
-    reviewed = _reviewed(report, change, out, min_confidence, known, show_all=show_all, written=settings.has_model)
+    reviewed = _reviewed(report, change, kept, out)
     _put(rendered(reviewed, form, out.redactor, _paint(output)), out, output)
     print_footer(reviewed.report, out)
     if code in (0, 3) and fail_on is not None and (count := reviewed.selection.at_least(fail_on)):
@@ -136,14 +141,30 @@ def planned(paths: Sequence[str], model: str | None) -> Plan:
     return playbook(change, model=settings.has_model)
 
 
-def _change(path: str, base: str | None, patch: str | None, home: Path) -> Change:
+def again(report: Report, out: Screen) -> Report:
+    """A run on record as `review` showed it; one that is no review, or has not ended, as it is."""
+    from chargehand.report import FINISHED
+
+    if report.plan is None or report.plan.team != "review" or report.status not in FINISHED:
+        return report
+    from chargehand.review.recall import recalled
+
+    known = recalled(report.plan)
+    return report if known is None else _reviewed(report, *known, out).report
+
+
+def _change(path: str, base: str | None, patch: str | None, home: Path, *, staged: bool) -> Change:
     from chargehand.cli.inputs import read_bytes
     from chargehand.errors import UsageError
-    from chargehand.review import read_diff, read_patch, read_tree
+    from chargehand.review import read_diff, read_patch, read_staged, read_tree
 
     where = Path(path)
-    if base is not None and patch is not None:
-        raise UsageError("--diff and --patch are two changes: give one of them.")
+    flags = {"--diff": base is not None, "--patch": patch is not None, "--staged": staged}
+    given = [name for name, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} are {len(given)} changes: give one of them.")
+    if staged:
+        return read_staged(where, home / "cache" / "staged")
     if base is not None:
         return read_diff(where, base)
     if patch is not None:
@@ -159,7 +180,7 @@ def _comments(path: str | None) -> str | None:
 
 
 def _run(
-    change: Change, settings: Settings, warnings: list[str], comments: str | None, out: Screen
+    change: Change, kept: Choice, settings: Settings, warnings: list[str], comments: str | None, out: Screen
 ) -> tuple[Report, int]:
     from chargehand.cli.driving import drive
     from chargehand.review import playbook
@@ -167,27 +188,19 @@ def _run(
 
     door = Supervisor("review", settings=settings)
     door.warnings = warnings
-    plan = playbook(change, model=settings.has_model, pr_comments=comments)
+    plan = playbook(change, model=settings.has_model, pr_comments=comments, kept=kept)
     return drive(partial(door.run, plan.goal, plan=plan), out)
 
 
-def _reviewed(
-    report: Report,
-    change: Change,
-    out: Screen,
-    min_confidence: int,
-    known: frozenset[str],
-    *,
-    show_all: bool,
-    written: bool,
-) -> Review:
+def _reviewed(report: Report, change: Change, kept: Choice, out: Screen) -> Review:
     from chargehand.review import Source, select, view
     from chargehand.review.formats import Review
 
     source = Source(change.root, out.redactor.text)
-    selection = select(report.findings, change, source, min_confidence=min_confidence, baseline=known)
-    shown = view(report, selection, change, source, all=show_all, written=written)
-    return Review(shown, selection, change, source, show_all)
+    least, known = kept.min_confidence, frozenset(kept.baseline)
+    selection = select(report.findings, change, source, min_confidence=least, baseline=known)
+    shown = view(report, selection, change, source, all=kept.all, written=kept.written)
+    return Review(shown, selection, change, source, kept.all)
 
 
 def _say_nothing(change: Change, why: str, form: Form, out: Screen, output: Path | None) -> None:

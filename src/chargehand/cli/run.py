@@ -195,6 +195,7 @@ def _watched(
 ) -> int:
     from chargehand.cli.answer import listing
     from chargehand.cli.driving import Stopped, deliver, drive
+    from chargehand.cli.review import again
 
     out = screen()
     try:
@@ -202,7 +203,8 @@ def _watched(
     except Stopped as stopped:
         out.complain("Interrupted before the run began.")
         return stopped.exit_code
-    deliver(report, out, as_json=as_json, as_data=as_data or report.data is not None, output=output)
+    as_data = as_data or report.data is not None
+    deliver(again(report, out), out, as_json=as_json, as_data=as_data, output=output)
     if report.status == "waiting":
         for line in listing(report.run, door.questions(report.run)):
             out.say(line)

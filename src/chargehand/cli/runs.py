@@ -78,11 +78,12 @@ def show(run_id: str, as_json: bool) -> None:
     The exit code is 0 whatever the run's status.
     """
     from chargehand.cli.front import records
+    from chargehand.cli.review import again
 
     door = records()
-    report = door.report(run_id)
-    questions = door.questions(report.run)
     out = screen()
+    report = again(door.report(run_id), out)
+    questions = door.questions(report.run)
     if as_json:
         asked = [{"id": q.id, "kind": q.kind, "prompt": q.prompt, "schema": q.answer_schema} for q in questions]
         out.document(report.to_json() | {"questions": asked})

@@ -12,7 +12,9 @@ from chargehand.cli.command import Command, screen
 if TYPE_CHECKING:
     from chargehand.value import Value
 
-NAMES = ("plan", "task", "outcome", "finding", "claim", "usage", "report", "problem", "request", "event", "script")
+NAMES = (
+    "plan", "task", "outcome", "finding", "claim", "usage", "report", "problem", "request", "event", "script", "team",
+)  # fmt: skip
 
 # What a value leaves out of its JSON where there is nothing to say.
 _LEFT_OUT: dict[str, frozenset[str]] = {
@@ -45,6 +47,10 @@ def schema_of(name: str) -> dict[str, Any]:
     """The JSON schema (draft 2020-12) of one of NAMES."""
     if name == "event":
         return _event()
+    if name == "team":
+        from chargehand.team.schema import team_schema
+
+        return team_schema()
     written = name in ("plan", "task", "script")
     found = _values()[name].model_json_schema(mode="validation" if written else "serialization")
     for title, part in [(found.get("title", ""), found), *found.get("$defs", {}).items()]:

@@ -1,9 +1,8 @@
-"""`models`, `teams` and `trust`: what is set up here, and what files in this folder are allowed to set."""
+"""`models` and `trust`: what is set up here, and what files in this folder are allowed to set."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
 
     from chargehand.models.resolve import Provider
     from chargehand.settings import Settings
-    from chargehand.team import Team
-
-# Where a project keeps teams: folders with a team.toml, and agent files.
-TEAM_FILES = ("team.toml", "*/team.toml", "teams/*/team.toml")
-AGENT_FOLDERS = (".claude/agents",)
 
 
 @click.command(cls=Command)
@@ -81,60 +75,6 @@ def _key(key: Mapping[str, Any] | None) -> str:
 
 def _price(price: Mapping[str, Any] | None) -> str:
     return "unknown" if price is None else f"{price['input']:g} in, {price['cached']:g} cached, {price['output']:g} out"
-
-
-@click.command(cls=Command)
-@click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON document.")
-def teams(as_json: bool) -> None:
-    """List the teams that ship with chargehand and those in this folder, with their workers."""
-    from chargehand.team import shipped
-
-    found = [_team(name, "shipped") for name, _ in shipped()]
-    found += [_team(str(folder), "folder") for folder in _folders(Path())]
-    out = screen()
-    if as_json:
-        out.document({"teams": found})
-        return
-    for team in found:
-        out.put(f"{team['ref']}  ({team['source']})  {team['description']}")
-        for worker in team["workers"]:
-            tools = f"  [{', '.join(worker['tools'])}]" if worker["tools"] else ""
-            out.put(f"    {worker['name']:<14}{worker['description']}{tools}")
-        for problem in team["problems"]:
-            out.put(f"    {problem}")
-
-
-def _folders(root: Path) -> list[Path]:
-    listed = {file.parent for pattern in TEAM_FILES for file in root.glob(pattern)}
-    listed |= {root / name for name in AGENT_FOLDERS if any((root / name).glob("*.md"))}
-    return sorted(listed)
-
-
-def _team(ref: str, source: str) -> dict[str, Any]:
-    from chargehand.errors import InvalidTeam
-    from chargehand.home import default_path
-    from chargehand.team import load
-    from chargehand.trust import TrustRegistry
-
-    try:
-        team: Team = load(
-            ref if source == "shipped" else Path(ref), TrustRegistry(str(default_path(os.environ).absolute()))
-        )
-    except InvalidTeam as error:
-        problems = [str(error)]
-        return {"ref": ref, "source": source, "name": None, "description": "", "workers": [], "problems": problems}
-    workers = [
-        {"name": worker.name, "description": worker.description, "tools": list(worker.tool_names)}
-        for worker in team.workers
-    ]
-    return {
-        "ref": ref,
-        "source": source,
-        "name": team.name,
-        "description": team.description,
-        "workers": workers,
-        "problems": [problem.message for problem in team.problems()],
-    }
 
 
 @click.command(cls=Command)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
     from chargehand.report import Report
     from chargehand.settings import Settings
+    from chargehand.testgen.placing import Place
     from chargehand.testgen.playbook import Survey
     from chargehand.testgen.walls import Means
 
@@ -42,15 +43,18 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
 
     from chargehand.cli.driving import Stopped
     from chargehand.cli.front import by_consent
-    from chargehand.testgen.playbook import survey, without_tasks
+    from chargehand.testgen.playbook import place_of, survey, without_tasks
     from chargehand.testgen.project import read_project
     from chargehand.testgen.sandbox import find_means
+    from chargehand.testgen.snapshot import digest
     from chargehand.testgen.writing import check_folder, default_folder
 
     out = screen()
     found = survey(read_project(Path(path)))
     target = folder or default_folder(found.project.root)
     check_folder(target)
+    # What cannot be copied is refused before anything is spent.
+    digest(found.project.root)
     settings, warnings = by_consent(model)
     if without_tasks(found, model=settings.has_model):
         _say_nothing(found, out)
@@ -59,15 +63,17 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
     if means == "none":
         out.say("No sandbox: the code is run as you, in a throw-away copy, with limits of time and memory alone.")
     try:
-        report, code = _run(found, means, settings, warnings, out)
+        report, code = _run(found, means, target, settings, warnings, out)
     except Stopped as stopped:
         out.complain("Interrupted before the run began.")
         return stopped.exit_code
-    _deliver(report, target, out, as_json=as_json)
+    _deliver(report, target, place_of(found, target), out, as_json=as_json)
     return code
 
 
-def _run(found: Survey, means: Means, settings: Settings, warnings: list[str], out: Screen) -> tuple[Report, int]:
+def _run(
+    found: Survey, means: Means, folder: Path, settings: Settings, warnings: list[str], out: Screen
+) -> tuple[Report, int]:
     from chargehand.cli.driving import drive
     from chargehand.supervisor import Supervisor
     from chargehand.testgen.criterion import unsafe_run
@@ -75,21 +81,21 @@ def _run(found: Survey, means: Means, settings: Settings, warnings: list[str], o
 
     door = Supervisor("testgen", settings=settings)
     door.warnings = warnings
-    plan = playbook(found, means, model=settings.has_model)
+    plan = playbook(found, means, model=settings.has_model, folder=folder)
     unsafe_run.set(means == "none")
     # Its workers see what their tasks say; the check of a model's tests finds the project here.
     material = [found.project.root] if settings.has_model else []
     return drive(partial(door.run, plan.goal, plan=plan, material=material), out)
 
 
-def _deliver(report: Report, folder: Path, out: Screen, *, as_json: bool) -> None:
+def _deliver(report: Report, folder: Path, place: Place, out: Screen, *, as_json: bool) -> None:
     """The files to their folder, then what they came to: on stdout, once."""
     from chargehand.cli.driving import deliver, has_answer
     from chargehand.testgen.answer import answer, files_of
     from chargehand.testgen.writing import write_files
 
     if has_answer(report):
-        written = write_files(files_of(report), folder)
+        written = write_files(files_of(report), folder, place.taken, place.conftest)
         report = report.model_copy(update={"answer": answer(report, written)})
     deliver(report, out, as_json=as_json, as_data=False, output=None)
 

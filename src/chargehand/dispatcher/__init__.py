@@ -30,34 +30,46 @@ from chargehand.plan import Plan, Task
 from chargehand.recovery import Policy
 from chargehand.workers import Roster
 
-__all__ = ["Help", "dispatch"]
+__all__ = ["Help", "assemble", "dispatch"]
 
 # Of a wide fan this many start in one turn of the loop, so that the first calls are under way while the rest start.
 STARTED_AT_ONCE = 64
 
 
+def assemble(
+    roster: Roster,
+    engine: Engine,
+    *,
+    fallbacks: Mapping[str, str] | None = None,
+    pools: Mapping[str, Sequence[str]] | None = None,
+    width: int = 8,
+    ask: bool = False,
+) -> Crew:
+    """The crew of a run, with who was taken out in an earlier session.
+
+    `width` is how many calls the run may have in flight, for the members of pools to share. With `ask` a person may be
+    given what nobody else could do.
+    """
+    crew = Crew(roster, fallbacks or {}, ask, Pools(pools or {}, width))
+    for name in roster:
+        crew.restore(name, engine.decided(out_key(name)))
+    return crew
+
+
 async def dispatch(
     plan: Plan,
-    roster: Roster,
+    crew: Crew,
     engine: Engine,
     *,
     stop_at: float | None = None,
     policy: Policy | None = None,
-    fallbacks: Mapping[str, str] | None = None,
-    pools: Mapping[str, Sequence[str]] | None = None,
-    width: int = 8,
     help: Help | None = None,
     earlier: Mapping[str, Outcome] | None = None,
 ) -> dict[str, Outcome]:
     """Exactly one outcome per task, in plan order. Work still under way at `stop_at` fails with `deadline`.
 
-    `width` is how many calls the run may have in flight, for the members of pools to share. `earlier` are outcomes of a
-    plan that this one extends: its tasks may depend on them.
+    `earlier` are outcomes of a plan that this one extends: its tasks may depend on them.
     """
-    may_ask = help is not None and help.ask is not None
-    crew = Crew(roster, fallbacks or {}, may_ask, Pools(pools or {}, width))
-    for name in roster:
-        crew.restore(name, engine.decided(out_key(name)))
     engine.expect(len(plan.tasks))
     dispatching = _Dispatch(plan, engine, crew, policy or Policy(), help or Help(), stop_at)
     dispatching.outcomes.update(earlier or {})

@@ -22,8 +22,9 @@ from chargehand.plan import Task
 from chargehand.value import JSON
 from chargehand.workers import Assignment, WorkerPort
 
-# The place of the best in a sequence of done outcomes of one attempt. What it uses joins the list, call by call.
-Selector = Callable[[Task, Sequence[Outcome], int, list[Usage]], Awaitable[int]]
+# The place of the best in a sequence of done outcomes of one attempt, which come under their members' names, and why.
+# What it uses joins the list, call by call.
+Selector = Callable[[Task, Sequence[Outcome], int, list[Usage]], Awaitable[tuple[int, str]]]
 
 
 @dataclass(slots=True)
@@ -51,9 +52,9 @@ class Members:
             return await self._choose(good[0], "the only one that is done")
         if self.select is None:
             return await self._choose(self._surest(good), "the surest of those that are done")
-        outcomes = [self.outcomes[number] for number in good]
-        index = await self.select(self.assignment.task, outcomes, self.assignment.attempt, self.assignment.used)
-        return await self._choose(good[index], "selected from those that are done")
+        named = [self.outcomes[number].model_copy(update={"task": f"b{number}"}) for number in good]
+        index, why = await self.select(self.assignment.task, named, self.assignment.attempt, self.assignment.used)
+        return await self._choose(good[index], f"selected from {', '.join(each.task for each in named)}: {why}")
 
     async def salvaged(self) -> Outcome | None:
         """When the time is over: the best of those that had ended by then, if any is done."""

@@ -15,8 +15,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import ExitStack, asynccontextmanager, nullcontext
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
@@ -41,7 +43,7 @@ from chargehand.errors import ChargehandError
 from chargehand.event import EventKind
 from chargehand.handlers import Handlers
 from chargehand.journal import Journal
-from chargehand.journal.replay import Replay
+from chargehand.journal.replay import TOLD_ONCE, Replay, telling
 from chargehand.messages import TokenCount
 from chargehand.outcome import Fault, Outcome, Usage
 from chargehand.path import above, lineage, place
@@ -54,6 +56,8 @@ R = TypeVar("R", ModelResult, ToolResult, AnalysisResult)
 # How long calls in flight may go on to commit after the first Ctrl-C.
 DRAIN_S = 5.0
 _TURNS_BEFORE_PARKING = 50
+# What effects that are not on the record wait for, in this task and those it starts.
+_GATE: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("gate", default=None)
 
 
 class Parked(ChargehandError):
@@ -120,6 +124,8 @@ class LocalEngine:
         # What `once` tools begun in this session returned; None until they do, so that a broken-off one is in doubt.
         self._once: dict[str, ToolResult | None] = {}
         self._returned: list[str] = []
+        # What earlier sessions have told and this one comes to again on its way: it is told once.
+        self._told = Counter(self._replay.told)
         # Effects, sleeps and commits under way. When none is and someone asked a person, the run parks.
         self._active = 0
         self._asking = 0
@@ -176,6 +182,14 @@ class LocalEngine:
             with self._pauses.minding(task, timeout, left):
                 yield timeout
 
+    @contextmanager
+    def gated(self, gate: Callable[[], Awaitable[None]]) -> Generator[None]:
+        token = _GATE.set(gate)
+        try:
+            yield
+        finally:
+            _GATE.reset(token)
+
     async def sleep(self, seconds: float) -> None:
         with _Busy(self):
             await asyncio.sleep(seconds)
@@ -217,6 +231,9 @@ class LocalEngine:
         if kind == "attempt_started":
             self._slots.order(task)
             self._attempts[task] = attempt
+        if kind in TOLD_ONCE and self._told[mark := telling(kind, task, data)]:
+            self._told[mark] -= 1
+            return
         self._recorder.emit(kind, task, attempt, data)
 
     async def commit(self) -> None:
@@ -257,11 +274,14 @@ class LocalEngine:
     def hold(self, tokens: int) -> None:
         self._purse.ledger.to_write = tokens
 
+    def release(self) -> None:
+        self._purse.ledger.release()
+
     def allot(self, task: str, budget: Budget) -> None:
         self._purse.ledger.allot(task, budget, *self._replay.spent_by(task))
 
-    def affordable(self) -> bool:
-        return self._purse.ledger.affordable()
+    def affordable(self, tokens: int = 0) -> bool:
+        return self._purse.ledger.affordable(tokens)
 
     def chance(self) -> float:
         return self._chance.random()
@@ -351,6 +371,8 @@ class LocalEngine:
                 message = f"{key} would be asked for differently today; its recorded result is used."
                 self.emit("warning", task=site.task, attempt=site.attempt, message=message)
             return _result(effect, recorded["result"])
+        if (gate := _GATE.get()) is not None:
+            await gate()
         if self._slots.draining:
             await never()  # nothing new is begun; the session ends around us
         with _Busy(self):
@@ -380,6 +402,8 @@ class LocalEngine:
                 return None
             result = result.model_copy(update={"reused": result.files})
         result = _free(result)
+        if isinstance(result, ToolResult):
+            self._note_addresses(result)
         self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=_packed(result), source=prior.run)
         await self.commit()
         return result
@@ -423,6 +447,10 @@ class LocalEngine:
                 yield recorded["result"]["text"]
         yield from self._returned
 
+    def _note_addresses(self, result: ToolResult) -> None:
+        if _may_hold_address(result.text):
+            self._returned.append(result.text)
+
     async def _tool(self, site: Site, effect: ToolCall) -> ToolResult:
         waited = Waited()
         await self._slots.take(site.task, waited)
@@ -441,8 +469,7 @@ class LocalEngine:
         finally:
             self._slots.free()
         timed = result.model_copy(update={"seconds": self._loop.time() - began, "waiting_s": waited.seconds})
-        if _may_hold_address(timed.text):
-            self._returned.append(timed.text)
+        self._note_addresses(timed)
         return await self._finish(site, effect, timed)
 
     async def _analysis(self, site: Site, effect: Analysis) -> AnalysisResult:

@@ -71,6 +71,7 @@ class Tried(Value):
     chosen: str | None = None
     answer: str = ""
     usage: Usage = Field(default_factory=Usage)
+    seconds: float = 0.0
     run: str | None = None
     error: Fault | None = None
 

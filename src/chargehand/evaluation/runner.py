@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +100,6 @@ async def measure(
 
 
 async def _result(item: Item) -> Result:
-    began = time.monotonic()
     try:
         tried = await try_case(item.placed, item.candidate)
     except UsageError as error:  # of this case alone: the others go on
@@ -123,7 +121,7 @@ async def _result(item: Item) -> Result:
         chosen=tried.chosen,
         answer=tried.answer,
         usage=tried.usage,
-        seconds=time.monotonic() - began,
+        seconds=tried.seconds,
         run=tried.run,
         error=tried.error,
     )

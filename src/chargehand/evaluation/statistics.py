@@ -50,14 +50,20 @@ def difference(first: Figures, second: Figures, seed: str) -> Estimate | None:
 
 def _interval(cases: Sequence[Sequence[float]], seed: str) -> tuple[float, float]:
     chance = random.Random(seed)
-    repeated = any(len(values) > 1 for values in cases)
     means = [fmean(values) for values in cases]
+    # Drawing again from repeats that are all equal gives the same again.
+    varied = {number: values for number, values in enumerate(cases) if any(value != values[0] for value in values)}
+    numbers = range(len(cases))
 
     def drawn() -> float:
-        if not repeated:
+        if not varied:
             return fmean(chance.choices(means, k=len(means)))
-        again = chance.choices(cases, k=len(cases))
-        return fmean(fmean(chance.choices(values, k=len(values))) for values in again)
+        return fmean(
+            sum(chance.choices(values, k=len(values))) / len(values)
+            if (values := varied.get(number))
+            else means[number]
+            for number in chance.choices(numbers, k=len(cases))
+        )
 
     found = sorted(drawn() for _ in range(DRAWS))
     return quantile(found, (1 - CONFIDENCE) / 2), quantile(found, (1 + CONFIDENCE) / 2)

@@ -69,9 +69,6 @@ class Suite:
         """Changes with any case and with what any case is given to read."""
         return _digest([placed.digest for placed in self.cases])[:16]
 
-    def of(self, kind: Kind) -> tuple[Placed, ...]:
-        return tuple(placed for placed in self.cases if placed.case.kind == kind)
-
 
 def files_of(suite: Path) -> list[Path]:
     """The files of a suite: itself, or all in the `evals` of a team's folder."""

@@ -5,6 +5,7 @@ Whole runs are put on the record, as any run is; the rest happens in memory.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -40,21 +41,26 @@ _MOST_ANSWER = 600
 
 async def try_case(placed: Placed, candidate: Candidate) -> Tried:
     """Raises only what the caller has to act on; faults of models are in what is returned."""
-    case = placed.case
+    began = time.monotonic()
     async with _bench(candidate) as bench:
-        match case:
-            case RoutingCase():
-                return await _routing(case, bench)
-            case PlanCase():
-                return await _plan(case, placed, bench)
-            case WorkerCase():
-                return await _worker(case, placed, bench)
-            case SynthesisCase():
-                return await _synthesis(case, bench)
-            case RunCase():
-                return await _run(case, placed, bench)
-            case _:
-                assert_never(case)
+        tried = await _tried(placed, bench)
+    return tried.model_copy(update={"seconds": time.monotonic() - began - bench.judging_s})
+
+
+async def _tried(placed: Placed, bench: _Bench) -> Tried:
+    match case := placed.case:
+        case RoutingCase():
+            return await _routing(case, bench)
+        case PlanCase():
+            return await _plan(case, placed, bench)
+        case WorkerCase():
+            return await _worker(case, placed, bench)
+        case SynthesisCase():
+            return await _synthesis(case, bench)
+        case RunCase():
+            return await _run(case, placed, bench)
+        case _:
+            assert_never(case)
 
 
 @dataclass(slots=True)
@@ -64,6 +70,7 @@ class _Bench:
     candidate: Candidate
     models: Models
     faults: list[Fault] = field(default_factory=list[Fault])
+    judging_s: float = 0.0
 
     def request(self, text: str, placed: Placed | None = None) -> Request:
         settings = self.candidate.settings
@@ -93,11 +100,13 @@ class _Bench:
             self.faults.append(Fault.model_validate(error))
 
     async def finish(self, tried: Tried, rubric: str | None, asked: str, output: JSON) -> Tried:
-        """With the judge's check, if there is a rubric. What judging costs is not the candidate's cost."""
+        """With the judge's check, if there is a rubric. What judging takes is not what the candidate takes."""
         if rubric is None or tried.error is not None:
             return tried
+        began = time.monotonic()
         async with self.engine() as engine:
             found = await judged(rubric, asked, output, engine, self.candidate.examiner(self.models))
+        self.judging_s = time.monotonic() - began
         if found is None:
             fault = self.faults[-1] if self.faults else Fault(kind="contract", message=NO_JUDGE)
             return tried.model_copy(update={"error": fault})

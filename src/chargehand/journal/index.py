@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +28,7 @@ _SCHEMA = (
     f"PRAGMA user_version = {_FORMAT}",
 )
 _SELECT = "SELECT run, started, ended, status, request, team, parent FROM runs WHERE :only IS NULL OR run = :only"
+_REPLACE = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
 _BUSY_S = 1.0
 # What SQLite says of a file that is not the index, or no longer: only then is it made anew, never because it is busy.
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
@@ -59,28 +60,41 @@ class Index:
             with _connection(self._path, "ro") as connection:
                 if connection.execute("PRAGMA user_version").fetchone() != (_FORMAT,):
                     return {}
-                columns = tuple(RunInfo.model_fields)
-                rows = connection.execute(_SELECT, {"only": only})
-                infos = (RunInfo(**dict(zip(columns, row, strict=True))) for row in rows)
-                return {info.run: info for info in infos}
+                return _lines(connection, only)
         except (sqlite3.Error, OSError, ValueError):
             return {}
 
-    def put(self, infos: Iterable[RunInfo], gone: Iterable[str] = ()) -> str | None:
+    def put(self, infos: Collection[RunInfo], gone: Collection[str] = ()) -> str | None:
         """Write these lines and drop those of runs that are gone; a warning when that failed."""
+
+        def put(connection: sqlite3.Connection) -> None:
+            connection.executemany(_REPLACE, map(_row, infos))
+            connection.executemany("DELETE FROM runs WHERE run = ?", ((run,) for run in gone))
+
+        return self._write(put)
+
+    def change(self, run: str, changed: Callable[[RunInfo | None], RunInfo]) -> str | None:
+        """Write a run's line as it is to be, given the one there is; a warning when that failed."""
+
+        def change(connection: sqlite3.Connection) -> None:
+            connection.execute(_REPLACE, _row(changed(_lines(connection, run).get(run))))
+
+        return self._write(change)
+
+    def _write(self, write: Callable[[sqlite3.Connection], None]) -> str | None:
         try:
             try:
-                self._put(infos, gone)
+                self._transact(write)
             except sqlite3.DatabaseError as error:
                 if not _damaged(error):
                     raise
                 self._path.unlink(missing_ok=True)
-                self._put(infos, gone)
+                self._transact(write)
         except (sqlite3.Error, OSError) as error:
             return f"The list of runs was not updated. {storage_error(self._path, error)}"
         return None
 
-    def _put(self, infos: Iterable[RunInfo], gone: Iterable[str]) -> None:
+    def _transact(self, write: Callable[[sqlite3.Connection], None]) -> None:
         with suppress(FileExistsError):
             os.close(private_file(self._path))
         with _connection(self._path, "rw") as connection:
@@ -91,8 +105,7 @@ class Index:
                 connection.execute("DROP TABLE IF EXISTS runs")
                 for statement in _SCHEMA:
                     connection.execute(statement)
-            connection.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", map(_row, infos))
-            connection.executemany("DELETE FROM runs WHERE run = ?", ((run,) for run in gone))
+            write(connection)
             connection.execute("COMMIT")
 
 
@@ -141,6 +154,13 @@ def _named(value: Any, field: str) -> str | None:
     """The text itself, or that field of an object."""
     inner = cast("dict[str, Any]", value).get(field) if isinstance(value, dict) else value
     return inner if isinstance(inner, str) else None
+
+
+def _lines(connection: sqlite3.Connection, only: str | None) -> dict[str, RunInfo]:
+    columns = tuple(RunInfo.model_fields)
+    rows = connection.execute(_SELECT, {"only": only})
+    infos = (RunInfo(**dict(zip(columns, row, strict=True))) for row in rows)
+    return {info.run: info for info in infos}
 
 
 def _row(info: RunInfo) -> tuple[Any, ...]:

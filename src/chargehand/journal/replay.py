@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +17,8 @@ from chargehand.value import JSON
 Data = dict[str, Any]
 # Calls whose answers are kept when tasks are reopened.
 _PLANNING = ("@plan", "@route", "@extend")
+# What a resumed run comes to again from committed results. Gaps and contradictions are found anew by each session.
+TOLD_ONCE = frozenset({"extension", "synthesis_started", "draft_discarded", "critique"})
 
 
 @dataclass(slots=True)
@@ -27,6 +31,8 @@ class Replay:
     start: Data = field(default_factory=dict[str, Any])
     sessions: int = 0
     plan: Data | None = None
+    # Task -> the added tasks that take its place once they are done.
+    fills: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     # The plan_approved event's data: what runs, whether it was given, what planning used.
     approved: Data | None = None
     # The last plan without errors that was drafted: what a person is asked to approve.
@@ -54,6 +60,9 @@ class Replay:
     splits: dict[str, Data] = field(default_factory=dict[str, Data])
     # What calls that were sent and broken off may have used, at the most.
     lost: list[Usage] = field(default_factory=list[Usage])
+    # What reopened tasks had used, and the results of calls that are made anew: paid for all the same.
+    set_aside: list[Usage] = field(default_factory=list[Usage])
+    unused: list[Data] = field(default_factory=list[Data])
     spent_tokens: int = 0
     spent_usd: float = 0.0
     # Output tokens of the workers: what the synthesizer will have to read.
@@ -67,6 +76,8 @@ class Replay:
     owned_s: float = 0.0
     status: str = "running"
     report: Data | None = None
+    # How often each of these was told (see `telling`).
+    told: Counter[tuple[str, str | None, str]] = field(default_factory=Counter[tuple[str, str | None, str]])
     _session_began: float = 0.0
     _owned_before: float = 0.0
     # task -> owned seconds of its waits for people that are over; how many questions are open, since when any was.
@@ -96,6 +107,8 @@ class Replay:
                     self.drafted = data.get("plan")
             case "plan_approved":
                 self.plan, self.approved = data["plan"], data
+            case "extension" if not data.get("within"):
+                self._extend(data)
             case "model_called" | "tool_called":
                 self.intents[data["key"]] = data
                 self.sent.add(data["key"])
@@ -141,6 +154,8 @@ class Replay:
                 if event.task is not None:
                     tokens, usd = self.spent_by_task.get(event.task, (0, 0.0))
                     self.spent_by_task[event.task] = (tokens + data["tokens"], usd + (data["usd"] or 0.0))
+            case kind if kind in TOLD_ONCE:
+                self.told[telling(kind, event.task, data)] += 1
             case "run_ended":
                 self.status, self.report = data["status"], data.get("report")
             case _:
@@ -191,6 +206,18 @@ class Replay:
         self.reserved.clear()
         self.sent.clear()
 
+    def _extend(self, data: Data) -> None:
+        assert self.plan is not None
+        known = {task["id"] for task in self.plan["tasks"]}
+        new = [task for task in data["tasks"] if task["id"] not in known]
+        self.plan = {**self.plan, "tasks": [*self.plan["tasks"], *new]}
+        self.fills.update(data.get("fills") or {})
+
+    def replaced(self, task: str) -> bool:
+        """Whether tasks that were added have taken its place, all of them done."""
+        by = self.fills.get(task)
+        return bool(by) and all(id in self.ended and self.ended[id].ok for id in by or ())
+
     def _decide(self, data: Data) -> None:
         if data["decision"] == "reopen":
             self.reopen(data["value"]["tasks"])
@@ -203,6 +230,8 @@ class Replay:
         """
         for task in tasks:
             parts = self._parts_again(task)
+            if task in self.ended and task not in self.splits:  # what parts used is counted with the whole again
+                self.set_aside.append(self.ended[task].usage)
             self.ended.pop(task, None)
             self.begun.pop(task, None)
             for id in parts or (task, *(part for part in self.attempts if part.startswith(f"{task}.s."))):
@@ -214,7 +243,9 @@ class Replay:
                 del self.decisions[key]
         for key, data in list(self.committed.items()):
             if key.startswith("@") and (not key.startswith(_PLANNING) or data["result"].get("error")):
+                self.unused.append(data["result"])
                 del self.committed[key]
+        self.told = Counter({mark: times for mark, times in self.told.items() if mark[0] == "extension"})
 
     def _parts_again(self, task: str) -> list[str]:
         """The parts of a split task that are not done, and those that rest on them; none when all are done."""
@@ -225,6 +256,11 @@ class Replay:
             if id in self.ended and (not self.ended[id].ok or rests_on.intersection(found)):
                 found.append(id)
         return found
+
+
+def telling(kind: str, task: str | None, data: Data) -> tuple[str, str | None, str]:
+    """What is told, to be known again."""
+    return kind, task, json.dumps(data, sort_keys=True, default=str)
 
 
 def _output_tokens(result: Data) -> int:

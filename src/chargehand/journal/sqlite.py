@@ -69,7 +69,7 @@ class SqliteJournal:
         with storage(path):
             os.close(private_file(path))
         try:
-            return cls(path, _Writer(path))
+            return cls(path, _Writer(path, new=True))
         except BaseException:
             # A run that never began is no run.
             path.unlink(missing_ok=True)
@@ -143,14 +143,16 @@ class SqliteJournal:
 class _Writer:
     """The owner's lock, epoch and connection; all SQL after the start happens in its one thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, new: bool = False) -> None:
         self._path = path
+        # The tables of a new file are made by the first append, in its transaction: one commit less.
+        self._new = new
         self._lock = OwnerLock(path.with_suffix(".lock"), path.stem)
         try:
             with storage(path):
-                self._connection = _connect(path, "mode=rw")
+                self._connection = _connect(path, "mode=rw", new=new)
                 try:
-                    self.epoch, self._last = _take_over(self._connection, path)
+                    self.epoch, self._last = _begin(self._connection) if new else _take_over(self._connection, path)
                 except BaseException:
                     self._connection.close()
                     raise
@@ -162,9 +164,9 @@ class _Writer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"journal-{path.stem}")
 
     async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
-        done = asyncio.get_running_loop().run_in_executor(self._thread, self._append, events, blobs)
-        self._thread.submit(self._fold)
-        await done
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._append, events, blobs)
+        if self._unfolded > _FOLD_BYTES:
+            self._thread.submit(self._fold)
 
     def close(self) -> None:
         self._thread.submit(self._connection.close)
@@ -175,22 +177,30 @@ class _Writer:
         large: dict[str, bytes] = {}
         rows = [column for event in events for column in _row(event, large)]
         with storage(self._path), _transaction(self._connection) as connection:
-            if connection.execute("SELECT epoch FROM meta").fetchone() != (self.epoch,):
+            if not self._owned(connection):
                 raise OwnershipLost(f"Run {self._path.stem} was taken over by another process; nothing was written.")
             check_order(events, self._last)
             _insert(connection, "INSERT INTO events VALUES ", 7, rows)
             stored = [column for item in (*blobs.items(), *large.items()) for column in item]
             _insert(connection, "INSERT OR IGNORE INTO blobs VALUES ", 2, stored)
+        self._new = False
         self._last += len(events)
         self._unfolded += sum(len(value) for value in (*rows[5::7], *stored[1::2]) if value)
 
+    def _owned(self, connection: sqlite3.Connection) -> bool:
+        """Whether nobody has opened the run since; of a new file, which has no tables then, they are made."""
+        if self._new:
+            if _has_schema(connection):
+                return False
+            _make_tables(connection, self._path, self.epoch)
+        return connection.execute("SELECT epoch FROM meta").fetchone() == (self.epoch,)
+
     def _fold(self) -> None:
         """Now and then move the WAL into the file: after a commit and not inside of it, so that nobody waits for it."""
-        if self._unfolded > _FOLD_BYTES:
-            self._unfolded = 0
-            # Where a reader is in the way, or the disk is full, it is done the next time or at the end.
-            with suppress(sqlite3.Error):
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._unfolded = 0
+        # Where a reader is in the way, or the disk is full, it is done the next time or at the end.
+        with suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 class _transaction:  # noqa: N801 - used as a statement
@@ -230,23 +240,37 @@ def _insert(connection: sqlite3.Connection, head: str, width: int, columns: list
         connection.execute(head + ",".join([row] * (len(chunk) // width)), chunk)
 
 
+def _begin(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Make this process the first owner of a new file: its epoch, and the last `seq`."""
+    connection.execute("PRAGMA synchronous = FULL")
+    # There is nothing in the file to roll back to: its first page needs no journal on disk.
+    connection.execute("PRAGMA journal_mode = MEMORY")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    return 1, 0
+
+
 def _take_over(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
     """Make this process the owner: its epoch, and the last `seq` written by those before it."""
-    # No schema: the file is new, or was cut short before its first commit.
+    # No schema: nothing was ever committed, by an owner who may still be there.
     known = _has_schema(connection)
     if not known:
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     with _transaction(connection):
-        if not known:
-            for statement in _SCHEMA:
-                connection.execute(statement)
-            connection.execute("INSERT INTO meta VALUES (?, 0)", (path.stem,))
+        if not known and not _has_schema(connection):
+            _make_tables(connection, path, epoch=1)
         connection.execute("UPDATE meta SET epoch = epoch + 1")
         (epoch,) = connection.execute("SELECT epoch FROM meta").fetchone()
         (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()
     return epoch, last
+
+
+def _make_tables(connection: sqlite3.Connection, path: Path, epoch: int) -> None:
+    for statement in _SCHEMA:
+        connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES (?, ?)", (path.stem, epoch))
 
 
 def _has_schema(connection: sqlite3.Connection) -> bool:
@@ -254,7 +278,7 @@ def _has_schema(connection: sqlite3.Connection) -> bool:
     return connection.execute("PRAGMA user_version").fetchone() != (0,)
 
 
-def _connect(path: Path, how: str) -> sqlite3.Connection:
+def _connect(path: Path, how: str, *, new: bool = False) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{how}",
         uri=True,
@@ -263,7 +287,8 @@ def _connect(path: Path, how: str) -> sqlite3.Connection:
         check_same_thread=False,
     )
     try:
-        _check_format(connection, path)
+        if not new:
+            _check_format(connection, path)
     except BaseException:
         connection.close()
         raise

@@ -6,7 +6,7 @@ tasks  a   b<-a   c<-a   d<-b,c        strategy hybrid, depth 3, widest level 2
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field
@@ -108,6 +108,10 @@ class Plan(Value):
             if not data[name]:
                 del data[name]
         return data
+
+    def with_tasks(self, tasks: Iterable[Task]) -> Plan:
+        """The plan with these added at its end."""
+        return self.model_copy(update={"tasks": (*self.tasks, *tasks)})
 
     @property
     def strategy(self) -> Strategy:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from chargehand.review.change import Change, read_diff, read_patch, read_tree
+from chargehand.review.change import Change, read_tree
+from chargehand.review.difference import read_diff, read_staged
+from chargehand.review.patched import read_patch
 from chargehand.review.playbook import playbook
 from chargehand.review.selection import Selection, select
 from chargehand.review.source import Source
@@ -16,6 +18,7 @@ __all__ = [
     "playbook",
     "read_diff",
     "read_patch",
+    "read_staged",
     "read_tree",
     "select",
     "view",

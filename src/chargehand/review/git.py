@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import subprocess
 from functools import cache
 from pathlib import Path
 
-from chargehand.analyzers.git import ENVIRONMENT, OFF, SECONDS
-from chargehand.errors import UsageError
+from chargehand.analyzers.git import run
+from chargehand.errors import AnalyzerFailed, UsageError
 
 # A repository with more filters than this is not asked about its work tree.
 MOST_FILTERS = 200
@@ -24,12 +24,18 @@ def ask(folder: Path, *args: str, largest: int | None = None) -> bytes:
 
 
 def top(folder: Path) -> Path | None:
-    """The work tree the folder is in; None where there is none, or no git."""
+    """The work tree the folder is in; None where there is none, or no git.
+
+    A repository may say that its work tree is elsewhere: that has no `.git` of its own, or is not around the folder.
+    """
     try:
         said = _ask(folder, ("rev-parse", "--show-toplevel"), {}, None)
     except GitFailed:
         return None
-    return Path(os.fsdecode(said.removesuffix(b"\n"))) if said.strip() else None
+    if not said.strip():
+        return None
+    found = Path(os.fsdecode(said.removesuffix(b"\n"))).resolve()
+    return found if folder.resolve().is_relative_to(found) and os.path.lexists(found / ".git") else None
 
 
 @cache
@@ -54,29 +60,12 @@ def _without_filters(folder: Path) -> dict[str, str]:
 
 
 def _ask(folder: Path, args: tuple[str, ...], settings: dict[str, str], largest: int | None) -> bytes:
-    # Where the repository is follows from the folder alone, also inside of a hook.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "--no-pager", *OFF, "-C", str(folder), *args]
     try:
-        process = subprocess.Popen(
-            command,
-            env={**env, **ENVIRONMENT, **settings, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-    except OSError as error:
-        hint = "Install it, or review a folder without --diff"
-        raise GitFailed(f"git cannot be run: {error.strerror}. {hint}.") from None
-    with process:
-        try:
-            out, err = process.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise GitFailed(f"git took more than {SECONDS:g} s over this repository") from None
-    if process.returncode:
-        words = err.decode("utf-8", "replace").strip().splitlines()
-        raise GitFailed(words[-1].removeprefix("fatal: ")[:300] if words else f"git ended with {process.returncode}")
-    if largest is not None and len(out) > largest:
-        raise GitFailed(f"it has {len(out) / 1e6:,.0f} MB")
-    return out
+        ended = asyncio.run(run(folder, *args, env=settings))
+    except AnalyzerFailed as error:
+        raise GitFailed(str(error).removesuffix(".")) from None
+    if ended.code:
+        raise GitFailed(ended.last_words.removeprefix("fatal: ") or f"git ended with {ended.code}")
+    if largest is not None and len(ended.stdout) > largest:
+        raise GitFailed(f"it has {len(ended.stdout) / 1e6:,.0f} MB")
+    return ended.stdout

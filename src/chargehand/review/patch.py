@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -11,10 +10,11 @@ from chargehand.errors import UsageError
 
 Ranges = tuple[tuple[int, int], ...]
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+# No file has more lines; a number of thousands of digits is not even read.
+MOST_LINES = 1_000_000_000
+_HUNK = re.compile(r"@@ -(\d{1,10})(?:,(\d{1,10}))? \+(\d{1,10})(?:,(\d{1,10}))? @@")
+_COMBINED = re.compile(r"diff --(?:cc|combined) |@@@+ -\d")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-# Shorter lines, such as a lone bracket, say nothing about where they come from.
-_TELLING = 4
 
 
 @dataclass(slots=True)
@@ -47,14 +47,12 @@ class FilePatch:
     old: str | None
     new: str | None
     binary: bool = False
+    # A copy of `old`, which stays.
+    copied: bool = False
     hunks: list[Hunk] = field(default_factory=list[Hunk])
     # The number of the line where it begins, and whether the names come from its header.
     line: int = 0
     named: bool = False
-
-    @property
-    def renamed(self) -> bool:
-        return self.old is not None and self.new is not None and self.old != self.new
 
 
 def parse(text: str, name: str = "the patch") -> list[FilePatch]:
@@ -64,25 +62,6 @@ def parse(text: str, name: str = "the patch") -> list[FilePatch]:
     if not reader.files and text.strip():
         raise UsageError(f"{name} is not a unified diff: it names no file. Make one with `git diff` or `diff -u`.")
     return reader.files
-
-
-def changed_lines(files: Sequence[FilePatch]) -> dict[str, Ranges]:
-    """New path -> the ranges of lines the change wrote. A line that was only moved or re-indented was not written."""
-    removed = Counter(text.strip() for file in files for hunk in file.hunks for mark, text in hunk.lines if mark == "-")
-    found: dict[str, Ranges] = {}
-    for file in files:
-        if file.new is None:
-            continue
-        numbers: list[int] = []
-        for hunk in file.hunks:
-            for number, text in hunk.added():
-                bare = text.strip()
-                if len(bare) >= _TELLING and removed[bare] > 0:
-                    removed[bare] -= 1
-                else:
-                    numbers.append(number)
-        found[file.new] = ranges(numbers)
-    return found
 
 
 def ranges(numbers: Iterable[int]) -> Ranges:
@@ -116,6 +95,9 @@ class _Reader:
             elif line.startswith("@@ "):
                 self._hunk(line)
                 continue
+            elif _COMBINED.match(line):
+                where = f"{self._name}, line {self._at + 1}"
+                raise UsageError(f"{where}: this is the diff of a merge: give that to one parent (`git diff A...B`).")
             elif self.files:
                 self._header(line)
             self._at += 1
@@ -143,7 +125,9 @@ class _Reader:
             if line.startswith(prefix):
                 setattr(file, side, _unquoted(line[len(prefix) :]))
                 return
-        if line.startswith("new file mode"):
+        if line.startswith("copy from "):
+            file.copied = True
+        elif line.startswith("new file mode"):
             file.old = None
         elif line.startswith("deleted file mode"):
             file.new = None
@@ -157,6 +141,8 @@ class _Reader:
         if (match := _HUNK.match(line)) is None:
             raise UsageError(f"{where}: {line[:40]!r} is not the head of a hunk such as '@@ -1,3 +1,4 @@'.")
         old, old_count, new, new_count = (int(part) if part is not None else 1 for part in match.groups())
+        if max(old, old_count, new, new_count) > MOST_LINES or (old == 0 and old_count) or (new == 0 and new_count):
+            raise UsageError(f"{where}: {line[:60]!r} names lines that no file has.")
         # An empty side starts after the line it names.
         hunk = Hunk(old + (old_count == 0), new + (new_count == 0))
         self._at += 1
@@ -177,6 +163,9 @@ class _Reader:
                 raise UsageError(f"{where}: the hunk has other numbers of lines than its head says.")
             hunk.lines.append((mark, rest.removesuffix("\r")))
             self._at += 1
+        before = self.files[-1].hunks[-1] if self.files[-1].hunks else None
+        if before is not None and hunk.old < before.old + len(before.side(" -")):
+            raise UsageError(f"{where}: the hunk begins before the end of the one above it.")
         self.files[-1].hunks.append(hunk)
 
 

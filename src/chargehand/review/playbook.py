@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from chargehand.analyzers import ANALYZERS, LENSES, Lens
+from chargehand.analyzers.sources import is_python
 from chargehand.plan import Plan, Synthesis, Task
 from chargehand.review.change import Change
 from chargehand.review.groups import grouped
 from chargehand.review.readers import GUIDELINES, READERS, excerpt, is_code, rules
+from chargehand.review.recall import Choice
 from chargehand.trace.figures import several
 from chargehand.value import JSON
 
@@ -40,10 +42,12 @@ _LOOKS: dict[Lens, str] = {
 }
 
 
-def playbook(change: Change, *, model: bool, pr_comments: str | None = None) -> Plan:
-    """The plan. `model`: readers join in, as far as `MOST_READINGS` goes."""
+def playbook(change: Change, *, model: bool, pr_comments: str | None = None, kept: Choice | None = None) -> Plan:
+    """The plan. `model`: readers join in, as far as `MOST_READINGS` goes. `kept` stays in it for `recalled`."""
     what = "the change" if change.changed is not None else "the code"
     tasks = [*_analyses(change, pr_comments), *(_readings(change) if model else ())]
+    if kept is not None and tasks and isinstance(first := tasks[0].context, dict):
+        tasks[0] = tasks[0].model_copy(update={"context": {**first, "review": kept.model_dump(mode="json")}})
     goal = f"Review {what} in {change.home.name}: {several(len(change.files), 'file')}"
     instruction = (
         "List what is worth mending, most severe first, each with its file and line. Findings are facts to report, not "
@@ -57,26 +61,52 @@ def unread(change: Change) -> int:
     return sum(len(group) for group in _reading_groups(change)[MOST_READINGS:])
 
 
+def unable(change: Change) -> tuple[str, ...]:
+    """What could not be looked at as it should be, in sentences: a patch shows less than a tree."""
+    notes: list[str] = []
+    if not change.in_place:
+        names = " and ".join(name for name, each in ANALYZERS.items() if each.whole_tree)
+        notes.append(f"{names} need the whole tree with the patch applied: they did not look.")
+    if change.fragments:
+        names = ", ".join(name for name, each in ANALYZERS.items() if each.languages is not None)
+        files = several(len(change.fragments), "file")
+        notes.append(f"Of {files} only the patch's own lines are known: {names} did not look at them.")
+    return tuple(notes)
+
+
 def _analyses(change: Change, pr_comments: str | None) -> Iterable[Task]:
     for lens, names in LENSES.items():
         if lens == "tests" and change.changed is None:
             continue  # it is about behaviour that changed
-        files = {path: size for path, size in change.files.items() if _wanted(names, change, path)}
-        if not files:
-            continue
-        apart = all(ANALYZERS[name].per_file for name in names)
-        groups = _groups(lens, files) if apart else (tuple(files),)
-        for number, group in enumerate(groups, 1):
-            options: dict[str, JSON] = {"pr_comments": pr_comments} if lens == "history" and pr_comments else {}
-            context: dict[str, JSON] = {"root": str(change.root), "files": list(group), "base": change.base}
-            context |= {"changed": _of(change.changed, group), "options": options}
-            yield Task(
-                id=f"{lens}-{number}",
-                worker=lens,
-                instruction=f"{_LOOKS[lens]} in {_named(group)}.",
-                context=context,
-                success_criterion="Every file was looked at, or it is said why not.",
-            )
+        number = 0
+        for chosen, files in _shares(names, change):
+            apart = all(ANALYZERS[name].per_file for name in chosen)
+            for group in _groups(lens, files) if apart else (tuple(files),):
+                number += 1
+                options: dict[str, JSON] = {"pr_comments": pr_comments} if lens == "history" and pr_comments else {}
+                context: dict[str, JSON] = {"root": str(change.root), "files": list(group), "base": change.base}
+                context |= {"changed": _of(change.changed, group), "options": options}
+                if chosen != names:
+                    context["analyzers"] = list(chosen)
+                yield Task(
+                    id=f"{lens}-{number}",
+                    worker=lens,
+                    instruction=f"{_LOOKS[lens]} in {_named(group)}.",
+                    context=context,
+                    success_criterion="Every file was looked at, or it is said why not.",
+                )
+
+
+def _shares(names: tuple[str, ...], change: Change) -> Iterable[tuple[tuple[str, ...], dict[str, int]]]:
+    """Which of a lens's analyzers look at which files: of a fragment only those that need no whole file."""
+    # Beside a patch that is not applied there is no tree, only its files.
+    able = tuple(name for name in names if change.in_place or not ANALYZERS[name].whole_tree)
+    any_text = tuple(name for name in able if ANALYZERS[name].languages is None)
+    whole = {path: size for path, size in change.files.items() if path not in change.fragments}
+    if not any_text:
+        whole = {path: size for path, size in whole.items() if is_python(path, change.root)}
+    parts = {path: size for path, size in change.files.items() if path in change.fragments}
+    yield from ((chosen, files) for chosen, files in ((able, whole), (any_text, parts)) if chosen and files)
 
 
 def _groups(lens: Lens, files: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
@@ -84,14 +114,6 @@ def _groups(lens: Lens, files: Mapping[str, int]) -> tuple[tuple[str, ...], ...]
         return grouped(files, LARGEST_GROUP)
     split = sum(files.values()) >= LEAST_SPLIT
     return grouped(files, SMALLER_GROUPS[lens], at_least=(os.cpu_count() or 1) if split else 1)
-
-
-def _wanted(analyzers: Iterable[str], change: Change, path: str) -> bool:
-    """Whether any of them can say something about the file; of a fragment only those that need no whole file."""
-    kinds = [ANALYZERS[name].languages for name in analyzers]
-    if path in change.fragments:
-        return all(languages is None for languages in kinds)
-    return any(languages is None for languages in kinds) or path.endswith((".py", ".pyi"))
 
 
 def _reading_groups(change: Change) -> tuple[tuple[str, ...], ...]:

@@ -17,8 +17,11 @@ _LEVELS: dict[Severity, str] = {"critical": "error", "warning": "warning", "info
 
 
 def sarif(report: Report, selection: Selection, *, all: bool) -> dict[str, Any]:
-    """One run of one tool. What was left out is in it only with `all`, as suppressed."""
-    judged = [*selection.shown, *(selection.left_out if all else ())]
+    """One run of one tool. What was left out is in it only with `all`, as suppressed; what the baseline knew always.
+
+    So that one log can be the baseline of the next.
+    """
+    judged = [*selection.shown, *(selection.left_out if all else selection.known)]
     categories = list(dict.fromkeys(each.finding.category or "other" for each in judged))
     driver: dict[str, Any] = {
         "name": "chargehand",

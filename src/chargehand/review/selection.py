@@ -10,12 +10,17 @@ from chargehand.analyzers.confidence import adjusted
 from chargehand.analyzers.sources import is_test
 from chargehand.outcome import Finding, Severity
 from chargehand.review.change import Change
+from chargehand.review.extents import Extents
 from chargehand.review.readers import READERS
 from chargehand.review.source import Source, fingerprints
 from chargehand.synthesizer.dedupe import merge_findings
+from chargehand.trace.figures import several
 
 # Most severe first.
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
+_KNOWN = "in the baseline"
+# What is said of lines that were taken out: the line named is only where they were.
+_OF_THE_CHANGE = frozenset({"fixed-before", "commit-instruction"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,16 @@ class Judged:
 class Selection:
     shown: tuple[Judged, ...]
     left_out: tuple[Judged, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         return tuple(each.finding for each in self.shown)
+
+    @property
+    def known(self) -> tuple[Judged, ...]:
+        """What the baseline knew: it stays in what is saved, so that one review can be the baseline of the next."""
+        return tuple(each for each in self.left_out if each.why == _KNOWN)
 
     def at_least(self, severity: Severity) -> int:
         """How many shown findings are as severe as this, or more."""
@@ -45,17 +56,26 @@ class Selection:
 def select(
     findings: Iterable[Finding], change: Change, source: Source, *, min_confidence: int, baseline: Collection[str] = ()
 ) -> Selection:
-    """By place, confidence and baseline, in this order. Sorted by file and line, what is said twice as one."""
-    placed = sorted(merge_findings([_tidy(finding) for finding in findings]), key=_place)
+    """By place, confidence and baseline, in this order. Sorted by file and line, what is said twice as one.
+
+    What names a file that is not reviewed, or a line that is not there, was made up: it is only counted.
+    """
+    tidy = [_tidy(finding) for finding in findings]
+    real = [finding for finding in tidy if _is_there(finding, change, source)]
+    extents = Extents(source)
+    placed = sorted(merge_findings(extents.joined(real)), key=_place)
     judged: list[Judged] = []
     for finding, fingerprint in zip(placed, fingerprints(placed, source), strict=True):
-        written = _is_written(finding, change)
+        written = _is_written(finding, change, extents)
         confidence = adjusted(finding, changed=written, test_code=is_test(finding.path or ""))
         final = finding.model_copy(update={"confidence": confidence})
         judged.append(Judged(final, fingerprint, _why_not(final, written, fingerprint, min_confidence, baseline)))
-    return Selection(
-        tuple(each for each in judged if each.why is None), tuple(each for each in judged if each.why is not None)
-    )
+    notes: list[str] = []
+    if made_up := len(tidy) - len(real):
+        words = several(made_up, "finding")
+        notes.append(f"{words} left out: a file or a line is named that is not part of the review.")
+    shown, left_out = [each for each in judged if each.why is None], [each for each in judged if each.why is not None]
+    return Selection(tuple(shown), tuple(left_out), tuple(notes))
 
 
 def _why_not(
@@ -65,10 +85,18 @@ def _why_not(
         return "not on a line that changed"
     if (finding.confidence or 0) < least:
         return f"confidence {finding.confidence or 0} is below {least}"
-    return "in the baseline" if fingerprint in baseline else None
+    return _KNOWN if fingerprint in baseline else None
 
 
-def _is_written(finding: Finding, change: Change) -> bool | None:
+def _is_there(finding: Finding, change: Change, source: Source) -> bool:
+    if finding.path is None:
+        return True
+    if finding.path not in change.files:
+        return False
+    return finding.line is None or 1 <= finding.line <= max(1, source.count(finding.path))
+
+
+def _is_written(finding: Finding, change: Change, extents: Extents) -> bool | None:
     """Whether the change wrote the line; None when there is no change, or the finding is about all of it."""
     if change.changed is None or finding.path is None:
         return None
@@ -77,7 +105,10 @@ def _is_written(finding: Finding, change: Change) -> bool | None:
         return False
     if finding.line is None:
         return None
-    return any(first <= finding.line <= last for first, last in ranges)
+    if finding.category in _OF_THE_CHANGE:
+        return True
+    start, end = extents.of(finding)
+    return any(first <= end and start <= last for first, last in ranges)
 
 
 def _tidy(finding: Finding) -> Finding:

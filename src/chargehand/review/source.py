@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
+from chargehand.analyzers.sources import decoded, split
 from chargehand.outcome import Finding
+
+_REST = re.compile(r"""(?<=["'`])(\[redacted[^\]]*\])[^"'`]+""")
 
 
 class Source:
     """The text of what is reviewed. `hide` takes out of a line what may be a secret."""
 
     def __init__(self, root: Path, hide: Callable[[str], str] = str) -> None:
-        self._root = root
+        self.root = root
         self._hide = hide
         self._lines = cache(self._read)
 
     def shown(self, finding: Finding) -> str:
-        """The line of a finding as it may be printed."""
-        line = self.line(finding.path, finding.line)
-        return self._hide(line) if "secret" in finding.category or "password" in finding.category else line
+        """The line of a finding as it may be printed: whatever it is about, a secret may stand there too."""
+        # A value in quotes goes as a whole, wherever the pattern that knew it stopped.
+        return _REST.sub(r"\1", self._hide(self.line(finding.path, finding.line)))
+
+    def text(self, path: str) -> str:
+        return "\n".join(self._lines(path))
+
+    def count(self, path: str) -> int:
+        """How many lines a file has."""
+        return len(self._lines(path))
 
     def line(self, path: str | None, number: int | None) -> str:
         """One line without its end; empty where there is none."""
@@ -33,7 +44,7 @@ class Source:
 
     def _read(self, path: str) -> tuple[str, ...]:
         try:
-            return tuple((self._root / path).read_bytes().decode("utf-8", "replace").splitlines())
+            return tuple(split(decoded((self.root / path).read_bytes())))
         except (OSError, ValueError):
             return ()
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from chargehand.outcome import Outcome
-from chargehand.report import Report
+from chargehand.report import Gap, Report
 from chargehand.review.change import Change
 from chargehand.review.markdown import markdown
-from chargehand.review.playbook import unread
-from chargehand.review.selection import Judged, Selection
+from chargehand.review.playbook import unable, unread
+from chargehand.review.selection import Selection
 from chargehand.review.source import Source
 from chargehand.trace.figures import several
 from chargehand.value import JSON
@@ -18,24 +18,25 @@ from chargehand.value import JSON
 
 def view(report: Report, selection: Selection, change: Change, source: Source, *, all: bool, written: bool) -> Report:
     """`findings` are those shown. `written`: the answer is a model's words, and is kept above them."""
+    gaps = gaps_of(report)
     answer = markdown(
         selection,
         source,
         files=len(change.files),
-        gaps=report.gaps,
+        gaps=gaps,
         all=all,
         summary=report.answer if written else "",
     )
-    data: dict[str, JSON] = {"fingerprints": [each.fingerprint for each in (*selection.shown, *_known(selection))]}
+    data: dict[str, JSON] = {"fingerprints": [each.fingerprint for each in (*selection.shown, *selection.known)]}
     if all:
         data["left_out"] = [each.finding.to_json() | {"why": each.why} for each in selection.left_out]
     # That no model wrote the answer is as it should be where none was named.
     told = report.notes if written else [note for note in report.notes if not note.startswith("No model ")]
-    notes = [*change.notes, *notes_of(report.outcomes), *told]
+    notes = [*change.notes, *selection.notes, *unable(change), *notes_of(report.outcomes), *told]
     if written and (count := unread(change)):
         notes.append(f"{several(count, 'file')} more than models are given to read: only analyzers looked at them.")
     return report.model_copy(
-        update={"answer": answer, "findings": selection.findings, "notes": tuple(notes), "data": data}
+        update={"answer": answer, "findings": selection.findings, "gaps": gaps, "notes": tuple(notes), "data": data}
     )
 
 
@@ -44,6 +45,20 @@ def nothing(change: Change, why: str) -> Report:
     return Report(
         run="", request=f"Review {change.home.name}", status="complete", answer=f"{why}\n", notes=change.notes
     )
+
+
+def gaps_of(report: Report) -> tuple[Gap, ...]:
+    """One for each cause, in the words of what went wrong: a tool that is missing is missing in four lenses."""
+    faults = {outcome.task: outcome.error.message for outcome in report.outcomes if outcome.error is not None}
+    found: dict[str, list[Gap]] = {}
+    for gap in report.gaps:
+        found.setdefault(faults.get(gap.task or "") or gap.reason, []).append(gap)
+    return tuple(gaps[0] if len(gaps) == 1 else _merged(cause, gaps) for cause, gaps in found.items())
+
+
+def _merged(cause: str, gaps: Sequence[Gap]) -> Gap:
+    tasks = ", ".join(gap.task or "" for gap in gaps)
+    return Gap(reason=cause, impact=f"Not all was looked at by {tasks}.")
 
 
 def notes_of(outcomes: Iterable[Outcome]) -> list[str]:
@@ -58,8 +73,3 @@ def notes_of(outcomes: Iterable[Outcome]) -> list[str]:
     if reused:
         notes.insert(0, f"Reused what was known of the same content: {reused:,} of {several(looks, 'look')} at a file.")
     return list(dict.fromkeys(notes))
-
-
-def _known(selection: Selection) -> list[Judged]:
-    """What the baseline knew stays in it, so that one review can be the baseline of the next."""
-    return [each for each in selection.left_out if each.why == "in the baseline"]

@@ -45,18 +45,18 @@ async def synthesize(
     """One answer from all outcomes, failures included. Without a model, or when it fails, the text is made by code.
 
     `filled` are tasks that others have taken the place of: they are no gaps. `rater` rates findings, and `examiner`
-    looks again at those in doubt. A critic may have the answer mended `rounds` times. `read` is what tools returned,
-    for the urls in it; `on_draft` hears the answer grow.
+    looks again at those in doubt. A critic may have the answer mended `rounds` times; on a result that is the answer as
+    it is, it only has its say. `read` is what tools returned, for the urls in it; `on_draft` hears the answer grow.
     """
     if not any(outcome.ok or outcome.partial for outcome in outcomes.values()):
         return Synthesis(answer=plain.nothing_done(plan, outcomes), gaps=plain.gaps(plan, outcomes, filled))
-    flow = Flow(request, plan, outcomes, engine, validate, filled)
+    flow = Flow(request, plan, outcomes, engine, validate, filled, critic)
 
     async def work() -> Synthesis:
         if rater is not None:
             await flow.rate(rater, examiner)
         if len(plan.tasks) == 1 and (only := flow.only_answer()) is not None:
-            return only
+            return await flow.looked_at(only)
         if brain is None:
             return flow.by_code("No model is configured: the answer lists the results.")
         engine.emit("synthesis_started", mode=plan.synthesis.mode, outcomes=len(outcomes))
@@ -64,11 +64,8 @@ async def synthesize(
         if judge is not None:
             await flow.judge(judge)
         if picked is not None:
-            return flow.selected(picked)
-        return await flow.write(brain, critic, rounds, read, on_draft)
+            return await flow.looked_at(flow.selected(picked))
+        return await flow.write(brain, rounds, read, on_draft)
 
     made = await in_time(engine, "@synthesis", seconds, work)
-    if made is None:
-        engine.emit("draft_discarded", reason="The deadline came before the synthesis was finished.")
-        made = flow.cut_short()
-    return made
+    return flow.cut_short() if made is None else made

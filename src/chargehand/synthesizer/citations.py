@@ -7,14 +7,14 @@ Each problem is a code and a sentence:
     uncited_figure       a figure that a result holds, in a paragraph that cites none
     unknown_url          a url that neither the request, a result nor a tool's result holds
     no_citation          several results, and not one cited
+    failed_citation      a passage that rests on tasks without a result alone, and does not speak of what is missing
     unused_result        a result that is neither cited nor merged into something cited
 
-The first two keep a run from being complete. All are worth telling the synthesizer. Unused results stand in `unused`
-and not among the problems, for leaving one out may be on purpose.
+The first two keep a run from being complete. All are worth telling the synthesizer, and it alone is told what to do
+about them. Unused results stand in `unused` and not among the problems, for leaving one out may be on purpose.
 
-No figures are: list and heading numbers, small counting words, labels ("step 3", "option 2"), what the request itself
-says, the length of a list the answer goes on to give, and the number of this run's own tasks and findings. Code is
-never held against anything.
+Not held against anything: figures that only count or label (`exempt.py`), what the request itself says, the length of a
+list the answer goes on to give, the number of this run's own tasks and findings, and code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from chargehand.citation import Citations
 from chargehand.outcome import Claim, Finding, Outcome
@@ -32,34 +32,38 @@ from chargehand.plan import Plan
 from chargehand.report import Provenance
 from chargehand.request import Request
 from chargehand.synthesizer.evidence import Evidence, Held, held_in_text
-from chargehand.synthesizer.figures import Figure, figures
+from chargehand.synthesizer.exempt import speaks_of_a_gap, stated
+from chargehand.synthesizer.figures import Figure
 from chargehand.synthesizer.passages import Paragraph, Passage, announced, read
 from chargehand.synthesizer.plain import paragraphs
-from chargehand.synthesizer.units import is_money
 from chargehand.synthesizer.urls import normal, urls
 
 Code: TypeAlias = Literal[
-    "unknown_citation", "unsupported_figure", "uncited_figure", "unknown_url", "no_citation", "unused_result"
+    "unknown_citation",
+    "unsupported_figure",
+    "uncited_figure",
+    "unknown_url",
+    "no_citation",
+    "failed_citation",
+    "unused_result",
 ]
-CODES: tuple[Code, ...] = get_args(Code)
+ADVICE: dict[Code, str] = {
+    "unknown_citation": "Cite tasks of this run only.",
+    "unsupported_figure": "Cite the task it is from; if no result has it, leave it out.",
+    "uncited_figure": "Cite the task it is from.",
+    "unknown_url": "Leave it out.",
+    "no_citation": "Cite the tasks each paragraph rests on, their ids in square brackets.",
+    "failed_citation": "Say what is missing, or cite the result it is from.",
+    "unused_result": "Use it, or say why it does not matter.",
+}
 KEEPS_OPEN: tuple[Code, ...] = ("unknown_citation", "unsupported_figure")
 # Problems of one kind that are spelled out; more help neither the model nor the reader.
 MOST_OF_A_KIND = 10
-SMALL_COUNT = 20
-_LABEL = re.compile(
-    r"\b(?:steps?|options?|phases?|parts?|sections?|tables?|figures?|figs?\.?|tiers?|levels?|items?|points?|no\.|numbers?"
-    r"|questions?|chapters?|days?|weeks?|rounds?|tasks?|stages?|appendix|schritt|phase|teil)\s+\Z",
-    re.IGNORECASE,
-)
 _OF_THE_RUN = re.compile(
     r"\s+(?:of\s+(?:the\s+)?(?:\w+\s+)?)?(?:\w+\s+){0,2}(?:tasks?|workers?|results?|findings?|issues?|problems?|claims?"
     r"|reports?|reviewers?|warnings?|critical|sources)\b",
     re.IGNORECASE,
 )
-_IDIOMS = re.compile(r"\b24/7\b|\b50/50\b|^[ \t>*_#-]*\(?\d{1,3}[.)](?=\s)", re.MULTILINE)
-# `(1) cost, (2) time` and `1) cost 2) time`: numbers that count what the sentence lists.
-_FIRST_OF_A_LIST = re.compile(r"(?<![\w(])\(?1\)\s")
-_IN_A_LIST = re.compile(r"(?<![\w(])\(?\d\)(?=\s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,15 @@ class Known:
 
     @staticmethod
     def of(request: Request, plan: Plan, read: Iterable[str] = ()) -> Known:
-        """The request, the goal and the run it follows up on; `read` is what tools returned, for its urls alone."""
+        """The request and the run it follows up on; `read` is what tools returned, for its urls alone.
+
+        What a planner makes of the request is no evidence. The instruction counts where the goal is the request's own
+        words, as in a plan that was given without a request.
+        """
         earlier = request.earlier
-        words = [request.text, plan.goal, plan.synthesis.instruction]
+        words = [request.text]
+        if plan.goal.strip() and plan.goal.strip() in request.text:
+            words.append(plan.synthesis.instruction)
         words += [earlier.request, earlier.answer] if earlier else []
         return Known("\n".join(filter(None, words)), frozenset(normal(url) for text in read for url in urls(text)))
 
@@ -92,13 +102,14 @@ def provenance_of(
     """
     parts, merged = read(answer, Citations(outcomes)), tuple(merged)
     check = _Check(outcomes, known or Known(), merged, Evidence(outcomes))
-    problems = [*_unknown(parts), *check.figures(parts), *check.urls(answer)]
+    figures = tuple(check.figures(parts))
+    problems = [*_unknown(parts), *(problem for _, problem in figures), *check.urls(answer)]
+    problems += check.without_result(parts, {paragraph for paragraph, _ in figures})
     cited = {task for paragraph in parts for task in paragraph.tasks}
     cites_nothing = not cited and not any(code == "unknown_citation" for code, _ in problems)
     if cites_nothing and sum(outcome.ok for outcome in outcomes.values()) > 1:
-        example = next(iter(outcomes))
-        words = f"The answer cites no task: cite those each paragraph rests on, as [{example}]."
-        problems = [("no_citation", words), *(problem for problem in problems if problem[0] != "uncited_figure")]
+        problems = [problem for problem in problems if problem[0] != "uncited_figure"]
+        problems.insert(0, ("no_citation", "The answer cites no task."))
     return Provenance(
         citations={str(paragraph.number): paragraph.tasks for paragraph in parts if paragraph.tasks},
         problems=tuple(_worded(problems)),
@@ -120,12 +131,11 @@ def provenance_of_listing(
 
 
 def corrections(provenance: Provenance) -> tuple[str, ...]:
-    """What to tell a synthesizer that can still mend its answer: the problems, and what it left out."""
-    unused = [
-        ("unused_result", f"The answer does not use [{task}], which is done: use it, or say why it does not matter.")
-        for task in provenance.unused
-    ]
-    return (*provenance.problems, *_worded(unused))
+    """What to tell a synthesizer that can still mend its answer: the problems, what it left out, and what to do."""
+    unused = [("unused_result", f"The answer does not use [{task}], which is done.") for task in provenance.unused]
+    problems = (*provenance.problems, *_worded(unused))
+    advice = {str(code): words for code, words in ADVICE.items()}
+    return tuple(f"{problem} {advice.get(problem.partition(':')[0], '')}".rstrip() for problem in problems)
 
 
 def keeps_open(provenance: Provenance) -> tuple[str, ...]:
@@ -180,19 +190,35 @@ class _Check:
     merged: Sequence[Claim | Finding]
     evidence: Evidence
 
-    def figures(self, parts: Sequence[Paragraph]) -> Iterator[_Problem]:
+    def figures(self, parts: Sequence[Paragraph]) -> Iterator[tuple[int, _Problem]]:
+        """The problems, each with its paragraph."""
         lengths = announced(parts)
         told: set[tuple[int, str, str | None]] = set()
         for passage in _passages(parts):
             cited = frozenset(passage.tasks)
-            for figure in _stated(passage.text):
+            for figure in stated(passage.text):
                 if figure.unit is None and figure.value in lengths[passage.paragraph]:
                     continue
                 if (place := (passage.paragraph, figure.value, figure.unit)) not in told:
                     problem = self._figure(figure, passage, cited)
                     if problem is not None:
                         told.add(place)
-                        yield problem
+                        yield passage.paragraph, problem
+
+    def without_result(self, parts: Sequence[Paragraph], told: Collection[int]) -> Iterator[_Problem]:
+        """What rests on failure; once for each paragraph, and not of those whose figures are told already."""
+        seen = set(told)
+        for passage in _passages(parts):
+            if passage.paragraph not in seen and passage.kind != "heading" and self._is_baseless(passage):
+                seen.add(passage.paragraph)
+                names = ", ".join(passage.tasks[:5])
+                yield "failed_citation", f"Paragraph {passage.paragraph} rests on [{names}], which has no result."
+
+    def _is_baseless(self, passage: Passage) -> bool:
+        outcomes = [self.outcomes[task] for task in passage.tasks]
+        if not outcomes or any(outcome.ok or outcome.partial for outcome in outcomes):
+            return False
+        return not speaks_of_a_gap(passage.text, [outcome.summary for outcome in outcomes])
 
     def _figure(self, figure: Figure, passage: Passage, cited: Collection[str]) -> _Problem | None:
         before = passage.text[max(figure.start - 24, 0) : figure.start]
@@ -204,22 +230,18 @@ class _Check:
         said = f"Paragraph {passage.paragraph} says {figure.text}"
         if not somewhere:
             where = f"[{', '.join(passage.tasks[:5])}] does not contain" if passage.tasks else "no result contains"
-            advice = "leave it out, or say what the results say as they say it"
-            return "unsupported_figure", f"{said}, which {where}: {advice}."
+            return "unsupported_figure", f"{said}, which {where}."
         if passage.tasks:
             names = f"[{', '.join(passage.tasks[:5])}]"
-            return "unsupported_figure", f"{said}, which {names} does not contain: cite the task it is from."
+            return "unsupported_figure", f"{said}, which {names} does not contain; another result does."
         # A heading need not cite what the text under it does.
-        return None if passage.kind == "heading" else ("uncited_figure", f"{said}: cite the task it is from.")
+        return None if passage.kind == "heading" else ("uncited_figure", f"{said} and cites no task.")
 
     def urls(self, answer: str) -> Iterator[_Problem]:
         for number, paragraph in enumerate(paragraphs(answer), 1):
             for url in dict.fromkeys(urls(paragraph)):
                 if normal(url) not in self._urls:
-                    yield (
-                        "unknown_url",
-                        f"Paragraph {number} gives {url[:200]}, which no result contains: leave it out.",
-                    )
+                    yield "unknown_url", f"Paragraph {number} gives {url[:200]}, which no result contains."
 
     @cached_property
     def _given(self) -> Held:
@@ -245,27 +267,3 @@ class _Check:
         if figure.unit is not None or figure.value not in self._of_the_run:
             return False
         return _OF_THE_RUN.match(text, figure.end, figure.end + 60) is not None
-
-
-def _stated(text: str) -> Iterator[Figure]:
-    """The figures a text states, without small counts in words and without labels."""
-    text = _IDIOMS.sub(_blank, text)
-    if _FIRST_OF_A_LIST.search(text):
-        text = _IN_A_LIST.sub(_blank, text)
-    for figure in figures(text):
-        labelled = figure.unit is None and _LABEL.search(text, max(figure.start - 16, 0), figure.start)
-        if not labelled and not _only_counts(figure):
-            yield figure
-
-
-def _blank(found: re.Match[str]) -> str:
-    return " " * len(found[0])
-
-
-def _only_counts(figure: Figure) -> bool:
-    """`two weeks` and `#1`, but not `two percent`."""
-    value = figure.value
-    if not value.isdigit() or len(value) > 3 or int(value) > SMALL_COUNT:
-        return False
-    in_words = not any(map(str.isdigit, figure.text))
-    return figure.unit == "#" or (in_words and figure.unit != "%" and not is_money(figure.unit))

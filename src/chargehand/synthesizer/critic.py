@@ -83,6 +83,11 @@ async def critique(
         found: Critique = NotReviewed(asked.fault.message if asked.fault else "The critic gave no answer.")
     else:
         found = _verdict(asked.data)
+    return recorded(found, engine)
+
+
+def recorded(found: Critique, engine: Engine) -> Critique:
+    """The verdict, on the record."""
     match found:
         case Accepted():
             engine.emit("critique", verdict="accept", problems=[])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-from pydantic import ValidationError
 
 from chargehand.answer import read_object
 from chargehand.messages import Message, system, user
@@ -18,8 +17,10 @@ from chargehand.synthesizer import mention, prompt
 from chargehand.synthesizer.citations import Known, corrections, keeps_open, provenance_of
 from chargehand.synthesizer.disagreement import Disagreement
 from chargehand.synthesizer.reconciled import Reconciled
+from chargehand.synthesizer.stated import contradictions, gaps
 from chargehand.synthesizer.streaming import Drafts, OnDraft
 from chargehand.synthesizer.synthesis import Desk, Validate
+from chargehand.synthesizer.typed import SHOWN_ONLY, unsupported
 from chargehand.value import JSON
 from chargehand.workers.agent import usage_of
 from chargehand.workers.answer import read_confidence
@@ -52,6 +53,15 @@ class NoDraft:
     fault: Fault
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What came of one call, as it was said, and what to send back, if it can be mended."""
+
+    draft: Draft | NoDraft
+    said: Message | None = None
+    wrong: tuple[str, ...] = ()
+
+
 class Writer:
     """One conversation with the synthesizer; its calls are numbered through."""
 
@@ -71,8 +81,8 @@ class Writer:
         self._schema = prompt.schema(desk.request.answer_schema)
         self._calls = 0
         self._asked: tuple[Message, ...] = ()
+        # The draft that counts, as it was said; what could not be read as long as there is none.
         self._said: Message | None = None
-        # The draft to give if there is no time for another.
         self.last: Draft | None = None
 
     async def write(self, text: str) -> Draft | NoDraft:
@@ -81,22 +91,44 @@ class Writer:
         Without a draft the money is there to be spent; to mend one, only what the budget can spare.
         """
         self._asked = (system(prompt.RULES), user(text))
-        first, problems = await self._call(self._asked)
-        if not problems or (isinstance(first, Draft) and not await self._affordable(problems)):
-            return first
-        second = await self.mend(problems)
-        return first if isinstance(first, Draft) and not _no_worse(second, first) else second
+        first = await self._call(self._asked)
+        if isinstance(first.draft, NoDraft):
+            self._said = first.said
+            return await self._anew(first.wrong) if first.wrong else first.draft
+        self._keep(first.draft, first.said)
+        if first.wrong and await self._affordable(first.wrong):
+            second = await self._anew(first.wrong)
+            return second if isinstance(second, Draft) else first.draft
+        return first.draft
 
     async def mend(self, problems: Sequence[str]) -> Draft | NoDraft:
-        """The draft written anew, told what is wrong with the last one."""
-        self._desk.engine.emit("draft_discarded", reason="; ".join(problems))
-        # Only the last draft is shown: the conversation does not outgrow the window.
-        last = () if self._said is None else (self._said,)
-        draft, _ = await self._call((*self._asked, *last, user(prompt.again(problems))))
-        return draft
+        """The draft written anew, told what a reader and code find wrong with it; NoDraft when that makes it worse.
 
-    async def _call(self, messages: tuple[Message, ...]) -> tuple[Draft | NoDraft, tuple[str, ...]]:
-        """What came of one call, and what to send back, if it can be mended."""
+        A reader may have wanted a result left out: that is not worse.
+        """
+        mine = () if self.last is None else self._wrong(self.last)
+        return await self._anew(tuple(dict.fromkeys((*problems, *mine))), wanted=True)
+
+    async def _anew(self, problems: Sequence[str], *, wanted: bool = False) -> Draft | NoDraft:
+        # Only the draft that counts is shown: the conversation does not outgrow the window.
+        last = () if self._said is None else (self._said,)
+        kept, made = self.last, await self._call((*self._asked, *last, user(prompt.again(problems))))
+        if isinstance(made.draft, NoDraft):
+            return made.draft
+        if kept is not None and self._rank(made.draft, wanted=wanted) > self._rank(kept, wanted=wanted):
+            worse = f"it was worse than the one before: {'; '.join(made.wrong)}"
+            self._desk.engine.emit("draft_discarded", reason=worse)
+            return NoDraft(Fault(kind="contract", message=worse))
+        if kept is not None:
+            self._desk.engine.emit("draft_discarded", reason="; ".join(problems))
+        self._keep(made.draft, made.said)
+        return made.draft
+
+    def _keep(self, draft: Draft, said: Message | None) -> None:
+        self.last, self._said = draft, said
+        self._desk.engine.release()
+
+    async def _call(self, messages: tuple[Message, ...]) -> _Written:
         brain, engine = self._desk.brain, self._desk.engine
         call = brain.asked("synthesizer", messages, self._schema)
         self._calls += 1
@@ -106,23 +138,26 @@ class Writer:
         if result.reply is None or result.reply.stop in ("refused", "length"):
             fault = result.error or Fault(kind="refused", message="the answer was refused or cut off")
             engine.emit("draft_discarded", reason=fault.message)
-            return NoDraft(fault), ()
-        self._said = result.reply.as_message()
+            return _Written(NoDraft(fault))
         data, problems = _read(result.reply.text, self._schema)
         if data is None:
-            return NoDraft(Fault(kind="contract", message="; ".join(problems))), tuple(problems)
-        self.last = draft = self._checked(data)
-        return draft, self._wrong(draft)
+            fault = Fault(kind="contract", message="; ".join(problems))
+            engine.emit("draft_discarded", reason=fault.message)
+            return _Written(NoDraft(fault), result.reply.as_message(), tuple(problems))
+        draft = self._checked(data)
+        return _Written(draft, result.reply.as_message(), self._wrong(draft))
 
     def _checked(self, data: dict[str, Any]) -> Draft:
         reconciled, answer = self._reconciled, data["answer"]
-        merged = (*reconciled.claims, *reconciled.findings)
+        outcomes, merged = reconciled.outcomes, (*reconciled.claims, *reconciled.findings)
+        provenance = provenance_of(answer, outcomes, known=self._known, merged=merged)
+        in_data = unsupported(data.get("data"), outcomes, f"{self._known.text}\n{answer}")
         return Draft(
             answer=answer,
-            provenance=provenance_of(answer, reconciled.outcomes, known=self._known, merged=merged),
+            provenance=provenance.model_copy(update={"problems": (*provenance.problems, *in_data)}),
             silent=mention.passed_over(answer, reconciled.disagreements, reconciled.outcomes),
-            contradictions=tuple(map(_contradiction, data.get("contradictions") or [])),
-            gaps=tuple(map(_gap, data.get("gaps") or [])),
+            contradictions=contradictions(data.get("contradictions") or []),
+            gaps=gaps(data.get("gaps") or [], outcomes),
             confidence=data.get("confidence"),
             data=data.get("data"),
             invalid=self._validate(data["data"]) if self._validate is not None else None,
@@ -130,16 +165,34 @@ class Writer:
 
     def _wrong(self, draft: Draft) -> tuple[str, ...]:
         """What is worth another call. A result that one which is cited depends on is used through it."""
-        provenance = draft.provenance
-        through = upstream(self._desk.plan, (task for tasks in provenance.citations.values() for task in tasks))
-        left_out = tuple(task for task in provenance.unused if task not in through)
         invalid = () if draft.invalid is None else (draft.invalid,)
-        mending = corrections(provenance.model_copy(update={"unused": left_out}))
+        problems = tuple(each for each in draft.provenance.problems if not each.startswith(SHOWN_ONLY))
+        told = {"unused": self._left_out(draft), "problems": problems}
+        mending = corrections(draft.provenance.model_copy(update=told))
         return (*mending, *mention.problems(draft.silent), *invalid)
 
+    def _left_out(self, draft: Draft) -> tuple[str, ...]:
+        provenance = draft.provenance
+        through = upstream(self._desk.plan, (task for tasks in provenance.citations.values() for task in tasks))
+        return tuple(task for task in provenance.unused if task not in through)
+
+    def _rank(self, draft: Draft, *, wanted: bool) -> tuple[int, ...]:
+        """What is wrong with a draft, the gravest first; `wanted`: someone may have asked to leave a result out."""
+        provenance = draft.provenance
+        return (
+            len(keeps_open(provenance)),
+            draft.invalid is not None,
+            len(draft.silent),
+            not provenance.citations,
+            0 if wanted else len(self._left_out(draft)),
+            len(provenance.problems),
+        )
+
     async def _affordable(self, problems: Sequence[str]) -> bool:
-        engine = self._desk.engine
-        return bool(await engine.decide("@synthesis/mend", "mend", engine.affordable, "; ".join(problems)))
+        """To mend a draft takes at least what it took to write it."""
+        engine, needed = self._desk.engine, self._desk.used[-1].tokens
+        choose = partial(engine.affordable, needed)
+        return bool(await engine.decide("@synthesis/mend", "mend", choose, "; ".join(problems)))
 
     def _warn(self, message: str) -> None:
         self._desk.engine.emit("warning", message=message)
@@ -157,14 +210,6 @@ def upstream(plan: Plan, tasks: Iterable[str]) -> set[str]:
     return found
 
 
-def _no_worse(second: Draft | NoDraft, first: Draft) -> bool:
-    """Whether the mended draft has no more of what keeps a run from being complete."""
-    if isinstance(second, NoDraft):
-        return False
-    before, after = keeps_open(first.provenance), keeps_open(second.provenance)
-    return (len(after), second.invalid is not None) <= (len(before), first.invalid is not None)
-
-
 def _read(text: str, schema: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
     """The synthesizer's answer, or None and what to tell it. An odd confidence is mended, a blank answer is none."""
     data, problems = read_object(text)
@@ -176,23 +221,3 @@ def _read(text: str, schema: dict[str, Any]) -> tuple[dict[str, Any] | None, lis
     if problems := violations(data, schema):
         return None, problems
     return (data, []) if data["answer"].strip() else (None, ["The answer is empty"])
-
-
-def _gap(data: Any) -> Gap:
-    if isinstance(data, str):
-        return Gap(reason=data)
-    try:
-        return Gap.model_validate({name: data[name] for name in Gap.model_fields if data.get(name) is not None})
-    except (ValidationError, AttributeError):
-        return Gap(reason=str(data)[:500])
-
-
-def _contradiction(data: Any) -> Contradiction:
-    if isinstance(data, str):
-        return Contradiction(subject=data)
-    try:
-        fields = {name: data[name] for name in Contradiction.model_fields if data.get(name) is not None}
-        fields["claims"] = tuple(str(claim) for claim in fields.get("claims") or ())
-        return Contradiction.model_validate(fields)
-    except (ValidationError, AttributeError, TypeError):
-        return Contradiction(subject=str(data)[:500])

@@ -14,16 +14,19 @@ from chargehand.request import Request
 from chargehand.schema import violations
 from chargehand.synthesizer import mention, plain, prompt
 from chargehand.synthesizer.citations import provenance_of_listing
+from chargehand.synthesizer.critic import NotReviewed, critique, recorded
 from chargehand.synthesizer.disagreement import Disagreement, Ruling, disagreements
 from chargehand.synthesizer.draft import Draft, NoDraft, Writer, upstream
+from chargehand.synthesizer.exhibits import Exhibits
 from chargehand.synthesizer.judge import judge
 from chargehand.synthesizer.material import gather
 from chargehand.synthesizer.rating import rate
 from chargehand.synthesizer.reconciled import Reconciled, reconcile
-from chargehand.synthesizer.review import reviewed
+from chargehand.synthesizer.review import noted, reviewed
 from chargehand.synthesizer.select import Pick, pick
 from chargehand.synthesizer.streaming import OnDraft
 from chargehand.synthesizer.synthesis import Desk, Synthesis, Validate
+from chargehand.synthesizer.wording import wording
 
 
 class Flow:
@@ -37,24 +40,32 @@ class Flow:
         engine: Engine,
         validate: Validate | None,
         filled: Collection[str],
+        critic: Brain | None,
     ) -> None:
         self._request = request
         self._plan = plan
         self._outcomes = outcomes
         self._engine = engine
         self._validate = validate
+        self._critic = critic
         self._gaps = plain.gaps(plan, outcomes, filled)
-        self._merged = reconcile(outcomes)
+        self._filled = filled
+        # What was replaced came to nothing: who writes and who reviews see what took its place.
+        self._standing = {id: outcome for id, outcome in outcomes.items() if id not in filled}
+        self._merged = reconcile(self._standing)
         self._rulings: dict[int, Ruling] = {}
         self._used: list[Usage] = []
         self._notes: list[str] = []
         self._writer: Writer | None = None
+        # An answer that only has to be looked at.
+        self._ready: Synthesis | None = None
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
     async def rate(self, rater: Brain, examiner: Brain | None) -> None:
         found = self._merged.findings
-        findings, notes = await rate(found, self._request, self._engine, rater, examiner, self._used)
+        seen = Exhibits.of(self._plan)
+        findings, notes = await rate(found, self._request, self._engine, rater, examiner, self._used, seen)
         self._merged = replace(self._merged, findings=findings)
         self._notes += notes
 
@@ -72,9 +83,17 @@ class Flow:
     async def judge(self, brain: Brain) -> None:
         self._notes += await judge(self._merged.candidates, self._desk(brain), self._rulings)
 
-    async def write(
-        self, brain: Brain, critic: Brain | None, rounds: int, read: Iterable[str], on_draft: OnDraft | None
-    ) -> Synthesis:
+    async def looked_at(self, ready: Synthesis) -> Synthesis:
+        """An answer nobody wrote for the purpose: the critic's word on it is noted, and nothing is mended."""
+        critic = self._critic
+        if critic is None:
+            return ready
+        self._ready = ready
+        self._engine.release()
+        verdict = await critique(self._request, ready.answer, self._standing, self._engine, critic, 1, self._used)
+        return replace(ready, usage=Usage.total(self._used), notes=(*ready.notes, *noted(verdict)))
+
+    async def write(self, brain: Brain, rounds: int, read: Iterable[str], on_draft: OnDraft | None) -> Synthesis:
         """The model's answer, reviewed where there is a critic; by code when there is none to be had."""
         desk, known = self._desk(brain), self._known()
         parts, notes = await gather(known, desk)
@@ -83,8 +102,8 @@ class Flow:
         draft = await writer.write(prompt.ask(desk.request, desk.plan, parts, known.disagreements, brain))
         if isinstance(draft, NoDraft):
             return self.by_code(f"There is no synthesis ({draft.fault.message}): the answer lists the results.")
-        if critic is not None:
-            draft, notes = await reviewed(draft, writer, self._outcomes, critic, rounds, desk)
+        if self._critic is not None:
+            draft, notes = await reviewed(draft, writer, self._standing, self._critic, rounds, desk)
             self._notes += notes
         return self._of(draft, known)
 
@@ -138,8 +157,12 @@ class Flow:
 
     def cut_short(self) -> Synthesis:
         """What there is when the deadline comes: the draft that was to be mended or reviewed, else the results."""
+        if self._ready is not None:
+            note = "The deadline left no time to review the answer."
+            return replace(self._ready, usage=Usage.total(self._used), notes=(*self._ready.notes, note))
         draft = None if self._writer is None else self._writer.last
         if draft is None:
+            self._engine.emit("draft_discarded", reason="The deadline came before the synthesis was finished.")
             return self.by_code("The deadline left no time for a synthesis: the answer lists the results.")
         self._notes.append("The deadline left no time to mend or review the answer: it stands as it was written.")
         return self._of(draft, self._known())
@@ -152,15 +175,17 @@ class Flow:
         if self._request.answer_schema is not None:
             missing = Gap(reason="There is no answer in the form that was asked for.", impact="`data` is missing.")
             gaps = (*gaps, missing)
+        unseen = NotReviewed("it was made by code, and there is nothing in it to mend.")
+        review = () if self._critic is None else noted(recorded(unseen, self._engine))
         return Synthesis(
             answer=answer,
             findings=known.findings,
             contradictions=_contradictions(known.disagreements),
             gaps=gaps,
-            confidence=plain.confidence(self._outcomes),
+            confidence=plain.confidence(self._standing),
             provenance=provenance_of_listing(answer, self._outcomes, (*known.claims, *known.findings)),
             usage=Usage.total(self._used),
-            notes=(*self._notes, note),
+            notes=(*self._notes, note, *review),
         )
 
     def _of(self, draft: Draft, known: Reconciled) -> Synthesis:
@@ -174,7 +199,8 @@ class Flow:
             gaps = (*gaps, Gap(reason=draft.invalid, impact="`data` is as the model gave it."))
         # A gap the model states for a task code has already listed is the same gap.
         listed_tasks = {gap.task for gap in gaps}
-        gaps = (*gaps, *(gap for gap in draft.gaps if gap.task is None or gap.task not in listed_tasks))
+        told = {*listed_tasks, *self._filled}
+        gaps = (*gaps, *(gap for gap in draft.gaps if gap.task is None or gap.task not in told))
         return Synthesis(
             answer=draft.text,
             findings=known.findings,
@@ -214,7 +240,7 @@ def _contradictions(found: Iterable[Disagreement], stated: Iterable[Contradictio
 
 
 def _same(stated: Contradiction, tasks: tuple[str, ...], known: Contradiction) -> bool:
-    """Of the same tasks, and of a subject that shares a word."""
+    """Of the same tasks, and of a subject that has most of its words in common with the other."""
     sides = {claim.partition(":")[0].strip(" []") for claim in stated.claims}
-    words = set(stated.subject.casefold().split())
-    return sides <= set(tasks) and not words.isdisjoint(known.subject.casefold().split())
+    words, others = wording(stated.subject).bag, wording(known.subject).bag
+    return bool(sides) and sides <= set(tasks) and 2 * len(words & others) > min(len(words), len(others))

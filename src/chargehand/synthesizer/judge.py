@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chargehand.abreast import abreast
 from chargehand.consult import consult
 from chargehand.messages import system, user
 from chargehand.synthesizer.contradictions import Candidate, Statement
@@ -51,9 +51,7 @@ async def judge(candidates: Sequence[Candidate], desk: Desk, rulings: dict[int, 
     async def one(place: int) -> None:
         rulings[place] = await _ruling(candidates[place], f"@judge/{place + 1}", desk)
 
-    async with asyncio.TaskGroup() as group:
-        for place in waiting[:MOST_JUDGED]:
-            group.create_task(one(place))
+    await abreast(one(place) for place in waiting[:MOST_JUDGED])
     left = len(waiting) - MOST_JUDGED
     return () if left <= 0 else (f"{left:,} possible contradictions were not judged: at most {MOST_JUDGED} are.",)
 

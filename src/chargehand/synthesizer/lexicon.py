@@ -1,4 +1,8 @@
-"""Words -> what they are good for in a comparison: left out, a negation, the same as another word, or its opposite."""
+"""Words -> what they are good for in a comparison: left out, a negation, the same as another word, or its opposite.
+
+Small words that decide what is said (all, some, only, may, must, on, off) carry no content either, but mark it: what
+differs in a mark is not the same.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,30 @@ where when is are was were be been being am has have had having do does did done
 could must of in on at by for to from with into onto as and or but so than then also just very too such about around
 approximately roughly circa currently now today overall total totally really quite rather however therefore thus
 according reportedly reported reports report shows show found finds states stated says said per each any some both
-either all own up out off made make makes gets got given ever yet still only already expected set amounts amount stood
-stands corp inc ltd gmbh plc llc
+either all own up down out off made make makes gets got given ever yet still only solely exclusively already expected
+set amounts amount stood stands corp inc ltd gmbh plc llc
 """
 _NEGATION_WORDS: Final = """
 not no never none nor neither without cannot nothing nobody nowhere lack lacks lacking lacked missing absent absence
 hardly against
+ne pas jamais aucun aucune sans rien ni non
+nicht kein keine keinen keiner keinem keines nie niemals niemand nichts ohne
+nunca jamás ningún ninguno ninguna nada sin não nao nenhum nenhuma sem nessun nessuno nessuna senza
+niet geen nooit zonder ikke ikkje inte ej aldrig aldri ingen intet inget inga uden uten utan
+не нет ни без никогда değil
+"""
+# One line is one mark; the first word stands for it.
+_MARK_WORDS: Final = """
+all every
+some
+only solely exclusively
+can may might could possible possibly perhaps potentially
+must shall
+should
+on
+off
+up
+down
 """
 # One line is one meaning; the first word stands for it.
 _SAME: Final = """
@@ -125,12 +147,13 @@ sufficient enough adequate | insufficient inadequate
 full | empty
 inbound incoming | outbound outgoing
 agree | disagree
-on | off
+always | sometimes seldom rarely occasionally
 """
 
 
 _STOP: Final = frozenset(_STOP_WORDS.split())
 _NEGATIONS: Final = frozenset(_NEGATION_WORDS.split())
+_MARKS: Final = {word: line.split()[0] for line in _MARK_WORDS.strip().splitlines() for word in line.split()}
 
 
 @lru_cache(maxsize=20_000)
@@ -145,6 +168,11 @@ def is_stop(word: str) -> bool:
 
 def is_negation(word: str) -> bool:
     return word in _NEGATIONS or word.endswith("n't") or word.endswith("n’t")
+
+
+def mark(word: str) -> str | None:
+    """What a small word says of the content: how much of it, how surely, which way; None for other words."""
+    return _MARKS.get(word)
 
 
 def affirmed(word: str) -> str | None:

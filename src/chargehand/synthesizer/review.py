@@ -7,7 +7,7 @@ from typing import assert_never
 
 from chargehand.brains import Brain
 from chargehand.outcome import Outcome
-from chargehand.synthesizer.critic import Accepted, NotReviewed, Returned, critique
+from chargehand.synthesizer.critic import Accepted, Critique, NotReviewed, Returned, critique
 from chargehand.synthesizer.draft import Draft, NoDraft, Writer
 from chargehand.synthesizer.synthesis import Desk
 
@@ -18,19 +18,24 @@ async def reviewed(
     """What goes out was looked at last by the critic, or a note says that it was not."""
     for number in range(1, rounds + 2):
         verdict = await critique(desk.request, draft.text, outcomes, desk.engine, critic, number, desk.used)
-        match verdict:
-            case Accepted():
-                return draft, ()
-            case NotReviewed(reason):
-                return draft, (f"The answer was not reviewed: {reason}",)
-            case Returned(problems):
-                if number > rounds:
-                    return draft, (f"The critic did not accept the answer: {' '.join(problems)}",)
-                mended = await writer.mend(problems)
-                if isinstance(mended, NoDraft):
-                    why = f"The critic did not accept the answer, and it was not mended ({mended.fault.message}):"
-                    return draft, (f"{why} {' '.join(problems)}",)
-                draft = mended
-            case _:
-                assert_never(verdict)
+        if not isinstance(verdict, Returned) or number > rounds:
+            return draft, noted(verdict)
+        mended = await writer.mend(verdict.problems)
+        if isinstance(mended, NoDraft):
+            why = f"The critic did not accept the answer, and it was not mended ({mended.fault.message}):"
+            return draft, (f"{why} {' '.join(verdict.problems)}",)
+        draft = mended
     raise AssertionError("the last round returns")
+
+
+def noted(verdict: Critique) -> tuple[str, ...]:
+    """What the reader is told of the last look at an answer."""
+    match verdict:
+        case Accepted():
+            return ()
+        case Returned(problems):
+            return (f"The critic did not accept the answer: {' '.join(problems)}",)
+        case NotReviewed(reason):
+            return (f"The answer was not reviewed: {reason}",)
+        case _:
+            assert_never(verdict)

@@ -16,7 +16,7 @@ from chargehand.consult import consult
 from chargehand.engine import Engine
 from chargehand.messages import system, user
 from chargehand.outcome import Outcome, Usage
-from chargehand.synthesizer.contradictions import Candidate
+from chargehand.synthesizer.contradictions import Candidate, Statement
 from chargehand.synthesizer.disagreement import Ruling
 from chargehand.synthesizer.plain import inline
 from chargehand.synthesizer.prompt import clean, room, section
@@ -41,6 +41,16 @@ SCHEMA: dict[str, Any] = {
         "reason": {"type": "string"},
     },
     "required": ["scores", "best", "reason"],
+}
+# Of two, the judge may say which holds as it does of any two statements.
+_OF_TWO: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        **SCHEMA["properties"],
+        "verdict": {"enum": ["first", "second", "both", "neither", "unclear"]},
+        "confidence": {"type": ["number", "string", "null"]},
+    },
+    "required": ["reason"],
 }
 
 _RULES = """Several workers did the same task. You choose the result that serves the goal best, by this rubric:
@@ -85,11 +95,26 @@ async def choose(
     parts = [f"Goal\n{goal}", *([f"Criterion\n{criterion}"] if criterion else [])]
     parts += [section(f"Result {n}", _shown(candidates[place]), share) for n, place in enumerate(order, 1)]
     messages = [system(_RULES), user(clean("\n\n".join(parts)))]
-    got = await consult(engine, key, "judge", brain, messages, SCHEMA, used)
+    schema = _OF_TWO if len(candidates) == 2 else SCHEMA
+    got = await consult(engine, key, "judge", brain, messages, schema, used, _says_nothing)
     if got.data is None:
         why = got.fault.message if got.fault else "no answer"
         return Choice(surest, f"The judge could not choose ({why}): it is the first of the highest confidence.")
-    return _choice(got.data, order, candidates)
+    if _is_scored(got.data):
+        return _choice(got.data, order, candidates)
+    verdict, reason = got.data["verdict"], got.data["reason"].strip()
+    if verdict in ("first", "second"):
+        return Choice(order[("first", "second").index(verdict)], reason)
+    return Choice(surest, f"The judge prefers none ({verdict}): {reason} The first of the highest confidence is taken.")
+
+
+def _says_nothing(data: dict[str, Any]) -> Sequence[str]:
+    """What is wrong with an answer about two that has the shape."""
+    return () if _is_scored(data) or "verdict" in data else ("it has neither `scores` and `best` nor a `verdict`",)
+
+
+def _is_scored(data: dict[str, Any]) -> bool:
+    return "scores" in data and "best" in data
 
 
 def _choice(data: dict[str, Any], order: Sequence[int], candidates: Sequence[Outcome]) -> Choice:
@@ -150,14 +175,25 @@ class Pick:
         return " ".join(words)
 
     def rulings(self, candidates: Sequence[Candidate]) -> dict[int, Ruling]:
-        """What the choice decides: between two results only one is used, or none."""
+        """What the choice decides: of two results the one that is used; nothing of two that are not.
+
+        Only what the chosen one itself says otherwise is rejected with it.
+        """
         among = {outcome.task for outcome in (self.outcome, *self.others)}
         reason = f"The result of {self.outcome.task} was selected."
         found: dict[int, Ruling] = {}
+        rejected: set[Statement] = set()
         for place, candidate in enumerate(candidates):
-            if candidate.first.task in among and candidate.second.task in among:
-                chosen = [candidate.first.task == self.outcome.task, candidate.second.task == self.outcome.task]
-                found[place] = Ruling("first" if chosen[0] else "second" if chosen[1] else "neither", reason)
+            if candidate.first.task == self.outcome.task and candidate.second.task in among:
+                found[place] = Ruling("first", reason)
+                rejected.add(candidate.second)
+            elif candidate.second.task == self.outcome.task and candidate.first.task in among:
+                found[place] = Ruling("second", reason)
+                rejected.add(candidate.first)
+        for place, candidate in enumerate(candidates):
+            if place not in found and candidate.first.task in among and candidate.second.task in among:
+                both = candidate.first in rejected and candidate.second in rejected
+                found[place] = Ruling("neither", reason) if both else Ruling("unclear", f"Neither is used: {reason}")
         return found
 
 

@@ -18,6 +18,14 @@ MOST_PER_WORD: Final = 32
 MOST_COMPARED: Final = 12
 _WEIGHT: Final = 10_000
 _ALIKE_LETTERS: Final = 5
+# Small words weigh only where the rest is much the same.
+_MUCH_ALIKE: Final = 0.6
+_WAYS: Final = (("on", "off"), ("up", "down"))
+_DEGREES: Final = (("all", "some"), ("must", "can"))
+_MUST: Final = frozenset({"must"})
+_MODALS: Final = frozenset({"can", "must", "should"})
+# Words that may change places; a longer text is not one statement.
+_LONGEST_SWAP: Final = 16
 _PREFIXES: Final = ("un", "in", "im", "il", "ir", "non", "dis", "de")
 
 
@@ -67,6 +75,8 @@ def replaces(one: Wording, other: Wording) -> bool:
 
 def opposed(one: Wording, other: Wording) -> bool:
     """Whether the texts give opposite answers to a question, or one has a word that denies one of the other's."""
+    if one.marks != other.marks and _marked_apart(one, other, _WAYS):
+        return True
     if one.bag == other.bag:
         return False
     mine, theirs = _decided(one.answers), _decided(other.answers)
@@ -74,6 +84,40 @@ def opposed(one: Wording, other: Wording) -> bool:
         return True
     extra, missing = one.bag - other.bag, other.bag - one.bag
     return any(_denied(word, missing) for word in extra) or any(_denied(word, extra) for word in missing)
+
+
+def graded(one: Wording, other: Wording) -> bool:
+    """Whether the texts say the same to another degree: of all and of some, that it must be and that it may."""
+    return one.marks != other.marks and _marked_apart(one, other, _DEGREES)
+
+
+def same_force(one: Wording, other: Wording, *, placed: bool = False) -> bool:
+    """Whether what is said is meant of as many and as surely; of findings at one place, a bare `can` is no matter."""
+    if one.marks == other.marks:
+        return True
+    if not (one.marks ^ other.marks).isdisjoint(("only", "some")):
+        return False
+    mine, theirs = one.marks & _MODALS, other.marks & _MODALS
+    if mine == theirs or (placed and not (mine and theirs)):
+        return True
+    # What shall be done is often said to be done; what may be or should be, is not.
+    return not (mine and theirs) and mine | theirs == _MUST
+
+
+def same_order(one: Wording, other: Wording) -> bool:
+    """Whether who does it and to whom it is done are not swapped: `Alice pays Bob`, `Bob pays Alice`, `is paid by Bob`.
+
+    Between active and passive all may stand in reverse and say the same; there, the same order is the swap.
+    """
+    if one.bag != other.bag:
+        return True
+    if one.words == other.words:
+        return len(one.words) < 3 or ("by" in one.voice) == ("by" in other.voice)
+    passive = "be" in one.voice
+    if passive != ("be" in other.voice) or ("by" in one.voice) != ("by" in other.voice):
+        return True
+    # `A is used for B` and `B is used with A`.
+    return (passive and one.voice != other.voice) or not _swapped(one.words, other.words)
 
 
 class Index:
@@ -116,6 +160,29 @@ class Index:
         found = [(likeness, number) for likeness, number in found if likeness >= least]
         found.sort(key=lambda pair: (-pair[0], pair[1]))
         return found[:MOST_COMPARED]
+
+
+def _marked_apart(one: Wording, other: Wording, pairs: tuple[tuple[str, str], ...]) -> bool:
+    for pair in pairs:
+        mine, theirs = one.marks.intersection(pair), other.marks.intersection(pair)
+        if len(mine) == len(theirs) == 1 and mine != theirs:
+            return dice(one.bag, other.bag) >= _MUCH_ALIKE
+    return False
+
+
+def _swapped(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether two parts have changed places around one between them, and all else is where it was."""
+    if len(one) != len(other):
+        return False
+    differ = [place for place, (mine, theirs) in enumerate(zip(one, other, strict=True)) if mine != theirs]
+    one, other = one[differ[0] : differ[-1] + 1], other[differ[0] : differ[-1] + 1]
+    if len(one) > _LONGEST_SWAP:
+        return False
+    for first in range(1, len(one) - 1):
+        for last in range(1, len(one) - first):
+            if one[:first] == other[-first:] and one[-last:] == other[:last] and one[first:-last] == other[last:-first]:
+                return True
+    return False
 
 
 def _places(wording: Wording, words: frozenset[str]) -> Iterator[tuple[tuple[str, bool], str]]:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Final
 
 from chargehand.synthesizer.figures import Figure, figures
-from chargehand.synthesizer.lexicon import affirmed, is_negation, is_stop, question, stem
+from chargehand.synthesizer.lexicon import affirmed, is_negation, is_stop, mark, question, stem
 
 # A longer text is compared by its beginning, and is never the same as another one that is not equal to the last letter.
 MOST_CHARACTERS: Final = 2_000
@@ -27,6 +27,15 @@ _BEFORE_YEAR: Final = re.compile(
 )
 # Longer ones are keys, hashes and encoded data.
 _LONGEST_WORD: Final = 64
+# What may stand after `is on` and `is up` where they are no prepositions.
+_CLOSED: Final = re.compile(
+    r"[ \t]*(?:[.,;:!?)\n]|\Z|(?:and|or|but|since|until|again|at|for|during|when|while|because|if|after|before|so)\b)",
+    re.IGNORECASE,
+)
+_FIGURE_NEXT: Final = re.compile(r"[ \t]*[~$€£]?[0-9]")
+_SWITCHED: Final = frozenset(map(stem, ("turn", "switch", "power", "go", "went", "come", "came")))
+_BE: Final = frozenset({"is", "are", "was", "were", "be", "been", "being"})
+_PREPOSITIONS: Final = frozenset({"for", "with", "at", "in", "of", "from", "to", "into", "on"})
 _COUNT: Final = "#"
 _AMOUNT: Final = "="
 
@@ -45,6 +54,8 @@ class Wording:
     names: frozenset[str]  # words that name one thing: people, places, products, identifiers, what is quoted
     first: str | None  # the word a sentence starts with, which may be a name
     than: frozenset[str]  # what something is compared with, or goes to or comes from
+    marks: frozenset[str]  # small words that decide what is said: all, some, only, can, must, should, on, off
+    voice: frozenset[str]  # `be`, `by` and other prepositions it has: they turn around who does what to whom
     negated: bool
     tail: str  # of a text too long to compare, what tells it from others
 
@@ -73,7 +84,7 @@ def _wording(text: str) -> Wording:
     for figure in found:
         reader.read(text, at, figure.start)
         reader.words.append(_COUNT if figure.unit is None and not _is_day(text, figure) else _AMOUNT)
-        reader.start, reader.previous = False, ""
+        reader.start, reader.previous, reader.by = False, "", False
         at = figure.end
     reader.read(text, at, len(text))
     days = tuple(figure for figure in found if _is_day(text, figure))
@@ -92,6 +103,8 @@ def _wording(text: str) -> Wording:
         names=frozenset(reader.names()),
         first=reader.first,
         than=frozenset(reader.than),
+        marks=frozenset(reader.marks),
+        voice=frozenset(reader.voice),
         negated=reader.negated,
         tail=tail,
     )
@@ -125,24 +138,25 @@ class _Token:
     names: bool
     capital: bool
     denies: bool
-    parts: tuple[tuple[str, bool], ...]  # stop words as they are, others by their meaning; whether it is a stop word
+    # Stop words as they are, others by their meaning; whether it is a stop word; what it marks
+    parts: tuple[tuple[str, bool, str | None], ...]
 
 
 @lru_cache(maxsize=20_000)
 def _token(token: str) -> _Token:
     if _NAME.fullmatch(token):
-        return _Token(True, False, False, ((stem(_unowned(token.lower())), False),))
+        return _Token(True, False, False, ((stem(_unowned(token.lower())), False, None),))
     denies = False
-    parts: list[tuple[str, bool]] = []
+    parts: list[tuple[str, bool, str | None]] = []
     for part in (token,) if token[-2:] in ("'t", "’t") else _SPLIT.split(token):
         lower = part.lower()
-        if is_negation(lower):
+        if is_negation(lower) or (lower == "n" and part != token):  # n'est pas
             denies = True
             continue
         if denied := affirmed(lower):
             denies, lower = True, denied
         stop = is_stop(lower) or len(lower) == 1
-        parts.append((lower if stop else stem(lower), stop))
+        parts.append((lower if stop else stem(lower), stop, mark(lower)))
     return _Token(False, token[0].isupper(), denies, tuple(parts))
 
 
@@ -156,10 +170,13 @@ class _Reader:
     def __init__(self, quotes: list[tuple[int, int]]) -> None:
         self.words: list[str] = []
         self.than: list[str] = []
+        self.marks: set[str] = set()
+        self.voice: set[str] = set()
         self.negated = False
         self.first: str | None = None
         self.start = True  # the next word starts a sentence
         self.previous = ""  # the stop word before
+        self.by = False  # it comes after `by`
         self._quotes = quotes
         self._sure: list[str] = []
         self._capital: list[str] = []
@@ -180,16 +197,23 @@ class _Reader:
             elif (token := _token(raw)).names:
                 self._add(token.parts[0][0], named=True, sure=True)
             else:
-                self._plain_token(token)
+                self._plain_token(token, text, match.end())
             stop = match.end()
             self.start = stop < len(text) and text[stop] in _ENDS
 
-    def _plain_token(self, token: _Token) -> None:
+    def _plain_token(self, token: _Token, text: str, end: int) -> None:
         self.negated = self.negated or token.denies
         capital, first = token.capital and not self.start, token.capital and self.start
-        for word, stop in token.parts:
+        for word, stop, marked in token.parts:
+            if marked is not None and not capital and self._marks(marked, text, end):
+                self.marks.add(marked)
             if stop:
                 self.previous = word
+                self.by = self.by or word == "by"
+                if word in _BE:
+                    self.voice.add("be")
+                elif word in _PREPOSITIONS:
+                    self.voice.add(word)
                 continue
             if first:
                 self.first = self.first or word
@@ -199,12 +223,25 @@ class _Reader:
                 self._plain += 1
             self._add(word, named=capital)
 
+    def _marks(self, mark: str, text: str, end: int) -> bool:
+        """Whether the word is a mark here: `some 500` is about, and `on Monday` is a preposition."""
+        if mark == "some":
+            return _FIGURE_NEXT.match(text, end) is None
+        if mark not in ("on", "off", "up", "down"):
+            return True
+        if _CLOSED.match(text, end) or (self.words and self.words[-1] in _SWITCHED):
+            return True
+        return mark in ("up", "down") and _FIGURE_NEXT.match(text, end) is not None
+
     def _add(self, word: str, *, named: bool, sure: bool = False) -> None:
         self.words.append(word)
         if sure:
             self._sure.append(word)
         if self.previous == "than" or (named and self.previous in ("from", "to")):
             self.than.append(f"{self.previous} {word}")
+        if self.by:
+            self.voice.add("by")
+            self.by = False
         self.previous = ""
 
     def _in_quotes(self, at: int) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from collections.abc import Callable
+from typing import Any, TypeAlias, assert_never
 
 from chargehand.plan import Tier
 from chargehand.settings import DEFAULT_TIER, ModelChoice, Settings
 from chargehand.team.roster import Team
 from chargehand.team.worker import Worker
+from chargehand.tools import Tool
 from chargehand.workers import Roster, WorkerPort
 from chargehand.workers.agent import Agent, AgentTool
 from chargehand.workers.analyzer import AnalyzerWorker
+from chargehand.workers.delegate import Delegate, Run
+from chargehand.workers.factory import Factory
 from chargehand.workers.human import Human
 
 # How long a call waits for a provider that is down, without and with a fallback to hand the task to.
@@ -19,14 +23,32 @@ PATIENCE_WITH_FALLBACK_S = 2.0
 
 TIERS: tuple[Tier | None, ...] = (None, "small", "medium", "large")
 
+# How a delegate's team is run.
+Nest: TypeAlias = Callable[[Team], Run]
 
-def roster(team: Team, settings: Settings, *, ask: bool = False) -> Roster:
-    """`ask`: a person may be asked about tool calls that need approval. Without a model there are no agents."""
+
+def roster(team: Team, settings: Settings, *, ask: bool = False, nest: Nest | None = None) -> Roster:
+    """`ask`: a person may be asked about tool calls that need approval. Without a model there are no agents.
+
+    `nest` says how teams in the team are run; without it there are no delegates.
+    """
     able = [worker for worker in team.workers if worker.kind != "agent" or worker.model or settings.has_model]
-    return {worker.name: _worker(worker, settings, ask) for worker in able}
+    able = [worker for worker in able if worker.kind != "delegate" or nest is not None]
+    return {worker.name: _worker(worker, settings, ask, nest) for worker in able}
 
 
-def _worker(worker: Worker, settings: Settings, ask: bool) -> WorkerPort:
+def factory(team: Team, settings: Settings, *, ask: bool = False) -> Factory | None:
+    """What makes the workers that a plan defines, where the team has one and there is a model for them."""
+    if team.factory is None or not settings.has_model:
+        return None
+    blank = _agent(Worker("blank", "Stands for any"), settings, ask)
+    known = team.tools()
+    allowed = [known[name] for name in team.factory.tools]
+    offered = {tool.name: _tool(tool) for tool in allowed if tool.lacks is None or tool.lacks() is None}
+    return Factory(offered, team.factory.tiers, blank)
+
+
+def _worker(worker: Worker, settings: Settings, ask: bool, nest: Nest | None) -> WorkerPort:
     match worker.kind:
         case "agent":
             return _agent(worker, settings, ask)
@@ -34,7 +56,18 @@ def _worker(worker: Worker, settings: Settings, ask: bool) -> WorkerPort:
             check = worker.check.name if worker.check else None
             return AnalyzerWorker(worker.name, worker.analyzers, worker.output_schema, check=check)
         case "delegate":
-            raise NotImplementedError
+            assert worker.team is not None
+            assert nest is not None
+            check = worker.check.name if worker.check else None
+            return Delegate(
+                worker.name,
+                worker.team.name,
+                nest(worker.team),
+                worker.prompt,
+                worker.team.budget,
+                worker.output_schema,
+                check=check,
+            )
         case "human":
             check = worker.check.name if worker.check else None
             return Human(worker.name, worker.prompt, worker.output_schema, check=check)
@@ -53,13 +86,17 @@ def _agent(worker: Worker, settings: Settings, ask: bool) -> Agent:
         models={tier: choice.model for tier, choice in choices.items()},
         tier=worker.tier or DEFAULT_TIER["worker"],
         check=worker.check.name if worker.check else None,
-        tools={tool.name: AgentTool(tool.spec, tool.effect, tool.approve, tool.code) for tool in worker.offered},
+        tools={tool.name: _tool(tool) for tool in worker.offered},
         max_steps=worker.max_steps,
         output_schema=worker.output_schema,
         options=options_of(choices[None], worker.temperature),
         ask=ask,
         patience_s=PATIENCE_WITH_FALLBACK_S if worker.fallback else PATIENCE_S,
     )
+
+
+def _tool(tool: Tool) -> AgentTool:
+    return AgentTool(tool.spec, tool.effect, tool.approve, tool.code)
 
 
 def options_of(choice: ModelChoice, temperature: float | None = None) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def read_examples(folder: Path, workers: Sequence[str]) -> Examples:
         except (OSError, UnicodeDecodeError) as error:
             examples.wrong(f"{label}:1:1", f"this cannot be read: {error}.")
             continue
-        several = cast("list[Any]", data) if isinstance(data, list) else [data]
+        several: list[Any] = cast("list[Any]", data) if isinstance(data, list) and data else [cast("Any", data)]
         for number, each in enumerate(several, 1):
             place = f"{label}:1:1" if several is not data else f"{label}:1:1: example {number}"
             _take(examples, each, place, workers)

@@ -155,7 +155,7 @@ def _factory_tools(parts: Parts, code: TeamCode, folder: Path, trust: TrustRegis
     if parts.factory_tools is None:
         return None
     known = {**BUILTIN, **code.tools}
-    found = [known.get(name, name) for name in parts.factory_tools]
+    found: list[Tool | str] = [known.get(name, name) for name in parts.factory_tools]
     reaching = [each.name for each in found if isinstance(each, Tool) and each.needs_trust]
     if reaching and not is_trusted(folder / "team.toml", trust):
         message = f"left out, since it reaches the network: {', '.join(reaching)}; to allow it: chargehand trust "

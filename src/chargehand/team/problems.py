@@ -173,10 +173,15 @@ def _clashes(workers: Sequence[Worker], where: Where) -> list[Problem]:
                 found.append(Problem(code="duplicate_tool", message=message))
         nested = worker.team.tools().values() if worker.team else ()
         for held in (*worker.tools, *nested):
-            if first.setdefault(held.name, held) is not held and first[held.name] != held:
+            if not _same(first.setdefault(held.name, held), held):
                 message = f"{where(index, 'tools')}two different tools are named {held.name!r}: rename one."
                 found.append(Problem(code="duplicate_tool", message=message))
     return found
+
+
+def _same(one: Tool, other: Tool) -> bool:
+    """Also a copy is the same tool: another team may have the same file."""
+    return one is other or one == other or (one.spec, one.effect, one.code) == (other.spec, other.effect, other.code)
 
 
 def _overlaps(workers: Sequence[Worker], allowed: set[str], where: Where) -> list[Problem]:
@@ -293,4 +298,4 @@ def _deepest(worker: Worker) -> list[str]:
     if worker.team is None:
         return []
     below = [_deepest(each) for each in worker.team.workers]
-    return [worker.team.name, *max(below, key=len, default=[])]
+    return [worker.team.name, *max(below, key=len)]

@@ -249,7 +249,9 @@ class Team:
     def from_json(data: Mapping[str, JSON], tools: Mapping[str, Tool]) -> Team:
         """The stored team; `tools` are the own tools of it and of the teams in it, the built-ins are known."""
         known = {**BUILTIN, **tools}
-        supervisor, factory = data.get("supervisor") or {}, data.get("factory")
+        supervisor: dict[str, JSON] = data.get("supervisor") or {}
+        factory: dict[str, JSON] | None = data.get("factory")
+        making = None if factory is None else [known.get(name) or str(name) for name in factory["tools"]]
         return Team(
             [
                 Worker.from_json(
@@ -275,7 +277,7 @@ class Team:
             default=supervisor.get("default"),
             routes=[Rule.model_validate(rule) for rule in data.get("routes", ())],
             route_examples=[RouteExample.model_validate(each) for each in data.get("route_examples", ())],
-            factory_tools=None if factory is None else [known.get(name, name) for name in factory["tools"]],
+            factory_tools=making,
             factory_tiers=TIERS if factory is None else factory["tiers"],
             max_depth=data.get("max_depth", MOST_DEPTH),
         )

@@ -14,9 +14,8 @@ _MOST_LISTED = 100
 
 
 def files_of(report: Report) -> dict[str, str]:
-    """The files to offer, by name: only what the verifier passed."""
-    made = [source_of(outcome.output) for outcome in report.outcomes if outcome.worker == "verifier" and outcome.ok]
-    return dict(each for each in made if each is not None)
+    """The files to offer, by name: only what the verifier passed and what can stand beside the tests there are."""
+    return dict(source for each in _made(report) if (source := source_of(each)) is not None)
 
 
 def answer(report: Report, written: Mapping[str, Path]) -> str:
@@ -25,14 +24,22 @@ def answer(report: Report, written: Mapping[str, Path]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _made(report: Report) -> list[dict[str, Any]]:
+    refused: dict[str, str] = _last(report.outcomes).get("coverage", {}).get("refused", {})
+    made = [outcome.output for outcome in report.outcomes if outcome.worker == "verifier" and outcome.ok]
+    return [each for each in made if source_of(each) and each["file"] not in refused]
+
+
 def _written(report: Report, written: Mapping[str, Path]) -> str:
-    made = [outcome.output for outcome in report.outcomes if outcome.worker == "verifier" and source_of(outcome.output)]
+    made = _made(report)
     if not made:
         return "# No tests were written"
     lines = [f"- `{written[each['file']]}`: {each['tests']} tests of `{each['module']}`" for each in made]
     count = sum(each["tests"] for each in made)
     head = f"# {count} tests in {len(made)} file{'s' if len(made) > 1 else ''}, each run three times"
-    return f"{head}\n\n" + "\n".join(lines)
+    needs = [root or "." for root in _last(report.outcomes).get("needs", ())]
+    path = f"\n\nThey import from `{'`, `'.join(needs)}` of the project: install it, or run them with it in PYTHONPATH."
+    return f"{head}\n\n" + "\n".join(lines) + (path if needs else "")
 
 
 def _bugs(findings: Sequence[Finding]) -> str:
@@ -66,8 +73,16 @@ def _left_out(outcomes: Sequence[Outcome]) -> str:
         for outcome in outcomes
         if outcome.worker == "ghostwriter" and outcome.ok and outcome.output["why"]
     ]
+    unusable = [
+        f"- `{name}`: {why}"
+        for outcome in outcomes
+        if outcome.worker == "verifier" and outcome.ok
+        for name, why in outcome.output["unusable"].items()
+    ]
+    refused = _last(outcomes).get("coverage", {}).get("refused", {})
+    unusable += [f"- `{name}` was not offered: {why}" for name, why in refused.items()]
     failed = [f"- {outcome.task}: {outcome.summary}" for outcome in outcomes if not outcome.ok]
-    lines = [*tried, *failed, *skipped]
+    lines = [*tried, *unusable, *failed, *skipped]
     return "## Without new tests\n\n" + _listed(lines) if lines else ""
 
 

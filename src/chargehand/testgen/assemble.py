@@ -34,6 +34,22 @@ def assemble(module: str, sources: Sequence[str], note: str) -> str:
     return "\n\n\n".join(["\n".join([head, *(["", *first] if first else []), "", *rest]), *bodies]) + "\n"
 
 
+def uncollected(source: str) -> str:
+    """The file with imported names that pytest would take for tests under other names."""
+    tree = ast.parse(source)
+    changed: dict[str, str] = {}
+    for node in tree.body:
+        for name in node.names if isinstance(node, ast.ImportFrom) else ():
+            if (local := name.asname or name.name).lower().startswith("test"):
+                name.asname = changed[local] = f"_{local}"
+    if not changed:
+        return source
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in changed:
+            node.id = changed[node.id]
+    return ast.unparse(tree) + "\n"
+
+
 def without(source: str, names: Iterable[str]) -> str:
     """The file without some of its tests; empty when none is left. Imports that nothing uses any more go too."""
     gone = set(names)

@@ -51,63 +51,89 @@ async def file(scope: Scope) -> Analysis:
     """One file from the sources of a module's functions, with what passed three runs."""
     from chargehand.testgen.assemble import assemble
     from chargehand.testgen.ghostwrite import Job
+    from chargehand.testgen.placing import Place
     from chargehand.testgen.sandbox import room
     from chargehand.testgen.verify import verify
 
     module: str = scope.options["module"]
+    place = Place.model_validate(scope.options["place"])
     jobs = {id: Job.model_validate(job) for id, job in scope.options["jobs"].items()}
-    sources = {id: text for id, result in scope.options.get("inputs", {}).items() if (text := _tests_in(result))}
+    results = {id: _tests_in(result) for id, result in scope.options.get("inputs", {}).items()}
+    sources = {id: text for id, (text, why) in results.items() if text and not why}
+    # What could not be used is no bug of the code: each with the function it was for.
+    unusable = {_target(id, jobs, module): why for id, (_, why) in results.items() if why}
     whole = assemble(module, list(sources.values()), NOTE)
+    named = place.names[module]
     with room(scope.root, scope.options["means"]) as sealed:
-        verified = await verify(sealed, whole, scope.options["paths"])
-    findings = [_failure(name, why, sources, jobs) for name, why in verified.failures.items()]
-    named = f"test_{module.replace('.', '_')}.py"
+        verified = await verify(sealed, whole, scope.options["paths"], named, place)
+    findings: list[Finding] = []
+    for name, why in verified.failures.items():
+        id = _writer(name, sources)
+        if id is not None and id in jobs and scope.options["modelled"].get(id):
+            findings.append(_failure(name, why, jobs[id]))
+        else:
+            # A test of what the code was seen to do, when that does not stay so, says nothing about the code.
+            unusable[_target(id, jobs, module)] = f"{name or 'its test file'} was left out, it does not stay so: {why}"
     said = f"{verified.tests} tests of {module} passed three times, {len(verified.failures)} were left out."
     output = {"module": module, "file": named, "source": verified.source, "tests": verified.tests}
-    return Analysis(tuple(findings), (said,), output | {"left_out": dict(verified.failures)})
+    return Analysis(tuple(findings), (said,), output | {"left_out": dict(verified.failures), "unusable": unusable})
 
 
 async def coverage(scope: Scope) -> Analysis:
     """How much of the code the tests ran before and run now; what gets no tests is passed on for the report."""
     from chargehand.testgen.measure import measure
+    from chargehand.testgen.placing import Place
     from chargehand.testgen.sandbox import room
 
     options = scope.options
     made = [source_of(result) for result in options.get("inputs", {}).values()]
     files = dict(each for each in made if each is not None)
     with room(scope.root, options["means"]) as sealed:
-        found = await measure(sealed, options["modules"], options["tests"], files, options["paths"])
+        place = Place.model_validate(options["place"])
+        found = await measure(sealed, options["modules"], options["tests"], files, options["paths"], place)
     said = f"Coverage of {found.statements:,} statements: {found.before:g} % before, {found.after:g} % after."
     output = {"coverage": found.to_json(), "skipped": options["skipped"], "tested": options["tested"]}
+    output |= {"needs": list(place.needs)}
     return Analysis(notes=tuple(filter(None, (said, found.note))), output=output)
 
 
-def _tests_in(result: JSON) -> str:
-    """The source in a worker's result, if it is Python."""
+def _tests_in(result: JSON) -> tuple[str, str]:
+    """The source in a worker's result, and what is wrong with it."""
     text = str(cast("dict[str, JSON]", result).get("tests") or "") if isinstance(result, dict) else ""
     try:
         ast.parse(text)
-    except (SyntaxError, ValueError):
-        return ""
-    return text
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return text, f"the tests written for it are not Python: {error}"
+    return text, ""
 
 
-def _failure(name: str, why: str, sources: Mapping[str, str], jobs: Mapping[str, Job]) -> Finding:
-    """A test that failed is a suspected bug of the function it was written for."""
+def _target(id: str | None, jobs: Mapping[str, Job], module: str) -> str:
+    return f"{module}.{jobs[id].name}" if id is not None and id in jobs else module
+
+
+def _writer(name: str, sources: Mapping[str, str]) -> str | None:
+    """The task that wrote a test. A name that was taken was numbered."""
+    plain = name.rstrip("0123456789").rstrip("_")
+    kinds = ("def", "class")
+    for wanted in (name, plain) if name else ():
+        for id, text in sources.items():
+            if any(f"{kind} {wanted}{end}" in text for kind in kinds for end in ("(", ":")):
+                return id
+    return None
+
+
+def _failure(name: str, why: str, job: Job) -> Finding:
+    """A test that a model thought out and that failed is a suspected bug of the function it was written for."""
     from chargehand.outcome import Finding
     from chargehand.testgen.ghostwrite import CATEGORY
 
-    # A name that was taken was numbered.
-    plain = name.rstrip("0123456789").rstrip("_")
-    id = next((id for id, text in sources.items() if f"def {name}(" in text or f"def {plain}(" in text), None)
-    job = jobs.get(id or "") or next(iter(jobs.values()))
     return Finding(
         severity="warning",
         category=CATEGORY,
         path=job.path,
         line=job.line,
         end_line=job.end_line,
-        message=f"{name or 'The test file'} failed and was left out: {why}",
+        message=f"{name} failed and was left out: {why}",
         suggestion="Either the code or the test is wrong about this input.",
         confidence=_MODEL_TEST,
         sources=("testgen",),

@@ -8,12 +8,14 @@ from __future__ import annotations
 import ast
 import builtins
 import json
+import keyword
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from chargehand.outcome import Finding
+from chargehand.testgen.inside.values import SUBJECT
 from chargehand.testgen.sandbox import Ended, Limits, Room, Step
 from chargehand.testgen.walls import INSIDE
 from chargehand.value import JSON, Value
@@ -24,6 +26,9 @@ EXAMPLES_S, PROPERTIES_S = 15, 30
 # How sure it is that it is a bug: a broken promise, a pair that does not undo, an error on some input.
 _PROMISE, _ROUND_TRIP, _ERROR, _LOOKUP = 95, 85, 70, 50
 _SETTINGS = "settings(max_examples=50, derandomize=True, database=None, deadline=None)"
+
+# What a test file uses besides: a module of such a name is imported under another one.
+_TEST_TOOLS = frozenset({"pytest", "given", "st", "settings", "typing", "collections"})
 
 Note = Mapping[str, Any]
 
@@ -53,17 +58,17 @@ class Written:
 
 
 async def ghostwrite(room: Room, job: Job, paths: Sequence[str]) -> Written:
-    """Try the target in the sandbox: examples twice, under different hash seeds, and properties."""
+    """Try the target in the sandbox: examples twice, under another hash seed and on another day, and properties."""
     program = str(INSIDE / "candidate.py")
 
-    def step(mode: str, seed: str, seconds: int) -> Step:
+    def step(mode: str, seed: str, seconds: int, *options: str) -> Step:
         result = f"{mode}-{seed}.jsonl"
-        command = (sys.executable, program, mode, "../job.json", f"../{result}")
+        command = (sys.executable, program, mode, "../job.json", f"../{result}", *options)
         return Step(command, {"PYTHONHASHSEED": seed}, result, seconds)
 
     steps = [
         step("examples", "1", EXAMPLES_S),
-        step("examples", "2", EXAMPLES_S),
+        step("examples", "2", EXAMPLES_S, "shifted"),
         step("properties", "1", PROPERTIES_S),
     ]
     ended = await room.run(steps, {"job.json": json.dumps(job.to_json())}, Limits(), paths, go_on=False)
@@ -83,7 +88,7 @@ def judged(job: Job, first: Ended, second: Ended | None = None, last: Ended | No
     stable = [note for note in one if "call" in note and note in two]
     findings += _crashes(job, [*properties, *one])
     parts = [_examples(job, stable), *_properties(job, properties)]
-    source = "\n\n\n".join(part for part in parts if part)
+    source = _with_module("\n\n\n".join(part for part in parts if part), job.module)
     return Written(source, "" if source else _why_not(one, stable), tuple(findings))
 
 
@@ -110,7 +115,7 @@ def _finding(job: Job, message: str, confidence: int, suggestion: str) -> Findin
         path=job.path,
         line=job.line,
         end_line=job.end_line,
-        message=message,
+        message=message.replace(f"{SUBJECT}.", ""),
         suggestion=suggestion,
         confidence=confidence,
         sources=("testgen",),
@@ -180,13 +185,11 @@ def _examples(job: Job, notes: Sequence[Note]) -> str:
     for kind in dict.fromkeys(note["raises"] for note in refused):
         calls = [note["call"] for note in refused if note["raises"] == kind][:3]
         lines = [f"    with pytest.raises({kind}):\n        {call}" for call in calls]
-        tests.append("\n".join([f"def test_{title}_raises_{_snake(kind)}():", *lines]))
+        tests.append("\n".join([f"def test_{title}_raises_{_snake(kind.rpartition('.')[2])}():", *lines]))
     if not tests:
         return ""
     text = "\n\n\n".join(tests)
-    head = ["import pytest"] if "pytest." in text else []
-    names = _names_in(text) - {"pytest"}
-    return "\n".join([*head, f"from {job.module} import {', '.join(sorted(names))}", "", "", text])
+    return f"import pytest\n\n\n{text}" if "pytest." in text else text
 
 
 def _compared(note: Note) -> str:
@@ -196,48 +199,35 @@ def _compared(note: Note) -> str:
     return f"== pytest.approx({value})" if note.get("approximate") else f"== {value}"
 
 
-def _names_in(source: str) -> set[str]:
-    """Names to import: what is used and neither built in nor a test's own."""
+def _with_module(source: str, module: str) -> str:
+    """The text with the module's import, and the name that gives it in the place of SUBJECT."""
+    if not source:
+        return ""
     tree = ast.parse(source)
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return {name for name in used if not hasattr(builtins, name)}
+    used = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+    used |= {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)} | _TEST_TOOLS | set(dir(builtins))
+    alias = module.rpartition(".")[2]
+    while alias in used or keyword.iskeyword(alias):
+        alias += "_module"
+    named = "" if alias == module else f" as {alias}"
+    return f"import {module}{named}\n{source.replace(SUBJECT, alias)}"
 
 
 def _properties(job: Job, notes: Sequence[Note]) -> Iterable[str]:
-    """The ghostwriter's own text, with settings that make it try the same inputs every time."""
+    """The ghostwriter's text, with settings that make it try the same inputs every time."""
     titles = {"crash": f"test_{_title(job.name)}_takes_any_input", "roundtrip": f"test_{_title(job.name)}_round_trip"}
     for note in notes:
         if note.get("property") not in titles or "failed" in note:
             continue
-        short = _Shorter(job.module)
-        tree = ast.fix_missing_locations(short.visit(ast.parse(note["code"])))
+        tree = ast.parse(note["code"])
         for node in tree.body:
             if isinstance(node, ast.FunctionDef):
                 node.name = titles[note["property"]]
                 node.decorator_list.insert(0, ast.parse(_SETTINGS, mode="eval").body)
             elif isinstance(node, ast.ImportFrom) and node.module == "hypothesis":
                 node.names.append(ast.alias("settings"))
-        names = ", ".join(sorted(short.names))
-        yield "\n\n".join([f"from {job.module} import {names}", *(ast.unparse(node) for node in tree.body)])
-
-
-class _Shorter(ast.NodeTransformer):
-    """Names of the module as they are written after `from module import name`."""
-
-    def __init__(self, module: str) -> None:
-        self.module = module
-        self.names: set[str] = set()
-
-    def visit_Import(self, node: ast.Import) -> ast.Import | None:
-        node.names = [name for name in node.names if name.name != self.module]
-        return node if node.names else None
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        if ast.unparse(node.value) == self.module:
-            self.names.add(node.attr)
-            return ast.Name(node.attr, ast.Load())
-        self.generic_visit(node)
-        return node
+        kept = [node for node in tree.body if not (isinstance(node, ast.Import) and node.names[0].asname == SUBJECT)]
+        yield "\n\n".join(ast.unparse(node) for node in kept)
 
 
 def _why_not(notes: Sequence[Note], stable: Sequence[Note]) -> str:
@@ -245,7 +235,7 @@ def _why_not(notes: Sequence[Note], stable: Sequence[Note]) -> str:
         return f"no inputs could be made: {missing[0]}"
     calls = [note for note in notes if "call" in note]
     if calls and not stable:
-        return "its results differ from run to run"
+        return "its results differ from run to run or from day to day"
     if any("unstable" in note for note in calls):
         return "its results cannot be written down"
     return "it returns nothing to compare" if calls else "it takes nothing that could be tried"

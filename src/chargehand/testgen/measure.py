@@ -7,8 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import Field
+
+from chargehand.testgen.ghostwrite import notes_of
+from chargehand.testgen.placing import Place
 from chargehand.testgen.sandbox import Ended, Limits, Room, Step
-from chargehand.testgen.verify import pytest_command
+from chargehand.testgen.verify import ALONE, NO_OPTIONS, NOT_UNDERSTOOD, at_home, conftest_of, pytest_command
 from chargehand.testgen.walls import INSIDE
 from chargehand.value import Value
 
@@ -25,15 +29,24 @@ class Coverage(Value):
     statements: int
     # Why the tests there were may count for less than they do elsewhere.
     note: str = ""
+    # Files that cannot stand beside the tests there are, each with the reason.
+    refused: dict[str, str] = Field(default_factory=dict)
 
 
 async def measure(
-    room: Room, modules: Sequence[str], tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str]
+    room: Room,
+    modules: Sequence[str],
+    tests: Sequence[str],
+    files: Mapping[str, str],
+    paths: Sequence[str],
+    place: Place = ALONE,
 ) -> Coverage:
-    """Run the existing tests, then the new ones, each under coverage.py in the sandbox."""
+    """Run the existing tests, then the new ones that can stand beside them, each under coverage.py in the sandbox."""
+    refused = await beside(room, tests, files, paths, place)
+    files = {name: text for name, text in files.items() if name not in refused}
     # The project's own settings and plugins count for its own tests, but not the flags it adds.
     own = ("-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider", *tests)
-    new = pytest_command(*(f"generated/{name}" for name in files))[1:]
+    new = pytest_command(*(f"{place.folder}/{name}" for name in files))[1:]
     # Only what counts is traced: the test tools themselves would take most of the time.
     run = (sys.executable, "-m", "coverage", "run", "--rcfile=/dev/null", f"--include={','.join(modules)}")
     steps: list[Step] = []
@@ -44,10 +57,42 @@ async def measure(
         steps.append(Step((*run, "--data-file=../after", *new), alone, seconds=TESTS_S))
     told = ("../modules.json", "../lines.json", "../before", "../after")
     steps.append(Step((sys.executable, str(INSIDE / "lines.py"), *told), result="lines.json"))
-    laid_out = {"pytest.ini": "[pytest]\n", "modules.json": json.dumps(list(modules))}
-    laid_out |= {f"project/generated/{name}": text for name, text in files.items()}
+    laid_out = {"own/pytest.ini": "[pytest]\n", "modules.json": json.dumps(list(modules)), **_laid_out(files, place)}
     ended = await room.run(steps, laid_out, Limits(), paths)
-    return _figures(ended[-1], ended[0] if tests else None)
+    return _figures(ended[-1], ended[0] if tests else None).model_copy(update={"refused": refused})
+
+
+async def beside(
+    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: Place
+) -> dict[str, str]:
+    """New files that pytest cannot collect together with the existing tests, each with what it says."""
+    if not tests or not files:
+        return {}
+    new = {f"{place.folder}/{name}": name for name in files}
+    broken = await _collected(room, [*tests, *new], _laid_out(files, place), paths, place)
+    if not broken:
+        return {}
+    before = await _collected(room, tests, {}, paths, place)
+    worse = {where: why for where, why in broken.items() if where not in before}
+    if others := [why for where, why in worse.items() if where not in new]:
+        return dict.fromkeys(files, f"with it, the tests there are cannot be collected: {others[0]}")
+    return {new[where]: why for where, why in worse.items()}
+
+
+async def _collected(
+    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: Place
+) -> dict[str, str]:
+    """Test files that pytest cannot collect under the project's own settings."""
+    steps = [at_home("collected", place, *options, "--collect-only", *tests) for options in ((), NO_OPTIONS)]
+    for step in steps:
+        (ended,) = await room.run([step], files, Limits(seconds=TESTS_S), paths)
+        if ended.code != NOT_UNDERSTOOD:
+            return {str(note["where"]): str(note["broken"]) for note in notes_of(ended) if "broken" in note}
+    return {}
+
+
+def _laid_out(files: Mapping[str, str], place: Place) -> dict[str, str]:
+    return {f"project/{place.folder}/{name}": text for name, text in files.items()} | conftest_of(place)
 
 
 def _figures(told: Ended, existing: Ended | None) -> Coverage:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from chargehand.plan import Plan, Synthesis, Task
 from chargehand.testgen.discover import Target, find_targets
 from chargehand.testgen.evidence import gather
 from chargehand.testgen.ghostwrite import Job
 from chargehand.testgen.names import imports
+from chargehand.testgen.placing import Place, place_for
 from chargehand.testgen.project import Module, Project, Skip
 from chargehand.testgen.safety import Reach
+from chargehand.testgen.snapshot import digest
 from chargehand.testgen.walls import Means
+from chargehand.testgen.writing import default_folder
 from chargehand.value import JSON
 
 # More functions than this are left for the next time: all of them would take hours.
@@ -26,6 +30,10 @@ _INSTRUCTION = (
     "Say in at most five sentences for which functions tests were written, which suspected bugs came up and what was "
     "left out. Every figure is as the tasks give it."
 )
+
+
+# A look at a change, be it none, is never taken from the cache: what is offered has just been run.
+_FRESH: dict[str, JSON] = {"changed": {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +67,20 @@ def survey(project: Project) -> Survey:
     return Survey(project, tuple(targets), raises, tuple(skipped), tested, evidence.source)
 
 
-def playbook(found: Survey, means: Means, *, model: bool) -> Plan:
-    """The plan. `model`: a model writes tests of each function as well, held to the same runs."""
+def playbook(found: Survey, means: Means, *, model: bool, folder: Path | None = None) -> Plan:
+    """The plan. `model`: a model writes tests of each function as well, held to the same runs; all go to `folder`."""
     project = found.project
     needs = _needs(project.modules)
+    place = place_of(found, folder).to_json()
+    # What a function does may depend on any file of the project: what is known counts for the very same files alone.
     common: dict[str, JSON] = {"means": means, "paths": list(project.import_roots)}
+    known_for: dict[str, JSON] = {"snapshot": digest(project.root)}
     by_name = {module.name: module for module in project.modules}
     tasks: list[Task] = []
     files: list[Task] = []
     for name in dict.fromkeys(target.module for target in found.targets):
         jobs: dict[str, JSON] = {}
+        modelled: dict[str, JSON] = {}
         looked_at = {"root": str(project.root), "files": needs[name]}
         for number, target in enumerate(found.targets, 1):
             if target.module != name:
@@ -76,19 +88,27 @@ def playbook(found: Survey, means: Means, *, model: bool) -> Plan:
             job = _job(target, found.raises[target.full_name], by_name[name]).to_json()
             if not (target.awaits or target.yields):
                 jobs[f"t{number}"] = job
-                tasks.append(_written(f"t{number}", target, looked_at | {"options": common | {"job": job}}))
+                tasks.append(_written(f"t{number}", target, looked_at | {"options": common | known_for | {"job": job}}))
             if model:
                 jobs[f"m{number}"] = job
+                modelled[f"m{number}"] = True
                 tasks.append(_modelled(f"m{number}", target, by_name[name]))
         if jobs:
-            options = common | {"module": name, "jobs": jobs}
-            files.append(_file(f"f{len(files) + 1}", name, jobs, looked_at | {"options": options}))
+            options = common | {"module": name, "jobs": jobs, "modelled": modelled, "place": place}
+            files.append(_file(f"f{len(files) + 1}", name, jobs, looked_at | _FRESH | {"options": options}))
     wanted = [module.path for module in project.modules if module.name in project.wanted]
     options = common | {"modules": wanted, "tests": list(project.tests), "tested": found.tested}
-    options |= {"skipped": [_said(skip) for skip in _all_skipped(found, model)]}
-    last = _coverage(files, {"root": str(project.root), "files": [*wanted, *project.tests], "options": options})
+    options |= {"place": place, "skipped": [_said(skip) for skip in _all_skipped(found, model)]}
+    looked_at = {"root": str(project.root), "files": [*wanted, *project.tests]}
+    last = _coverage(files, looked_at | _FRESH | {"options": options})
     goal = f"Write tests for {len(found.targets)} functions of {project.root.name} that have none"
     return Plan(goal=goal, tasks=(*tasks, *files, last), synthesis=Synthesis(instruction=_INSTRUCTION), team="testgen")
+
+
+def place_of(found: Survey, folder: Path | None = None) -> Place:
+    """Where the tests go: to `folder`, or to the project's own place for them."""
+    modules = list(dict.fromkeys(target.module for target in found.targets))
+    return place_for(found.project, folder or default_folder(found.project.root), modules)
 
 
 def without_tasks(found: Survey, *, model: bool) -> bool:

@@ -17,7 +17,7 @@ from chargehand.errors import UsageError
 
 _MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _PASSED_OVER = frozenset(
-    {"node_modules", "__pycache__", "venv", "env", "build", "dist", "site-packages", "docs", "examples", "benchmarks"}
+    {"node_modules", "__pycache__", "build", "dist", "site-packages", "docs", "examples", "benchmarks"}
 )
 _TEST_FOLDERS = frozenset({"tests", "test", "testing"})
 _NOT_MODULES = frozenset({"setup.py", "conftest.py", "__main__.py", "noxfile.py"})

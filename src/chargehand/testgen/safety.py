@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from chargehand.testgen.discover import AnyFunction, functions
+from chargehand.testgen.kinds import Kinds
 from chargehand.testgen.names import Exports, dotted, imports
 from chargehand.testgen.project import Module
 
@@ -39,10 +40,19 @@ _REACHES: dict[str, str] = {
     "builtins.__import__": "code made at run time",
     **dict.fromkeys(("builtins.input", "builtins.breakpoint", "getpass"), "the terminal"),
     "sys.stdin": "the terminal",
+    # What depends on the day or on chance is not tested by what it once gave.
+    **{f"time.{name}": "the clock" for name in ("time", "time_ns", "localtime", "gmtime", "ctime", "monotonic")},
+    **{f"time.{name}": "the clock" for name in ("perf_counter", "process_time", "strftime", "monotonic_ns")},
+    **{f"datetime.datetime.{name}": "the clock" for name in ("now", "today", "utcnow")},
+    "datetime.date.today": "the clock",
+    "random": "chance",
+    "random.Random": "",
+    **dict.fromkeys(("secrets", "uuid.uuid1", "uuid.uuid4", "numpy.random"), "chance"),
 }
 _WRITING_METHODS = frozenset(
     {"write_text", "write_bytes", "unlink", "mkdir", "rmdir", "touch", "rename", "symlink_to", "hardlink_to", "chmod"}
 )
+_CLOCK_METHODS = frozenset({"now", "today", "utcnow"})
 _OPENING = frozenset(
     {"builtins.open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "zipfile.ZipFile"}
 )
@@ -78,6 +88,8 @@ class Reach:
         self._functions: dict[str, _Function] = {}
         self._classes: dict[str, list[str]] = {}
         self._imports: dict[str, dict[str, str]] = {}
+        # Name of a method -> all methods of the project that have it.
+        self._methods: dict[str, list[str]] = {}
         for module in modules:
             package = module.path.endswith("__init__.py")
             known = imports([module.tree], module.name, package=package)
@@ -86,26 +98,29 @@ class Reach:
             for owner, node in functions(module.tree):
                 name = f"{owner.name}.{node.name}" if owner else node.name
                 self._functions[f"{module.name}.{name}"] = _Function(module, owner.name if owner else None, node)
+                if owner is not None:
+                    self._methods.setdefault(node.name, []).append(f"{module.name}.{name}")
             for node in (each for each in module.tree.body if isinstance(each, ast.ClassDef)):
                 bases = [dotted(base, self._imports[module.name]) for base in node.bases]
                 self._classes[f"{module.name}.{node.name}"] = [base for base in bases if base]
 
     def danger(self, name: str) -> Danger | None:
         """The first thing to fear that the function leads to, nearest first; None when there is none."""
-        waiting: list[tuple[str, tuple[str, ...]]] = [(name, ())]
-        seen = {name}
+        owner = name.rpartition(".")[0]
+        # A method's object has to be made first.
+        makers = self._special(owner) if owner in self._classes else []
+        waiting: list[tuple[str, tuple[str, ...]]] = [(name, ()), *((maker, (_last(maker),)) for maker in makers)]
+        seen = {name, *makers}
         for at, way in waiting:  # grows while it is walked
             function = self._functions.get(at)
             if function is None:
                 continue
             if (found := self._own_danger(function, way)) is not None:
                 return found
-            for used in self._used(function):
+            for used in [*self._used(function), *self._maybe_used(function)]:
                 if used not in seen:
                     seen.add(used)
-                    waiting.append((used, (*way, used.rpartition(".")[2])))
-        if "." in name and (maker := self._method(name.rpartition(".")[0], "__init__")) and maker != name:
-            return self.danger(maker)
+                    waiting.append((used, (*way, _last(used))))
         return None
 
     def raises(self, name: str) -> list[str]:
@@ -156,9 +171,28 @@ class Reach:
             name = self._exports.origin(name)
             if name in self._functions:
                 found.append(name)
-            elif name in self._classes and (maker := self._method(name, "__init__")):
-                found.append(maker)
+            elif name in self._classes:
+                found += self._special(name)
         return found
+
+    def _maybe_used(self, function: _Function) -> list[str]:
+        """Methods it calls on objects: of the class the object is of or, where that is not to be seen, of any class."""
+        kinds, found = Kinds(function.node, self._known(function), self._exports), list[str]()
+        for node in ast.walk(function.node):
+            if not isinstance(node, ast.Attribute) or node.attr not in self._methods:
+                continue
+            kind = kinds.of(node.value)
+            if kind is None:
+                found += self._methods[node.attr]
+            elif kind in self._classes:
+                method = self._method(kind, node.attr)
+                found += [method] if method else self._methods[node.attr]
+        return found
+
+    def _special(self, owner: str) -> list[str]:
+        """What making and using an object of a class calls without naming it."""
+        names = [name for name in self._methods if name.startswith("__") and name.endswith("__")]
+        return [method for name in names if (method := self._method(owner, name))]
 
     def _method(self, owner: str, name: str) -> str | None:
         """The method of a class or of the nearest class it is made from."""
@@ -169,6 +203,10 @@ class Reach:
             bases = [self._exports.origin(base) for base in self._classes.get(at, ())]
             waiting += [base for base in bases if base not in waiting]
         return None
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _named(node: ast.Attribute | ast.Name, known: Mapping[str, str]) -> tuple[str, str] | None:
@@ -188,6 +226,8 @@ def _call(node: ast.Call, known: Mapping[str, str]) -> tuple[str, str] | None:
     if name == "open":
         name = "builtins.open"
     method = node.func.attr if isinstance(node.func, ast.Attribute) else None
+    if method in _CLOCK_METHODS and not node.args:
+        return "the clock", f".{method}()"
     if method in _WRITING_METHODS:
         return "files", f".{method}()"
     if name in _OPENING or method == "open":

@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from chargehand.errors import UsageError
 from chargehand.testgen.snapshot import snapshot
-from chargehand.testgen.walls import TOOLS, Means, command, environment
+from chargehand.testgen.walls import INSIDE, NOBODY, TOOLS, Means, command, environment
 from chargehand.tools.isolation import output_of
 
 if TYPE_CHECKING:
@@ -152,7 +153,17 @@ def room(project: Path, means: Means) -> Generator[Room]:
             (folder / "tables").mkdir()
         else:
             shutil.copytree(tables.name, folder / "tables")
+        if os.geteuid() == 0 and means == "unshare":
+            _give_away(folder / "source", folder / "tables")
         yield Room(folder, means)
+
+
+def _give_away(*folders: Path) -> None:
+    """Root's copies to the user that reads them inside: what only its owner may read stays readable."""
+    for top in folders:
+        for folder, folders_in_it, files in os.walk(top):
+            for name in (".", *folders_in_it, *files):
+                os.chown(Path(folder, name), NOBODY, NOBODY, follow_symlinks=False)
 
 
 async def find_means(*, unsafe: bool = False) -> Means:
@@ -160,16 +171,17 @@ async def find_means(*, unsafe: bool = False) -> Means:
     if absent := [name for name in TOOLS if importlib.util.find_spec(name) is None]:
         raise UsageError(f"testgen needs {', '.join(absent)}: {INSTALL}")
     await asyncio.to_thread(_tables)
-    if unsafe:
-        return "none"
     reasons: list[str] = []
-    for means in ("bwrap", "unshare"):
+    # As root, only our own way makes the code run as somebody else.
+    for means in ("unshare", "bwrap") if os.geteuid() == 0 else ("bwrap", "unshare"):
         if shutil.which(means) is None:
             reasons.append(f"{means} is not installed")
         elif (why := await _tried(means)) is None:
             return means
         else:
             reasons.append(f"{means}: {why}")
+    if unsafe:
+        return "none"
     raise UsageError(
         f"testgen runs code only in a sandbox and this machine gives none ({'; '.join(reasons)}): install bubblewrap, "
         "allow user namespaces, or take the risk with --unsafe-run."
@@ -177,24 +189,17 @@ async def find_means(*, unsafe: bool = False) -> Means:
 
 
 async def _tried(means: Means) -> str | None:
-    """None when a canary in the sandbox can reach neither disk nor network, else why not."""
+    """None when a canary in the sandbox can reach neither disk, network nor the kernel's settings, else why not."""
     with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as empty, room(Path(empty), means) as tried:
         outside = Path(empty, "canary")
-        code = (
-            "import os, pathlib, socket, sys\n"
-            "try: pathlib.Path(sys.argv[1]).write_text('x'); print('disk')\n"
-            "except OSError: pass\n"
-            "if os.access(sys.prefix, os.W_OK): print('disk')\n"
-            "if len(socket.if_nameindex()) > 1: print('network')\n"
-        )
-        step = Step((sys.executable, "-S", "-c", code, str(outside)))
+        step = Step((sys.executable, "-S", str(INSIDE / "canary.py"), str(outside)))
         try:
             (ended,) = await tried.run([step], limits=Limits(seconds=_PROBE_S))
         except SandboxBroken as broken:
             return str(broken)
         if ended.code != 0:
             return f"a trial ended with {ended.stopped or ended.code} {ended.stderr.strip()[-200:]}".rstrip()
-        return f"it does not keep code from the {ended.stdout.split()[0]}" if ended.stdout.strip() else None
+        return f"it does not keep code from {ended.stdout.splitlines()[0]}" if ended.stdout.strip() else None
 
 
 @cache

@@ -1,6 +1,7 @@
 """A test file becomes one that can be offered: run three times in the sandbox, without what failed in any of them.
 
-The runs differ in hash seed and in the order of the tests, and the last takes every warning for an error.
+The runs differ in hash seed and order; the second is on another day and takes warnings for errors. The third is where
+the file will be, with the project's own settings and nothing on the path that the project does not put there.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from chargehand.testgen.assemble import without
+from chargehand.testgen.assemble import uncollected, without
 from chargehand.testgen.ghostwrite import notes_of
+from chargehand.testgen.placing import CONFTEST, ELSEWHERE, Place
 from chargehand.testgen.sandbox import Ended, Limits, Room, Step
-from chargehand.testgen.walls import INSIDE
+from chargehand.testgen.walls import INSIDE, installed
 
-RUNS = (("1", "given", ()), ("2", "reversed", ()), ("3", "shuffled", ("-W", "error")))
 ROUNDS = 4
 RUN_S = 90
-_PLACE = "generated"
+ALONE = Place(folder=ELSEWHERE, names={})
+# pytest's code for a command line it does not understand: an option in `addopts` of a plugin that is not there.
+NOT_UNDERSTOOD = 4
+NO_OPTIONS = ("-o", "addopts=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +33,22 @@ class Verified:
     failures: Mapping[str, str]
 
 
-async def verify(room: Room, source: str, paths: Sequence[str]) -> Verified:
+async def verify(
+    room: Room, source: str, paths: Sequence[str], name: str = "test_candidate.py", place: Place = ALONE
+) -> Verified:
     """Run it three times; leave out what fails or hangs and run the rest three times again."""
     failures: dict[str, str] = {}
+    source = uncollected(source)
+    path = f"{place.folder}/{name}"
     for _ in range(ROUNDS):
         if not source:
             break
-        runs = await room.run([_step(*run) for run in RUNS], _files(source), Limits(seconds=RUN_S), paths)
-        found, passed = _read(runs)
+        files = {"own/pytest.ini": "[pytest]\n", f"project/{path}": source, **conftest_of(place)}
+        steps = [alone(path, "1", "given"), alone(path, "2", "reversed", shifted=True), at_home("home", place, path)]
+        *first, home = await room.run(steps, files, Limits(seconds=RUN_S), paths)
+        if home.code == NOT_UNDERSTOOD:
+            (home,) = await room.run([at_home("home", place, *NO_OPTIONS, path)], files, Limits(seconds=RUN_S), paths)
+        found, passed = read([*first, home])
         if not found:
             return Verified(source, passed, failures)
         failures |= found
@@ -47,30 +59,40 @@ async def verify(room: Room, source: str, paths: Sequence[str]) -> Verified:
 
 def pytest_command(*rest: str) -> tuple[str, ...]:
     """pytest on its own: no plugins of the machine, no settings or conftest of the project."""
-    given = ("-q", "-c", "../pytest.ini", "--rootdir", ".", "-p", "no:cacheprovider", "--noconftest")
+    given = ("-q", "-c", "../own/pytest.ini", "--rootdir", ".", "-p", "no:cacheprovider", "--noconftest")
     return (sys.executable, "-m", "pytest", *given, "--import-mode=importlib", *rest)
 
 
-def _files(source: str) -> dict[str, str]:
-    return {"pytest.ini": "[pytest]\n", f"project/{_PLACE}/test_candidate.py": source}
+def conftest_of(place: Place) -> dict[str, str]:
+    return {f"project/{place.folder}/{CONFTEST}": place.conftest} if place.conftest else {}
 
 
-def _step(seed: str, order: str, flags: tuple[str, ...]) -> Step:
-    result = f"run-{seed}.jsonl"
-    env = {
-        "PYTHONHASHSEED": seed,
-        "TESTGEN_ORDER": order,
-        "TESTGEN_RESULT": f"../{result}",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    }
+def alone(path: str, seed: str, order: str, *, shifted: bool = False) -> Step:
+    """The file by itself."""
+    env = {"PYTHONHASHSEED": seed, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    _, _, _, *rest = pytest_command("-W", "error", path) if shifted else pytest_command(path)
+    return _told(f"run-{seed}", rest, env, order, shifted=shifted)
+
+
+def at_home(result: str, place: Place, *rest: str) -> Step:
+    """As the project's own people run it."""
+    # Where nothing of theirs can put the code on the path, the answer says that it has to be.
+    env = {} if place.needs or place.folder == ELSEWHERE else {"PYTHONPATH": ":".join(installed())}
+    return _told(result, ["-q", "-p", "no:cacheprovider", *rest], {"PYTHONHASHSEED": "3", **env}, "shuffled")
+
+
+def _told(result: str, rest: Sequence[str], env: Mapping[str, str], order: str, *, shifted: bool = False) -> Step:
     # The plugin is found beside the programs, not on the path the tests see.
-    start = f"import sys; sys.path.append({str(INSIDE)!r}); import account, pytest; sys.path.pop(); "
+    start = f"import sys; sys.path.append({str(INSIDE)!r}); "
+    start += "import clock; clock.shift(); " if shifted else ""
+    # It leaves no name behind that the project may have too.
+    start += "import account, pytest; sys.path.pop(); [sys.modules.pop(own, None) for own in ('account', 'clock')]; "
     start += "sys.exit(pytest.main(sys.argv[1:], plugins=[account]))"
-    _, _, _, *rest = pytest_command(*flags, f"{_PLACE}/test_candidate.py")
-    return Step((sys.executable, "-c", start, *rest), env, result)
+    told = {"TESTGEN_ORDER": order, "TESTGEN_RESULT": f"../{result}.jsonl", **env}
+    return Step((sys.executable, "-c", start, *rest), told, f"{result}.jsonl")
 
 
-def _read(runs: Sequence[Ended]) -> tuple[dict[str, str], int]:
+def read(runs: Sequence[Ended]) -> tuple[dict[str, str], int]:
     """Tests that failed in any run, each with what it said first, and how many passed in the last; "" is the file."""
     failures: dict[str, str] = {}
     passed: set[str] = set()

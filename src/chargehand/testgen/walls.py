@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import site
 import sys
 import sysconfig
@@ -15,9 +16,12 @@ from typing import Literal, TypeAlias, assert_never
 Means: TypeAlias = Literal["bwrap", "unshare", "none"]
 
 INSIDE = Path(__file__).resolve().parent / "inside"
+# The user root's sandbox runs as; `inside.enter` has it too, because it imports nothing of ours.
+NOBODY = 65534
 TOOLS = ("hypothesis", "pytest", "coverage", "black")
 # How much all files in a room may take, in bytes.
 SCRATCH = 256 << 20
+_SPACES = ("--mount", "--net", "--ipc", "--uts", "--pid", "--fork", "--kill-child")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 _SETTINGS = (
     "ld.so.cache",
@@ -40,26 +44,21 @@ def command(folder: Path, means: Means) -> list[str]:
         case "bwrap":
             return [*_bwrap(folder), *warden]
         case "unshare":
+            as_root = os.geteuid() == 0
+            spaces = ["unshare", "--user", "--keep-caps" if as_root else "--map-root-user", *_SPACES]
             order = {
+                # As root it is `enter` that starts it, and gives it another user.
+                "start": spaces if as_root else None,
+                "root_outside": as_root,
+                "outside": {name: os.readlink(f"/proc/self/ns/{name}") for name in ("user", "mnt", "pid", "net")},
                 "root": str(folder / "root"),
                 "read_only": [*_visible(), str(folder / "source"), str(folder / "tables")],
                 "scratch": str(folder / "scratch"),
                 "scratch_size": str(SCRATCH),
                 "command": warden,
             }
-            spaces = [
-                "--user",
-                "--map-root-user",
-                "--mount",
-                "--net",
-                "--ipc",
-                "--uts",
-                "--pid",
-                "--fork",
-                "--kill-child",
-            ]
             enter = [sys.executable, "-I", "-S", "-B", str(INSIDE / "enter.py"), json.dumps(order)]
-            return ["unshare", *spaces, *enter]
+            return enter if as_root else [*spaces, *enter]
         case _:
             assert_never(means)
 
@@ -81,7 +80,7 @@ def _visible() -> tuple[str, ...]:
         *(f"/etc/{name}" for name in _SETTINGS),
         sys.base_prefix,
         sys.prefix,
-        *_installed(),
+        *installed(),
         str(INSIDE),
     ]
     wanted.append(str(Path(sys.executable).resolve().parent.parent))
@@ -95,7 +94,7 @@ def _visible() -> tuple[str, ...]:
 
 
 @cache
-def _installed() -> tuple[str, ...]:
+def installed() -> tuple[str, ...]:
     """Folders that packages are installed in, the user's own included where Python looks there."""
     folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
     folders += [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
@@ -113,7 +112,7 @@ def environment(scratch: Path, paths: Sequence[str]) -> dict[str, str]:
         "HOME": str(scratch / "home"),
         "TMPDIR": str(scratch / "tmp"),
         "LANG": "C.UTF-8",
-        "PYTHONPATH": ":".join([*(str(scratch / "project" / path) for path in paths), *_installed()]),
+        "PYTHONPATH": ":".join([*(str(scratch / "project" / path) for path in paths), *installed()]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         "PYTHONSAFEPATH": "1",

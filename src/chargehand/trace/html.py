@@ -34,7 +34,7 @@ from chargehand.trace.elements import (
 )
 from chargehand.trace.export import summary
 from chargehand.trace.figures import duration, moment, money, several, short
-from chargehand.trace.parts import CallView, Data, TaskView
+from chargehand.trace.parts import CallView, Data, TaskView, arranged
 from chargehand.trace.view import RunView
 
 MOST_EVENTS = 2_000
@@ -257,7 +257,7 @@ class _Page:
             '<div class="filter" hidden><input type="search" aria-label="Find tasks" placeholder="Find tasks">'
             f"{counts}</div>"
         )
-        return section("Tasks", tools + "".join(self._task(task) for task in self.view.tasks.values()))
+        return section("Tasks", tools + "".join(self._task(task) for task in arranged(self.view.tasks.values())))
 
     def _task(self, task: TaskView) -> str:
         outcome = task.outcome or {}
@@ -266,7 +266,8 @@ class _Page:
         facts = [seconds, f"{task.tokens:,} tokens" if task.tokens else "", tries, "reused" if task.reused else ""]
         brief = short(str(outcome.get("summary") or task.instruction), 160)
         return (
-            f'<details class="task" id="{self.anchors[task.id]}" data-status="{task.status}"><summary>'
+            f'<details class="task in-{min(task.depth, 3)}" id="{self.anchors[task.id]}" data-status="{task.status}">'
+            "<summary>"
             f'<span class="badge s-{task.status}">{svg.GLYPHS[task.status]} {task.status}</span>'
             f'<span class="who"><b>{escape(task.id)}</b> {escape(task.worker)}</span>'
             f'<span class="brief">{escape(brief)}</span>'

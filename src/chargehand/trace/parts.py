@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
+
+from chargehand.path import above
 
 TaskStatus = Literal["waiting", "ready", "running", "done", "failed", "escalated", "skipped"]
 TASK_STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
@@ -105,6 +108,34 @@ class TaskView:
     @property
     def usd(self) -> float | None:
         return self.usage.usd
+
+    @property
+    def depth(self) -> int:
+        """How many teams it is inside of, besides the run's own."""
+        return len(above(self.id))
+
+    @property
+    def label(self) -> str:
+        """Its id as its own team has it, for where the tasks around it are shown as well."""
+        if not self.depth:
+            return self.id
+        _, attempt, name = self.id.rsplit("/", 2)
+        return f"{'' if attempt == '1' else f'{attempt}/'}{name.removeprefix('.')}"
+
+
+def arranged(tasks: Iterable[TaskView]) -> list[TaskView]:
+    """The same in the same order, but those of a nested team right after the task that their team does."""
+    known = {task.id: task for task in tasks}
+    below: dict[str, list[TaskView]] = {}
+    for task in known.values():
+        around = next((id for id, _ in above(task.id) if id in known), "")
+        below.setdefault(around, []).append(task)
+    found: list[TaskView] = []
+    todo = below.get("", [])[::-1]
+    while todo:
+        found.append(todo.pop())
+        todo += below.get(found[-1].id, [])[::-1]
+    return found
 
 
 @dataclass(slots=True)

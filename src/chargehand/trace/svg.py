@@ -13,7 +13,7 @@ from itertools import pairwise
 from chargehand.plan import Plan
 from chargehand.trace.figures import duration, short
 from chargehand.trace.graph import NODE_HEIGHT, NODE_WIDTH, Edge, layout
-from chargehand.trace.parts import AttemptView, CallView, TaskView
+from chargehand.trace.parts import AttemptView, CallView, TaskView, arranged
 from chargehand.trace.view import RunView
 
 MOST_NODES = 300
@@ -119,7 +119,7 @@ def shown(view: RunView) -> list[TaskView]:
     if len(tasks) > MOST_ROWS:
         tasks = sorted(tasks, key=lambda task: task.status == "done" and len(task.attempts) < 2)[:MOST_ROWS]
     # Sorting is stable: plan order where times are equal or there are none.
-    return sorted(tasks, key=lambda t: min(_known(t.ready, t.started, t.ended), default=float("inf")))
+    return arranged(sorted(tasks, key=lambda t: min(_known(t.ready, t.started, t.ended), default=float("inf"))))
 
 
 def _known(*times: float | None) -> Iterable[float]:
@@ -146,7 +146,8 @@ class _Timeline:
         return f"{self._label(name, 'supervisor')}{marks}{self._tail(end, duration(seconds))}"
 
     def task_row(self, task: TaskView, anchor: str) -> str:
-        parts = [f'<a class="row" href="#{anchor}" data-task="{escape(task.id)}">', self._label(task.id, task.worker)]
+        name = "· " * task.depth + task.label
+        parts = [f'<a class="row" href="#{anchor}" data-task="{escape(task.id)}">', self._label(name, task.worker)]
         waiting_from = task.ready
         for attempt in task.attempts:
             if waiting_from is not None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 from pydantic import ValidationError
 
 from chargehand.event import Event
+from chargehand.path import within
 from chargehand.plan import Plan, Task
 from chargehand.trace.parts import (
     TASK_STATUSES,
@@ -171,17 +172,20 @@ def _run_started(view: RunView, event: Event, data: Data) -> None:
 
 
 def _plan_drafted(view: RunView, event: Event, data: Data) -> None:
-    if not view.strategy:
+    if not view.strategy and event.task is None:
         view.plan = _plan(_part(data, "plan"))
 
 
 def _plan_rejected(view: RunView, event: Event, data: Data) -> None:
-    if not view.strategy:
+    if not view.strategy and event.task is None:
         view.plan = None
 
 
 def _plan_approved(view: RunView, event: Event, data: Data) -> None:
     plan = _part(data, "plan")
+    if scope := _text(data, "within"):
+        _add_tasks(view, _parts(plan, "tasks"), scope)
+        return
     view.plan = _plan(plan)
     view.strategy = _text(data, "strategy") or (view.plan.strategy if view.plan else "unknown")
     view.notes = _texts(data, "notes")
@@ -189,16 +193,19 @@ def _plan_approved(view: RunView, event: Event, data: Data) -> None:
 
 
 def _extension(view: RunView, event: Event, data: Data) -> None:
-    _add_tasks(view, _parts(data, "tasks"))
+    _add_tasks(view, _parts(data, "tasks"), _text(data, "within"))
 
 
-def _add_tasks(view: RunView, tasks: list[Data]) -> None:
+def _add_tasks(view: RunView, tasks: list[Data], scope: str = "") -> None:
+    """`scope` is the attempt whose team the tasks are of, such as `t3/1`."""
     for data in tasks:
-        task = view.tasks.setdefault(_text(data, "id"), TaskView(_text(data, "id")))
+        id = within(scope, _text(data, "id")) if scope else _text(data, "id")
+        task = view.tasks.setdefault(id, TaskView(id))
         task.worker = _text(data, "worker")
         task.instruction = _text(data, "instruction")
         task.success_criterion = _text(data, "success_criterion")
-        task.depends_on = _texts(data, "depends_on")
+        needs = _texts(data, "depends_on")
+        task.depends_on = tuple(within(scope, each) for each in needs) if scope else needs
 
 
 def _task_ready(view: RunView, event: Event, data: Data) -> None:
@@ -338,15 +345,18 @@ def _question_answered(view: RunView, event: Event, data: Data) -> None:
 
 
 def _synthesis_started(view: RunView, event: Event, data: Data) -> None:
-    view.synthesis_started = event.at
+    if event.task is None:
+        view.synthesis_started = event.at
 
 
 def _contradiction_found(view: RunView, event: Event, data: Data) -> None:
-    view.contradictions.append(_part(data, "contradiction"))
+    if event.task is None:
+        view.contradictions.append(_part(data, "contradiction"))
 
 
 def _gap_found(view: RunView, event: Event, data: Data) -> None:
-    view.gaps.append(_part(data, "gap"))
+    if not _text(data, "within"):
+        view.gaps.append(_part(data, "gap"))
 
 
 def _warning(view: RunView, event: Event, data: Data) -> None:

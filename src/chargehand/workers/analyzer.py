@@ -29,6 +29,10 @@ class Brief(Value):
     changed: dict[str, tuple[tuple[int, int], ...]] | None = None
     base: str | None = None
     options: dict[str, JSON] = Field(default_factory=dict)
+    # Those of the worker's analyzers that can look at these files; None is all of them.
+    analyzers: tuple[str, ...] | None = None
+    # How a review chooses among its findings: kept here for whoever shows the run again.
+    review: JSON = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,8 @@ class AnalyzerWorker:
             wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'context'}: {e['msg']}" for e in error.errors()[:5])
             message = f"The context of {task.id} does not say what to look at: {wrong}."
             return failed(task.id, self.name, "bad_request", message)
-        results: list[AnalysisResult] = [AnalysisResult()] * len(self.analyzers)
+        chosen = [name for name in self.analyzers if brief.analyzers is None or name in brief.analyzers]
+        results: list[AnalysisResult] = [AnalysisResult()] * len(chosen)
 
         async def look(number: int, analyzer: str) -> None:
             effect = Analysis(
@@ -71,24 +76,24 @@ class AnalyzerWorker:
             assignment.used.append(Usage(seconds=result.seconds, waiting_s=result.waiting_s))
 
         async with asyncio.TaskGroup() as group:
-            for number, analyzer in enumerate(self.analyzers):
+            for number, analyzer in enumerate(chosen):
                 group.create_task(look(number, analyzer), name=analyzer)
-        return self._outcome(task.id, results).model_copy(update={"usage": Usage.total(assignment.used)})
+        return self._outcome(task.id, chosen, results).model_copy(update={"usage": Usage.total(assignment.used)})
 
-    def _outcome(self, task: str, results: Sequence[AnalysisResult]) -> Outcome:
+    def _outcome(self, task: str, chosen: Sequence[str], results: Sequence[AnalysisResult]) -> Outcome:
         findings = [finding for result in results for finding in result.findings]
         looked, reused = sum(result.files for result in results), sum(result.reused for result in results)
         notes = list(dict.fromkeys(note for result in results for note in result.notes))
         more = [f"and {len(notes) - MOST_NOTES} notes more"] if len(notes) > MOST_NOTES else []
         output = {
-            "analyzers": list(self.analyzers),
+            "analyzers": list(chosen),
             "files": max((result.files for result in results), default=0),
             "looks": looked,
             "reused": reused,
             "notes": [*notes[:MOST_NOTES], *more],
         }
         # Without figures: those of two groups of files would look like a contradiction.
-        summary = f"Looked at by {', '.join(self.analyzers)}."
+        summary = f"Looked at by {', '.join(chosen)}."
         made = next((result for result in results if result.output is not None), None)
         if made is not None:
             summary, output = " ".join(made.notes), made.output

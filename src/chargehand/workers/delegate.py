@@ -12,7 +12,7 @@ from typing import Any
 from chargehand.budget import Budget
 from chargehand.citation import Citations, without_code
 from chargehand.engine import Engine
-from chargehand.outcome import Claim, Finding, Outcome, Usage, done, escalated, failed
+from chargehand.outcome import Claim, Finding, Outcome, done, escalated, failed
 from chargehand.plan import Tier
 from chargehand.report import Report
 from chargehand.request import Request
@@ -22,6 +22,11 @@ from chargehand.workers.nested import Nested
 from chargehand.workers.prompt import task_prompt
 
 Run = Callable[[Request, Engine], Awaitable[Report]]
+# Its team's time is over this much before its own, so that what there is by then can be handed up.
+MARGIN = 0.05
+LONGEST_MARGIN_S = 0.25
+# Between what a team gives and what it does not.
+MISSING = " Missing: "
 # How many gaps are named in an outcome; the rest is counted.
 MOST_GAPS = 10
 
@@ -35,7 +40,7 @@ class Delegate:
     run: Run
     # Said before every task.
     prompt: str = ""
-    # What the team itself may use of the run's budget.
+    # What the team may use of the run's budget for a task that has none of its own.
     budget: Budget = field(default_factory=Budget)
     output_schema: dict[str, Any] | None = None
     # There is no larger model to exchange it for.
@@ -57,12 +62,13 @@ class Delegate:
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         task = assignment.task
         nested = await Nested.opened(engine, assignment, self.team)
-        budget = _tightest(task.budget, self.budget)
+        budget = next((each for each in (task.budget, self.budget) if each and (each.tokens or each.usd)), None)
         if budget is not None:
             engine.allot(task.id, budget)
+        words = (self.prompt.strip(), task_prompt(task, assignment.inputs))
         request = self.above.model_copy(
             update={
-                "text": "\n\n".join(part for part in (self.prompt.strip(), task_prompt(task, assignment.inputs)) if part),
+                "text": "\n\n".join(part for part in words if part),
                 "budget": budget or self.above.budget,
                 "deadline_s": self._deadline(assignment, engine, nested),
                 "approve": False,
@@ -75,10 +81,10 @@ class Delegate:
             report = await self.run(request, nested)
         finally:
             nested.close()
-        return self._outcome(task.id, report).model_copy(update={"usage": Usage.total(assignment.used)})
+        return self._outcome(task.id, report).model_copy(update={"usage": report.usage})
 
     def _deadline(self, assignment: Assignment, engine: Engine, nested: Nested) -> float | None:
-        """When the team's time is over, on its own clock: its task's, its attempt's or the run's, whichever is first."""
+        """When the team's time is over, on its own clock: with its task's, its attempt's or the run's."""
         task, left = assignment.task, list[float]()
         if self.stop_at is not None:
             left.append(self.stop_at - engine.now())
@@ -88,20 +94,23 @@ class Delegate:
         ):
             if seconds is not None:
                 left.append(seconds - (0.0 if since is None else engine.now(task.id) - since))
-        return max(nested.now() + min(left), 0.001) if left else None
+        if not left:
+            return None
+        mine = min(left) - min(MARGIN * min(left), LONGEST_MARGIN_S)
+        return max(nested.now() + mine, 0.001)
 
     def _outcome(self, task: str, report: Report) -> Outcome:
         if report.status == "failed":
             return self._nothing(task, report)
         ids = {outcome.task for outcome in report.outcomes}
         text = uncited(report.answer, ids)
-        gaps = [gap.reason for gap in report.gaps]
+        gaps = [head(gap.reason) for gap in report.gaps]
         more = [f"and {len(gaps) - MOST_GAPS} more"] if len(gaps) > MOST_GAPS else []
         missing = "; ".join([*gaps[:MOST_GAPS], *more]).rstrip(".")
         outcome = done(
             task,
             self.name,
-            summary=head(text) + (f" Missing: {missing}." if missing else ""),
+            summary=head(text) + (f"{MISSING}{missing}." if missing else ""),
             output=text if self.output_schema is None else report.data,
             claims=[_claim(claim) for outcome in report.outcomes if outcome.ok for claim in outcome.claims],
             findings=[_finding(finding, ids) for finding in report.findings],
@@ -130,17 +139,6 @@ def uncited(answer: str, ids: set[str]) -> str:
         kept.append(answer[at : citation.start].rstrip(" "))
         at = citation.end
     return "".join([*kept, answer[at:]])
-
-
-def _tightest(task: Budget | None, team: Budget) -> Budget | None:
-    """The lower of both limits; None when neither has one."""
-
-    def lower(name: str) -> Any:
-        limits = [limit for each in (task, team) if each is not None and (limit := getattr(each, name)) is not None]
-        return min(limits, default=None)
-
-    both = Budget(tokens=lower("tokens"), usd=lower("usd"))
-    return both if both != Budget() else None
 
 
 def _confidence(report: Report) -> int | None:

@@ -42,5 +42,5 @@ class Factory:
 
     def _allowed(self, tier: Tier) -> Tier:
         """The tier, or the nearest below it that is allowed, or the lowest one that is."""
-        below = [each for each in self.tiers if TIERS.index(each) <= TIERS.index(tier)]
+        below: list[Tier] = [each for each in self.tiers if TIERS.index(each) <= TIERS.index(tier)]
         return below[-1] if below else self.tiers[0]

@@ -7,12 +7,12 @@ run has one record, and a resumed one finds each nested step where it left it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, overload
 
 from chargehand.budget import Budget
-from chargehand.effect import Analysis, AnalysisResult, ModelCall, ModelResult, Question, ToolCall, ToolResult
+from chargehand.effect import Analysis, AnalysisResult, Effect, ModelCall, ModelResult, Question, ToolCall, ToolResult
 from chargehand.engine import Engine
 from chargehand.event import EventKind
 from chargehand.outcome import Outcome, Usage
@@ -23,7 +23,7 @@ from chargehand.workers.agent import usage_of
 
 
 class Nested:
-    """Made for one attempt of a delegate. `used` grows with every call that returns, also of tasks that are stopped."""
+    """Made for one attempt of a delegate. What the assignment has used grows with all that returns or is recorded."""
 
     def __init__(self, engine: Engine, assignment: Assignment, began: float) -> None:
         self._engine = engine
@@ -61,13 +61,16 @@ class Nested:
     async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
 
     async def perform(
-        self, key: str, effect: Any, *, on_text: Callable[[str], None] | None = None
+        self, key: str, effect: Effect, *, on_text: Callable[[str], None] | None = None
     ) -> ModelResult | ToolResult | AnalysisResult:
         if isinstance(effect, ModelCall):
-            result = await self._engine.perform(self._key(key), effect, on_text=on_text)
-            self._used.append(usage_of(result, effect.model))
-            return result
-        result = await self._engine.perform(self._key(key), effect)
+            reply = await self._engine.perform(self._key(key), effect, on_text=on_text)
+            self._used.append(usage_of(reply, effect.model))
+            return reply
+        if isinstance(effect, ToolCall):
+            result = await self._engine.perform(self._key(key), effect)
+        else:
+            result = await self._engine.perform(self._key(key), effect)
         self._used.append(Usage(seconds=result.seconds, waiting_s=result.waiting_s))
         return result
 
@@ -87,23 +90,31 @@ class Nested:
         return self._engine.decided(self._key(key))
 
     def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
-        if "key" in data:
-            data["key"] = self._key(data["key"])
+        for name in ("key", "within"):
+            if name in data:
+                data[name] = self._key(data[name])
         if task is None or kind == "gap_found":
             # Of the team's supervisor, and so of the task it does.
-            data.setdefault("within", self._scope)
-            self._engine.emit(kind, task=self._task, attempt=self._attempt, **data)
+            self._engine.emit(kind, task=self._task, attempt=self._attempt, **{"within": self._scope, **data})
         else:
             self._engine.emit(kind, task=self._id(task), attempt=attempt, **data)
 
     def approved(self, within: str = "") -> dict[str, JSON] | None:
-        return self._engine.approved(self._key(within) if within else self._scope)
+        recorded = self._engine.approved(self._key(within) if within else self._scope)
+        if recorded is not None and not within:
+            self._used.append(Usage.model_validate(recorded.get("usage") or {}))
+        return recorded
 
     def ended(self, task: str) -> Outcome | None:
-        return self._engine.ended(self._id(task))
+        return self._counted(self._engine.ended(self._id(task)))
 
     def attempted(self, task: str, attempt: int) -> Outcome | None:
-        return self._engine.attempted(self._id(task), attempt)
+        return self._counted(self._engine.attempted(self._id(task), attempt))
+
+    def _counted(self, outcome: Outcome | None) -> Outcome | None:
+        if outcome is not None:
+            self._used.append(outcome.usage)
+        return outcome
 
     def began(self, task: str, attempt: int | None = None) -> float | None:
         began = self._engine.began(self._id(task), attempt)
@@ -123,11 +134,14 @@ class Nested:
     def hold(self, tokens: int) -> None:
         """Nothing: the run's own answer comes first. A nested one is written from what is left, or by code."""
 
+    def release(self) -> None:
+        """Nothing: the run's own answer is not written yet."""
+
     def allot(self, task: str, budget: Budget) -> None:
         self._engine.allot(self._id(task), budget)
 
-    def affordable(self) -> bool:
-        return self._engine.affordable()
+    def affordable(self, tokens: int = 0) -> bool:
+        return self._engine.affordable(tokens)
 
     def expect(self, tasks: int, within: str = "") -> None:
         self._engine.expect(tasks, self._key(within) if within else self._scope)
@@ -140,6 +154,9 @@ class Nested:
 
     def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
         return self._engine.timeout(self._id(task), left)
+
+    def gated(self, gate: Callable[[], Awaitable[None]]) -> AbstractContextManager[None]:
+        return self._engine.gated(gate)
 
     # -- names -------------------------------------------------------------------------------------------------------
 

@@ -1,1 +1,1 @@
-"""Programs that run inside of the sandbox, on the standard library and the test tools alone; never imported outside."""
+"""Programs that run inside of the sandbox, on the standard library and the test tools; none of it runs outside."""

@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
 def pytest_collectreport(report: Any) -> None:
     if report.failed:
-        note(broken=last_line(report))
+        note(broken=last_line(report), where=report.nodeid)
 
 
 def pytest_runtest_logstart(nodeid: str, location: Any) -> None:

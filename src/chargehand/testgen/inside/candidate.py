@@ -1,7 +1,7 @@
 """One function becomes candidates for tests: calls with what they gave, and properties by hypothesis' ghostwriter.
 
-Usage: candidate.py examples|properties JOB RESULT. Each thing tried is noted in RESULT, as a line of JSON, before it is
-tried, so that what hangs or dies can be named from outside.
+Usage: candidate.py examples|properties JOB RESULT [shifted]: on another day, if shifted. Each thing tried is noted in
+RESULT, as a line of JSON, before it is tried, so that what hangs or dies can be named from outside.
 """
 
 from __future__ import annotations
@@ -25,17 +25,24 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 if TYPE_CHECKING:
-    from chargehand.testgen.inside.values import PLAIN, NoValues, arguments
+    from chargehand.testgen.inside.clock import shift
+    from chargehand.testgen.inside.values import PLAIN, SUBJECT, NoValues, arguments
 else:  # chargehand itself is not there inside
     sys.path.insert(0, str(Path(__file__).resolve().parent))
-    from values import PLAIN, NoValues, arguments
+    from clock import shift
+    from values import PLAIN, SUBJECT, NoValues, arguments
 
     sys.path.pop(0)
+    # The project may have modules of these names.
+    for own in ("clock", "values"):
+        del sys.modules[own]
 
 MOST_TRIED = 14
 LONGEST_VALUE = 400
 Writer = Callable[..., str]
 PROPERTY_EXAMPLES = 150
+# The copy of the project; the folder around it has HOME and TMP.
+HERE = Path.cwd()
 
 
 class Notes:
@@ -68,7 +75,7 @@ def source_of(value: Any, module: ModuleType, depth: int = 0) -> str | None:
         return repr(value) if depth <= 4 else None
     if isinstance(value, enum.Enum):
         named = getattr(module, type(value).__name__, None) is type(value)
-        return f"{type(value).__name__}.{value.name}" if named else None
+        return f"{SUBJECT}.{type(value).__name__}.{value.name}" if named else None
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if type(value) in (int, float, str, bytes, complex):
@@ -97,16 +104,30 @@ def source_of(value: Any, module: ModuleType, depth: int = 0) -> str | None:
 
 def source_of_own(value: Any, module: ModuleType, depth: int) -> str | None:
     """An object of a class of the module that can be compared: a dataclass by its fields, another by its own words."""
-    text: str | None = repr(value)
+    text = qualified(repr(value), module)
     if dataclasses.is_dataclass(value):
         given = {
             each.name: source_of(getattr(value, each.name), module, depth + 1) for each in dataclasses.fields(value)
         }
         text = None if None in given.values() else ", ".join(f"{name}={part}" for name, part in given.items())
-        text = None if text is None else f"{type(value).__name__}({text})"
+        text = None if text is None else f"{SUBJECT}.{type(value).__name__}({text})"
     try:
-        return text if text and eval(text, dict(vars(module))) == value else None  # noqa: S307 -- inside of the sandbox
+        return text if text and eval(text, {SUBJECT: module}) == value else None  # noqa: S307 -- inside of the sandbox
     except Exception:  # noqa: BLE001 -- it is not source, whatever it says
+        return None
+
+
+def qualified(text: str, module: ModuleType) -> str | None:
+    """What an object says of itself, with the names of the module as SUBJECT has them; None if no source."""
+
+    class Qualifier(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            own = hasattr(module, node.id)
+            return ast.Attribute(ast.Name(SUBJECT, ast.Load()), node.id, ast.Load()) if own else node
+
+    try:
+        return ast.unparse(Qualifier().visit(ast.parse(text, mode="eval")))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
@@ -119,14 +140,22 @@ def expected(error: BaseException, raises: list[str]) -> bool:
 def importable(error: BaseException, module: ModuleType) -> str | None:
     """The name a test can catch it by."""
     name = type(error).__name__
-    known = getattr(builtins, name, None) is type(error) or getattr(module, name, None) is type(error)
-    return name if known else None
+    if getattr(builtins, name, None) is type(error):
+        return name
+    return f"{SUBJECT}.{name}" if getattr(module, name, None) is type(error) else None
 
 
 def approximate(value: Any) -> bool:
+    """Whether pytest.approx can compare it and should: a fraction, or a flat list with one in it."""
     if isinstance(value, float):
         return not value.is_integer()
-    return isinstance(value, list | tuple) and any(isinstance(each, float) for each in cast("list[Any]", value))
+    numbers = cast("list[Any]", value) if type(value) in (list, tuple) else []
+    return any(type(each) is float for each in numbers) and all(type(each) in (int, float) for each in numbers)
+
+
+def depends_on_place(text: str) -> bool:
+    """Whether it names where this copy happens to be."""
+    return str(HERE.parent) in text
 
 
 def examples(job: dict[str, Any], module: ModuleType, notes: Notes) -> None:
@@ -141,7 +170,7 @@ def examples(job: dict[str, Any], module: ModuleType, notes: Notes) -> None:
         calls = shown
     for call in dict.fromkeys(calls):
         notes.add(trying=call)
-        space = dict(vars(module))
+        space: dict[str, Any] = {SUBJECT: module}
         if not can_be_made(call, space):
             continue
         try:
@@ -155,6 +184,8 @@ def examples(job: dict[str, Any], module: ModuleType, notes: Notes) -> None:
         text = source_of(value, module)
         if text is None or len(text) > LONGEST_VALUE:
             notes.add(call=call, unstable=type(value).__name__)
+        elif depends_on_place(text):
+            notes.add(call=call, unstable="a path")
         else:
             notes.add(call=call, gives=text, approximate=approximate(value))
 
@@ -176,14 +207,15 @@ def can_be_made(call: str, space: dict[str, Any]) -> bool:
 def calls_of(job: dict[str, Any], module: ModuleType) -> list[str]:
     owner, _, name = job["name"].rpartition(".")
     if job["kind"] != "method":
-        return [f"{job['name']}({given})" for given in arguments(resolve(module, job["name"]), module.__name__)]
+        rows = arguments(resolve(module, job["name"]), module.__name__)
+        return [f"{SUBJECT}.{job['name']}({given})" for given in rows]
     kind = getattr(module, owner)
     if inspect.isabstract(kind) or getattr(kind, "_is_protocol", False):
         raise NoValues(f"{owner} cannot be made: it is abstract")
     if issubclass(kind, enum.Enum):
-        made = [f"{owner}.{member.name}" for member in list(kind)[:4]]
+        made = [f"{SUBJECT}.{owner}.{member.name}" for member in list(kind)[:4]]
     else:
-        made = [f"{owner}({given})" for given in arguments(kind, module.__name__, most=3)]
+        made = [f"{SUBJECT}.{owner}({given})" for given in arguments(kind, module.__name__, most=3)]
     given = arguments(inspect.getattr_static(kind, name), module.__name__, bound=True)
     return [f"{each}.{name}({given[n % len(given)]})" for n, each in enumerate(made * len(given))][: MOST_TRIED - 2]
 
@@ -197,7 +229,7 @@ def calls_in_docstring(function: Any, name: str) -> list[str]:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
                 for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
                     ast.literal_eval(value)
-                found.append(ast.unparse(node))
+                found.append(f"{SUBJECT}.{ast.unparse(node)}")
         except (SyntaxError, ValueError):
             continue
     return found
@@ -272,11 +304,39 @@ def properties(job: dict[str, Any], module: ModuleType, notes: Notes) -> None:
                 break
             # What is raised on purpose is a good end, not an input to look past.
             code = code.replace("reject()", "return").replace("given, reject, ", "given, ")
+            code = by_subject(code, module.__name__)
             if "st.nothing()" in code:
                 notes.add(no_property="no type hints to make inputs from")
                 break
             if not isinstance(try_property(kind, code, job["name"], function, notes), ValueError):
                 break
+
+
+def by_subject(code: str, module: str) -> str:
+    """The ghostwriter's text with the module imported as SUBJECT: a parameter may have the module's own name."""
+
+    tree = ast.parse(code)
+    ours = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == module]
+    known = {name.asname or name.name: name.name for node in ours for name in node.names}
+    tree.body = [node for node in tree.body if node not in ours]
+
+    class Renamed(ast.NodeTransformer):
+        def visit_Import(self, node: ast.Import) -> ast.Import:
+            for name in node.names:
+                if name.name == module:
+                    name.asname = SUBJECT
+            return node
+
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return ast.Attribute(ast.Name(SUBJECT, ast.Load()), known[node.id], node.ctx) if node.id in known else node
+
+        def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+            if ast.unparse(node.value) == module:
+                return ast.Attribute(ast.Name(SUBJECT, ast.Load()), node.attr, node.ctx)
+            self.generic_visit(node)
+            return node
+
+    return ast.unparse(Renamed().visit(tree))
 
 
 def exception(name: str, module: ModuleType) -> type[Exception] | None:
@@ -334,9 +394,11 @@ def resolve(module: ModuleType, name: str) -> Any:
     return found
 
 
-def main(mode: str, job_file: str, result: str) -> None:
+def main(mode: str, job_file: str, result: str, day: str = "") -> None:
     job = json.loads(Path(job_file).read_text(encoding="utf-8"))
     notes = Notes(result)
+    if day == "shifted":
+        shift()
     plain, *edges = PLAIN[str]
     PLAIN[str] = (plain, *(repr(f"a{mark}b{mark}") for mark in job["marks"]), *edges)
     notes.add(trying=f"import {job['module']}")

@@ -1,6 +1,7 @@
 """A fresh set of namespaces becomes a sealed room: Python and the system's libraries read-only, one scratch folder.
 
 Run by `unshare` as the first process of its namespaces. It ends by becoming the warden, without any capability left.
+Where the caller is root it also starts `unshare`, because only root can give the namespaces a second user to become.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,9 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 
 MNT_DETACH = 2
 # mount_setattr has this number on every architecture; the flags are read-only, nosuid and nodev.
 MOUNT_SETATTR, AT_RECURSIVE, READ_ONLY = 442, 0x8000, 1 | 2 | 4
-PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, LAST_CAPABILITY = 24, 38, 63
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, LAST_CAPABILITY = 1, 24, 38, 63
+# The user that root's sandbox runs as: the kernel lets root do much without any capability, to /proc/sys for one.
+NOBODY = 65534
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -74,41 +79,79 @@ def furnish(root: Path, order: dict[str, Any]) -> None:
     for folder, size in (("/dev/shm", "16m"), (order["scratch"], order["scratch_size"])):  # noqa: S108
         place = root / Path(folder).relative_to("/")
         place.mkdir(parents=True, exist_ok=True)
-        mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=700")
+        owner = f",uid={NOBODY},gid={NOBODY}" if order["root_outside"] else ""
+        mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=700{owner}")
     (root / "proc").mkdir()
     mount("proc", root / "proc", "proc", MS_NOSUID | MS_NODEV)
 
 
-def seal(root: Path) -> None:
-    """Leave the old root behind, and every capability with it."""
+def seal(root: Path, order: dict[str, Any]) -> None:
+    """Leave the old root behind, every way to change the kernel's settings, and every capability."""
     (root / ".old").mkdir()
     checked(libc.pivot_root(str(root).encode(), str(root / ".old").encode()), "pivot_root")
     os.chdir("/")
     checked(libc.umount2(b"/.old", MNT_DETACH), "let go of the old root")
     Path("/.old").rmdir()
-    mount("none", Path("/"), "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     limit = Path("/proc/sys/user/max_user_namespaces")
     if limit.exists():
         limit.write_text("0")
+    for place in (Path("/proc"), Path("/")):
+        mount("none", place, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     for capability in range(LAST_CAPABILITY + 1):
         # Numbers beyond the kernel's last one fail, which is as good as dropped.
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
+    if order["root_outside"]:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        # Becoming another user has undone what --kill-child asked for.
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def check_alone() -> None:
+def check_alone(outside: dict[str, str]) -> None:
     """Everything below changes the machine unless these namespaces are our own: then, and only then, it goes on."""
-    mapped = Path("/proc/self/uid_map").read_text().split()
-    if os.getpid() != 1 or mapped[2:] != ["1"]:
+    if os.getpid() != 1 or any(os.readlink(f"/proc/self/ns/{name}") == known for name, known in outside.items()):
         sys.exit("not in namespaces of its own: nothing was touched")
 
 
+def start(order: dict[str, Any]) -> None:
+    """As root: run `unshare`, and once its namespaces are there, say who is who in them."""
+    ready, tell = os.pipe()
+    wait, go = os.pipe()
+    inner = {**order, "start": None, "tell": tell, "wait": wait}
+    command = [*order["start"], sys.executable, "-I", "-S", "-B", __file__, json.dumps(inner)]
+    with subprocess.Popen(command, pass_fds=(tell, wait)) as process:
+        os.close(tell)
+        os.close(wait)
+        if os.read(ready, 1):
+            for name in ("uid_map", "gid_map"):
+                Path(f"/proc/{process.pid}/{name}").write_text(f"0 0 1\n{NOBODY} {NOBODY} 1\n")
+            os.write(go, b"x")
+        os.close(go)
+    sys.exit(process.returncode)
+
+
+def wait_for_users(order: dict[str, Any]) -> None:
+    """Until the one outside has said who is who."""
+    os.write(order["tell"], b"x")
+    os.close(order["tell"])
+    if not os.read(order["wait"], 1):
+        sys.exit("nobody said who is who in these namespaces")
+    os.close(order["wait"])
+
+
 def main(text: str) -> None:
-    check_alone()
     order: dict[str, Any] = json.loads(text)
+    if order["start"]:
+        return start(order)
+    check_alone(order["outside"])
+    os.umask(0o022)
+    if order["root_outside"]:
+        wait_for_users(order)
     root = Path(order["root"])
     furnish(root, order)
-    seal(root)
+    seal(root, order)
     # Root's capabilities are cut to the empty bounding set by this.
     os.execv(sys.executable, order["command"])  # noqa: S606 -- a list of arguments, no shell
 

@@ -36,12 +36,17 @@ EMPTY = {list: "[]", tuple: "()", set: "set()", frozenset: "frozenset()", dict: 
 DEEPEST = 3
 
 
+# What the module under test is called in every source text: nothing of it is used by its bare name, which may be that
+# of something built in, of a test tool, or of a parameter.
+SUBJECT = "_subject_"
+
+
 class NoValues(Exception):
     """There is no telling what to pass."""
 
 
 def values(wanted: Any, module: str, depth: int = 0) -> list[str]:
-    """Source texts that evaluate to values of the type, in a module that has imported everything of `module`."""
+    """Source texts that evaluate to values of the type, in which the module is SUBJECT."""
     if depth > DEEPEST:
         raise NoValues("a type that holds itself")
     origin = typing.get_origin(wanted)
@@ -100,10 +105,10 @@ def mapping(args: tuple[Any, ...], module: str, depth: int) -> list[str]:
 def own(kind: Any, module: str, depth: int) -> list[str]:
     """A class of the module itself: members of an enum, or made from values of its parameters."""
     if issubclass(kind, enum.Enum):
-        return [f"{kind.__name__}.{member.name}" for member in list(kind)[:4]]
+        return [f"{SUBJECT}.{kind.__name__}.{member.name}" for member in list(kind)[:4]]
     if inspect.isabstract(kind) or getattr(kind, "_is_protocol", False) or issubclass(kind, BaseException):
         raise NoValues(kind.__name__)
-    return [f"{kind.__name__}({made})" for made in arguments(kind, module, depth + 1, most=3)]
+    return [f"{SUBJECT}.{kind.__name__}({made})" for made in arguments(kind, module, depth + 1, most=3)]
 
 
 def arguments(function: Any, module: str, depth: int = 0, most: int = 8, bound: bool = False) -> list[str]:

@@ -24,6 +24,7 @@ POLL_S = 0.02
 HEAD, TAIL = 48_000, 16_000
 LONGEST_RESULT = 8_000_000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
+SPARE_PROCESSES = 16
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # Whether this process is the first of a namespace of its own. It is looked up, never told: only then "everybody" means
 # what the commands started.
@@ -80,6 +81,7 @@ def weight(pids: list[int]) -> tuple[int, int]:
 def confine(limits: dict[str, Any]) -> None:
     """In the command's own process, before it begins."""
     os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     address_space = limits["memory"] * 2
     resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
     resource.setrlimit(resource.RLIMIT_CPU, (limits["seconds"] + 1, limits["seconds"] + 2))
@@ -87,8 +89,9 @@ def confine(limits: dict[str, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     if FIRST:
-        # Elsewhere it would count what the user runs besides.
-        resource.setrlimit(resource.RLIMIT_NPROC, (limits["processes"], limits["processes"]))
+        # A wall behind the limit, for what is faster than we look. Elsewhere it would count what the user runs besides.
+        most = limits["processes"] + SPARE_PROCESSES
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     else:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
@@ -209,6 +212,9 @@ def main() -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if FIRST:
+        # The first process is safe from signals it has no handler for, and Python has one for this.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     scratch = Path(order["scratch"])
     lay_out(order, scratch)
     steps: list[dict[str, Any]] = []

@@ -1,0 +1,68 @@
+"""A patch -> the change it makes to the tree it is for, applied yet or not."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from chargehand.review import git
+from chargehand.review.change import Change, made, place
+from chargehand.review.files import Reason
+from chargehand.review.patch import FilePatch, parse
+from chargehand.review.series import composed
+from chargehand.review.snapshot import lines_of, snapshot
+from chargehand.review.written import changed_lines
+from chargehand.trace.figures import several
+
+
+def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
+    """What a patch writes. Files as they will be are kept under `keep`, unless the tree has them already."""
+    files, notes = _confined(parse(text, name))
+    root = _root(path, files)
+    files = composed(files, partial(lines_of, root))
+    gone = [file.new for file in files if file.new is not None and file.binary]
+    whole = [file for file in files if file.new is not None and not file.binary]
+    taken = snapshot(root, whole, keep)
+    # Afterwards: a hunk goes where its lines are, whatever number it has.
+    changed = changed_lines([file for file in files if file.new not in taken.impossible])
+    if taken.impossible:
+        notes.append(f"{several(len(taken.impossible), 'file')} of the patch cannot be: left out by name or size.")
+    if taken.fragments:
+        some = f"{len(taken.fragments)} files differ from what the patch was made for"
+        notes.append(f"{some}: only its own lines of them are checked, by what needs no more.")
+    names = [file.new for file in whole if file.new and file.new not in taken.impossible]
+    found = made(taken.root, names, changed=changed, home=root)
+    skipped: dict[str, Reason] = {**found.skipped, **dict.fromkeys(gone, "binary")}
+    return replace(found, fragments=taken.fragments, skipped=skipped, notes=(*found.notes, *notes))
+
+
+def _root(path: Path, files: list[FilePatch]) -> Path:
+    """The folder the names start from: git writes them from the top of the work tree, wherever it is asked."""
+    folder, _ = place(path, tree=False)
+    top = git.top(folder)
+    names = [name for file in files for name in (file.old, file.new) if name is not None]
+    if top is None or top == folder or _known(folder, names) >= _known(top, names):
+        return folder
+    return top
+
+
+def _known(root: Path, names: list[str]) -> tuple[int, int]:
+    """How many files are there, and how many of their folders."""
+    there = sum(os.path.lexists(root / name) for name in names)
+    return there, sum("/" in name and os.path.isdir((root / name).parent) for name in names)
+
+
+def _confined(files: list[FilePatch]) -> tuple[list[FilePatch], list[str]]:
+    """Without files that lie outside of the tree."""
+    inside = [file for file in files if all(_is_inside(name) for name in (file.old, file.new))]
+    outside = len(files) - len(inside)
+    return inside, [f"{outside} files of the patch lie outside of the tree and were left out."] if outside else []
+
+
+def _is_inside(name: str | None) -> bool:
+    if name is None:
+        return True
+    parts = name.split("/")
+    return bool(name) and not name.startswith("/") and ".." not in parts and ".git" not in parts and "\0" not in name

@@ -1,0 +1,68 @@
+"""Gaps and contradictions as a model states them, in whatever form -> values; entries that say nothing are dropped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from typing import Any, cast
+
+from chargehand.report import Contradiction, Gap
+
+_NOTHING = frozenset({"", "null", "none", "n/a", "[]", "{}"})
+_LONGEST = 500
+
+
+def gaps(entries: Iterable[Any], tasks: Collection[str]) -> tuple[Gap, ...]:
+    """A task that is none of these is no task."""
+    return tuple(gap for entry in entries if (gap := _gap(entry, tasks)) is not None)
+
+
+def contradictions(entries: Iterable[Any]) -> tuple[Contradiction, ...]:
+    return tuple(each for entry in entries if (each := _contradiction(entry)) is not None)
+
+
+def _gap(entry: Any, tasks: Collection[str]) -> Gap | None:
+    fields = _fields(entry, Gap.model_fields)
+    if fields is None:
+        return Gap(reason=said[:_LONGEST]) if (said := _text(entry)) else None
+    task = _text(fields.get("task")).strip("[]")
+    reason, impact = _text(fields.get("reason")), _text(fields.get("impact"))
+    if not reason and not impact:
+        return None
+    return Gap(task=task if task in tasks else None, reason=reason or impact, impact=impact if reason else "")
+
+
+def _contradiction(entry: Any) -> Contradiction | None:
+    fields = _fields(entry, Contradiction.model_fields)
+    if fields is None:
+        return Contradiction(subject=said[:_LONGEST]) if (said := _text(entry)) else None
+    given = fields.get("claims")
+    listed = cast(list[Any], given) if isinstance(given, list) else [given]
+    claims = tuple(claim for each in listed if (claim := _text(each)))
+    subject = _text(fields.get("subject")) or " / ".join(claims)[:_LONGEST]
+    if not subject:
+        return None
+    return Contradiction(
+        subject=subject,
+        claims=claims,
+        cause=_text(fields.get("cause")) or None,
+        verdict=_text(fields.get("verdict")) or None,
+        reason=_text(fields.get("reason")) or None,
+        resolved=_text(fields.get("resolved")) == "true",
+    )
+
+
+def _fields(entry: Any, known: Collection[str]) -> dict[str, Any] | None:
+    """The entry as an object of the agreed shape; None when it is something else, which is then taken as words."""
+    if not isinstance(entry, dict):
+        return None
+    fields = cast(dict[str, Any], entry)
+    says_nothing = not any(map(_text, fields.values()))
+    return fields if says_nothing or any(name in fields for name in known) else None
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "" if text.casefold() in _NOTHING else text

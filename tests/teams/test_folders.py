@@ -1,0 +1,106 @@
+"""Every shipped team folder is complete: workers, routes, examples, evaluation, material that says what it is."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import pytest
+
+from chargehand.team import load, shipped
+from chargehand.team.code import shipped_home
+from tests.cli.terminal import Shell
+from tests.teams.plays import EXAMPLES, ROOT, cases, example
+
+ALL = pytest.mark.parametrize("name", EXAMPLES)
+
+
+def test_all_the_teams_that_were_promised_ship() -> None:
+    """With review and testgen, which have commands of their own."""
+    assert {name for name, _ in shipped()} >= {*EXAMPLES, "review", "testgen"}
+
+
+@ALL
+def test_a_shipped_team_passes_check_without_a_warning(name: str, shell: Shell) -> None:
+    """As a user would check a folder of their own."""
+    got = shell("check", shipped_home() / name, "--json")
+    assert (got.code, got.json) == (0, {"ok": True, "problems": []})
+
+
+@ALL
+def test_at_least_three_workers_hold_tools_that_no_other_holds(name: str) -> None:
+    """A worker is told apart by what it can do, not only by what it is told."""
+    team = load(name)
+    assert 3 <= len(team.workers) <= 7
+    assert team.shared_tools == ()
+    for one, other in combinations(team.workers, 2):
+        assert not set(one.tool_names) & set(other.tool_names)
+    if name != "general":  # whose writer and reviewer work on what they are given
+        assert sum(bool(worker.tools) for worker in team.workers) >= 3
+
+
+@ALL
+def test_every_prompt_says_what_to_do_what_not_and_when_to_hand_back(name: str) -> None:
+    """And how sure is how sure."""
+    for worker in load(name).workers:
+        for part in ("\nDo:\n", "\nDo not:\n", "\nConfidence", "\nEscalate"):
+            assert part in worker.prompt, (worker.name, part)
+        assert worker.description.endswith(".")
+
+
+@ALL
+def test_a_team_has_routes_and_two_good_plans_to_learn_from(name: str) -> None:
+    """No example is a case of the evaluation: that would be measuring memory."""
+    team = load(name)
+    assert team.routes
+    assert len(team.examples) >= 2
+    asked = {case.get("request") for case in cases(name)}
+    assert not asked & {each.request for each in (*team.examples, *team.route_examples)}
+    for each in team.examples:
+        assert each.plan.problems(team.names) == []
+
+
+@ALL
+def test_an_evaluation_measures_every_step(name: str) -> None:
+    """Routing, single workers, the synthesis alone and whole runs; plans where there is a planner."""
+    kinds = {case["kind"] for case in cases(name)}
+    assert kinds == {"routing", "worker", "synthesis", "run"} | (set() if name == "support" else {"plan"})
+
+
+@ALL
+def test_sample_material_says_that_it_is_synthetic(name: str) -> None:
+    """Texts in their first line, tables by the README beside them."""
+    folder = example(name) / "material"
+    texts = sorted(folder.rglob("*.md"))
+    assert len(texts) >= 3
+    for text in texts:
+        assert text.read_text(encoding="utf-8").splitlines()[0].removeprefix("<!-- ").startswith("Synthetic sample")
+    assert "synthetic" in (example(name) / "README.md").read_text(encoding="utf-8")
+
+
+@ALL
+def test_the_material_of_the_example_is_that_of_the_evaluation(name: str) -> None:
+    """It comes with the package, so that an evaluation needs no checkout."""
+    assert (shipped_home() / name / "examples" / "material").resolve() == (example(name) / "material").resolve()
+
+
+@ALL
+def test_the_readme_gives_the_command_of_the_run_that_is_tested(name: str) -> None:
+    """Copied from there, it is the run of these tests."""
+    readme = (example(name) / "README.md").read_text(encoding="utf-8")
+    (first, *_) = [case["request"] for case in cases(name) if case["kind"] == "run"]
+    assert f'chargehand run "{first}"' in readme
+    assert json.loads((example(name) / "script.json").read_text(encoding="utf-8"))["replies"]
+
+
+def test_the_reference_page_names_every_team_worker_and_tool() -> None:
+    """With the line that closes its answers, where it has one."""
+    page = (ROOT / "docs" / "reference" / "teams.md").read_text(encoding="utf-8")
+    for name in EXAMPLES:
+        team = load(name)
+        section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        assert team.description in section
+        assert team.disclaimer in section
+        for worker in team.workers:
+            tools = ", ".join(f"`{tool}`" for tool in worker.tool_names) or "none"
+            assert f"| `{worker.name}` | {tools} |" in section

@@ -1,0 +1,322 @@
+"""Teams within a team: one record, keys below the task, limits handed down, results and gaps handed up."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chargehand.budget import Budget
+from chargehand.effect import ModelCall
+from chargehand.journal.memory import MemoryStore
+from chargehand.journal.replay import replay
+from chargehand.messages import Reply
+from chargehand.models import Attribution
+from chargehand.path import above, lineage, place, within
+from chargehand.recovery import Policy
+from chargehand.redaction import Redactor
+from chargehand.report import Report
+from chargehand.team import Team, Worker
+from chargehand.trace import fold, to_html
+from chargehand.trace.parts import TaskView, arranged
+from chargehand.workers.delegate import uncited
+from tests.flows import Flow, Said, by_task, escalate, task, tasks, works
+from tests.kernel import result, stored
+from tests.simulation.world import idempotency_key
+
+
+def inner(**fields: Any) -> Team:
+    return Team([Worker("digger", "Digs"), Worker("sifter", "Sifts")], name="diggers", **fields)
+
+
+def outer(nested: Team | None = None, recovery: Policy | None = None, **fields: Any) -> Team:
+    lead = Worker("research", "Finds out", kind="delegate", team=nested or inner(), **fields)
+    return Team([Worker("clerk", "Does clerical work"), lead], name="office", recovery=recovery or Policy())
+
+
+def draft(*parts: tuple[str, str, list[str]]) -> dict[str, Any]:
+    """A planner's plan: (id, worker, depends on)."""
+    told = {"instruction": "Work out a part of it.", "success_criterion": "There is a result."}
+    return {"goal": "g", "tasks": [{"id": id, "worker": who, "depends_on": needs, **told} for id, who, needs in parts]}
+
+
+PARTS = draft(("t1", "digger", []), ("t2", "sifter", ["t1"]))
+
+
+def talk(call: ModelCall, who: Attribution) -> Said:
+    match call.role:
+        case "planner":
+            return PARTS
+        case "synthesizer" if who.task is None:
+            return {"answer": "Everything. [a] [b]", "confidence": 80}
+        case "synthesizer":
+            return {"answer": "Gold [t1] and sand [t2].", "confidence": 60}
+        case _:
+            claim = {"statement": f"Fact of {who.task}", "confidence": 90, "sources": ["https://example.org/x"]}
+            return result(f"RESULT-{who.task}", claims=[claim], confidence=70)
+
+
+def flow(**fields: Any) -> Flow:
+    plan = tasks(task("a"), task("b", worker="research", **fields.pop("task", {})))
+    return Flow(fields.pop("talk", talk), plan, team=fields.pop("team", outer()), **fields)
+
+
+def test_paths_say_where_a_nested_task_is() -> None:
+    """A key of a nested team belongs to the nested task, its supervisor's to the task around it."""
+    assert place("t3/2/model/4") == ("t3", 2)
+    assert place("t3/1/t1/2/model/4") == ("t3/1/t1", 2)
+    assert place("t3/1/t1/once/send/abc") == ("t3/1/t1", None)
+    assert place("t3/1/@plan/1") == ("t3", 1)
+    assert place("t3/1/t2/1/@synthesis/1") == ("t3/1/t2", 1)
+    assert place("t3/1/b2/model/1") == ("t3", 1)
+    assert place("t3/1/x1.n1/1/recovery/2") == ("t3/1/x1.n1", 1)
+    assert above("t3/1/t2/2/t5") == [("t3/1/t2", 2), ("t3", 1)]
+    assert lineage("t3") == ["t3"]
+
+
+@pytest.mark.parametrize("id", ["model", "b1", "route", "split", "ask", "t1"])
+def test_a_nested_task_of_any_name_is_found_by_its_key(id: str) -> None:
+    """Ids that mean something else in a key are marked."""
+    path = within("t3/1", id)
+    assert place(f"{path}/2/model/1") == (path, 2)
+    assert place(f"{path}/ask") == (path, None)
+    assert above(path) == [("t3", 1)]
+
+
+def test_a_team_does_a_task_of_another_team() -> None:
+    """Its plan, calls and tasks are on the same record below the task; its answer is the outcome, sources and all."""
+    run = flow()
+    report = run.run()
+    assert report.status == "complete"
+    outcome = by_task(report)["b"]
+    assert outcome.output == "Gold and sand."
+    assert outcome.confidence == 60
+    assert [claim.sources for claim in outcome.claims] == [("b", "https://example.org/x")] * 2
+    keys = [event.data["key"] for event in run.events if event.kind == "model_replied"]
+    nested = ["b/1/@plan/1", "b/1/t1/1/model/1", "b/1/t2/1/model/1", "b/1/@synthesis/1"]
+    assert [key for key in keys if key.startswith("b/")] == nested
+    assert "Fact of b/1/t1" in [claim.statement for claim in outcome.claims]
+    planner = next(call for call, _, who in run.model.asked if call.role == "planner")
+    assert "Work out the part b." in planner.messages[-1].text
+    assert outcome.usage.calls == 4
+    assert report.usage.calls == len(run.model.asked) == 6
+
+
+def test_the_trace_shows_nested_tasks_with_their_parent() -> None:
+    """One view of all tasks; the plan is the run's own."""
+    run = flow()
+    run.run()
+    view = fold(run.events)
+    assert [t.id for t in view.tasks.values()] == ["a", "b", "b/1/t1", "b/1/t2"]
+    assert view.tasks["b/1/t2"].depends_on == ("b/1/t1",)
+    assert view.tasks["b/1/t1"].status == "done"
+    assert view.plan is not None
+    assert [t.id for t in view.plan.tasks] == ["a", "b"]
+    assert view.gaps == []
+    page = to_html(run.events, Redactor())
+    places = [page.index(f"<b>{id}</b>") for id in ("a", "b", "b/1/t1", "b/1/t2")]
+    assert places == sorted(places)
+    assert page.count('class="task in-1"') == 2
+    assert "· t1" in page
+
+
+def test_tasks_of_a_team_stand_after_the_task_it_does() -> None:
+    """In trace and timeline, at every depth; what is no path of ours stays where it is."""
+    ids = ["a", "b", "odd/one", "b/1/x", "a/1/y", "a/2/.model", "a/1/y/1/z", "c/1/lost"]
+    shown = arranged([TaskView(id) for id in ids])
+    assert [task.id for task in shown] == ["a", "a/1/y", "a/1/y/1/z", "a/2/.model", "b", "b/1/x", "odd/one", "c/1/lost"]
+    assert [task.label for task in shown][1:4] == ["y", "z", "2/model"]
+
+
+def test_a_crash_anywhere_in_a_nested_team_repeats_nothing_and_changes_nothing() -> None:
+    """The record is cut after every event in turn: the rest of the run makes only calls that are not committed."""
+    whole = flow()
+    expected = essence(whole.run())
+    for kept in range(1, len(whole.events)):
+        cut = flow()
+        cut.store = MemoryStore(whole.store.events[:kept], dict(whole.store.blobs))
+        known = replay(stored(cut.store))
+        assert essence(cut.run(number=1)) == expected, f"cut after event {kept}"
+        sent = [who.idempotency_key for _, _, who in cut.model.asked]
+        committed = {idempotency_key("run", key, data["fingerprint"]) for key, data in known.committed.items()}
+        assert committed.isdisjoint(sent)
+        assert len(sent) == len(whole.model.asked) - len(known.committed)
+
+
+def essence(report: Report) -> dict[str, Any]:
+    data = report.to_json()
+    del data["timing"]
+    for usage in (data["usage"], *(outcome["usage"] for outcome in data["outcomes"])):
+        del usage["seconds"], usage["waiting_s"]
+    return data
+
+
+def test_gaps_of_a_team_are_handed_up() -> None:
+    """Part of the nested plan fails: the task is done with what there is, and the run says what is missing."""
+
+    def half(call: ModelCall, who: Attribution) -> Said:
+        refused = call.role == "worker" and who.task == "b/1/t2"
+        return Reply(text="I will not.", stop="refused") if refused else talk(call, who)
+
+    nested = Team([Worker("digger", "Digs"), Worker("sifter", "Sifts")], name="diggers")
+    run = flow(talk=half, team=outer(nested))
+    report = run.run()
+    outcome = by_task(report)["b"]
+    assert (outcome.status, outcome.partial) == ("done", True)
+    assert "Missing: " in outcome.summary
+    assert "refused" in outcome.summary
+    assert report.status == "partial"
+    assert "b" in [gap.task for gap in report.gaps]
+    assert outcome.confidence == 30  # it says 60, and one of two tasks is done
+
+
+def test_a_team_that_comes_to_nothing_fails_its_task() -> None:
+    """The kind of the error is the team's; the others' tasks are not touched."""
+
+    def broken(call: ModelCall, who: Attribution) -> Said:
+        inside = call.role == "worker" and (who.task or "").startswith("b/")
+        return Reply(text="No.", stop="refused") if inside else talk(call, who)
+
+    report = flow(talk=broken, team=outer(recovery=Policy(attempts=1))).run()
+    outcome = by_task(report)["b"]
+    assert (outcome.status, outcome.error and outcome.error.kind) == ("failed", "refused")
+    assert "The team diggers came to nothing" in outcome.summary
+    assert by_task(report)["a"].ok
+
+
+def test_a_team_that_hands_everything_back_lets_somebody_else_try() -> None:
+    """Escalations of all its tasks are the task's escalation, and the ladder goes on from there."""
+
+    def hands_back(call: ModelCall, who: Attribution) -> Said:
+        inside = call.role == "worker" and (who.task or "").startswith("b/")
+        return escalate("out_of_scope") if inside else talk(call, who)
+
+    run = flow(talk=hands_back)
+    report = run.run()
+    assert by_task(report)["b"].worker == "clerk"
+    assert run.decisions()["b/1/recovery"]["kind"] == "reassign"
+
+
+def test_a_tasks_budget_is_its_teams_budget() -> None:
+    """What is left for nested calls is what the task has left, however much the run has."""
+    run = flow(task={"budget": Budget(tokens=300)})
+    report = run.run()
+    outcome = by_task(report)["b"]
+    assert not outcome.ok or outcome.partial
+    denied = [event for event in run.events if event.kind == "decision" and event.data["decision"] == "budget_denial"]
+    assert denied
+    assert all(event.task and event.task.startswith("b") for event in denied)
+    assert "task b's budget of 300 tokens" in denied[0].data["reason"]
+    assert by_task(report)["a"].ok
+
+
+def test_a_teams_own_budget_holds_for_tasks_without_one() -> None:
+    """[budget] of the nested team."""
+    run = flow(team=outer(inner(budget=Budget(tokens=300))))
+    run.run()
+    denied = [event for event in run.events if event.kind == "decision" and event.data["decision"] == "budget_denial"]
+    assert "task b's budget of 300 tokens" in denied[0].data["reason"]
+
+
+def test_the_deadline_is_handed_down() -> None:
+    """The nested workers stop in time for the nested answer, and that in time for the run's own."""
+
+    run = flow(seconds=5.0, request={"deadline_s": 20.0})
+    report = run.run()
+    assert report.timing.wall_s <= 20.0
+    outcome = by_task(report)["b"]
+    assert outcome.ok  # plan 5 s, one task 5 s; the second is stopped at 12.6 s, the answer made by code at 15.75 s
+    stopped = [event for event in run.events if event.kind == "decision" and event.data["decision"] == "deadline"]
+    assert [event.task for event in stopped][:1] == ["b/1/t2"]
+
+
+def test_a_timeout_of_the_task_stops_the_team() -> None:
+    """In mid-call, with what its calls have used counted."""
+    run = flow(task={"timeout_s": 1.5})
+    run.team = outer(inner())
+    report = run.run()
+    outcome = by_task(report)["b"]
+    assert outcome.error is not None
+    assert outcome.error.kind in ("timeout", "deadline")
+    assert outcome.usage.calls >= 1
+
+
+def test_delegates_hold_no_slot() -> None:
+    """With one slot a team three deep still gets its work done."""
+    deep = Team([Worker("digger", "Digs"), Worker("sifter", "Sifts")], name="deep")
+    for name in ("lower", "low"):
+        sub = Worker("digger", "Has it dug", kind="delegate", team=deep)
+        deep = Team([sub, Worker("sifter", "Sifts")], name=name)
+    run = flow(team=outer(deep), request={"max_concurrent": 1})
+    report = run.run()
+    assert report.status == "complete"
+    tasks_seen = {event.task for event in run.events if event.kind == "task_ended"}
+    assert "b/1/t1/1/t1/1/t2" in tasks_seen
+
+
+def test_people_are_asked_by_nested_workers_too() -> None:
+    """The question says whose it is, and its answer is found on resume."""
+    nested = Team([Worker("boss", "Knows", kind="human"), Worker("sifter", "Sifts")], name="people")
+
+    def ask(call: ModelCall, who: Attribution) -> Said:
+        return draft(("t1", "boss", []), ("t2", "sifter", ["t1"])) if call.role == "planner" else talk(call, who)
+
+    run = flow(talk=ask, team=outer(nested))
+    assert run.run().status == "waiting"
+    asked = [event for event in run.events if event.kind == "question_asked"]
+    assert [event.data["question"]["id"] for event in asked] == ["b.t1"]
+    assert asked[0].data["key"] == "b/1/t1/1/ask"
+    assert asked[0].task == "b/1/t1"
+
+
+def test_a_delegate_with_a_schema_gives_data() -> None:
+    """The nested team is asked for it as a run is with --schema."""
+    schema: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+
+    def typed(call: ModelCall, who: Attribution) -> Said:
+        inside = call.role == "synthesizer" and who.task is not None
+        return {"answer": "Three [t1][t2].", "confidence": 60, "data": {"n": 3}} if inside else talk(call, who)
+
+    assert by_task(flow(talk=typed, team=outer(output_schema=schema)).run())["b"].output == {"n": 3}
+
+
+def test_citations_of_nested_tasks_are_taken_out() -> None:
+    """Links, code and brackets that cite nothing stay."""
+    text = "One [t1], two [t1, t2]. See [docs](https://example.org) and `a[t1]`."
+    assert uncited(text, {"t1", "t2"}) == "One, two. See [docs](https://example.org) and `a[t1]`."
+
+
+def test_a_run_that_failed_in_a_team_is_reopened_as_a_whole() -> None:
+    """--retry-failed gives the team another go; what the others did stands."""
+    broken = [True]
+
+    def once(call: ModelCall, who: Attribution) -> Said:
+        inside = call.role == "worker" and (who.task or "").startswith("b/")
+        return Reply(text="No.", stop="refused") if inside and broken[0] else talk(call, who)
+
+    run = flow(talk=once, team=outer(recovery=Policy(attempts=1)))
+    assert run.run().status == "partial"
+    broken[0] = False
+    asked = len(run.model.asked)
+    report = run.run(reopen=("b",), number=1)
+    assert report.status == "complete"
+    again = [who.task for call, _, who in run.model.asked[asked:] if call.role == "worker"]
+    assert again[0] is not None
+    assert again[0].startswith("b/")
+    assert "a" not in again
+
+
+def test_a_stored_team_has_the_teams_in_it() -> None:
+    """As JSON and back, so that a run can be resumed."""
+    team = outer()
+    again = Team.from_json(json.loads(json.dumps(team.to_json())), {})
+    assert again == team
+    assert again.worker("research").team == inner()
+
+
+def test_works_without_planner_answers() -> None:
+    """A nested planner that gives no plan is the task's failure."""
+    report = flow(talk=works).run()
+    outcome = by_task(report)["b"]
+    assert (outcome.status, outcome.error and outcome.error.kind) == ("failed", "contract")
