@@ -162,6 +162,8 @@ def too_much(second: dict[str, Any] | None = None) -> Flow:
     whole = {"goal": "g", "tasks": [part | {"id": "a"}, part | {"id": "b", "depends_on": ["a"]}]}
 
     def talk(call: ModelCall, attribution: Attribution) -> Said:
+        if call.role == "planner" and ", a gap" in call.messages[-1].text:
+            return {"tasks": []}
         if call.role == "planner":
             return parts if attribution.task else whole
         if call.role == "worker" and attribution.task == "a":

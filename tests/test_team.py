@@ -330,7 +330,11 @@ def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, mes
         ("", "kind: human\ntools: read_file\n", "workers/a.md:5:1: the worker 'a' is a person, who has no 'tools'"),
         ("", "kind: human\ntier: small\n", "workers/a.md:5:1: the worker 'a' is a person, who has no 'tier'"),
         ("[supervisor]\nmode = 'vote'\n", "", "team.toml:4:1: 'mode' is 'plan' or 'route'"),
-        ("[supervisor]\nmood = 'plan'\n", "", "team.toml:4:1: 'supervisor.mood' is not a setting. Did you mean 'mode'?"),
+        (
+            "[supervisor]\nmood = 'plan'\n",
+            "",
+            "team.toml:4:1: 'supervisor.mood' is not a setting. Did you mean 'mode'?",
+        ),
         ("[synthesis]\nmode = 'blend'\n", "", "team.toml:4:1: 'mode': Input should be 'merge', 'select' or 'reduce'"),
         ("[synthesis]\nmodes = 'merge'\n", "", "team.toml:4:1: 'synthesis.modes' is not a setting."),
         ("shared_tools = 'read_file'\n", "", "team.toml:3:1: 'shared_tools' is a list"),

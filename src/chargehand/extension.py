@@ -97,6 +97,8 @@ async def extend_plan(
     problems: list[Problem] = []
 
     def check(data: dict[str, Any]) -> list[str]:
+        if not data["tasks"]:
+            return []
         problems[:] = errors_in(_read(data, plan, outcomes, request, team)[1])
         return [problem.message for problem in problems] + _unreadable(data["tasks"])
 
@@ -104,6 +106,8 @@ async def extend_plan(
     if asked.data is None:
         rejected = problems or [Problem(code="empty_plan", message=asked.fault.message if asked.fault else "no answer")]
         engine.emit("plan_rejected", problems=[problem.to_json() for problem in rejected], round=number)
+        return None
+    if not asked.data["tasks"]:
         return None
     new, _ = _read(asked.data, plan, outcomes, request, team)
     repeats = _repeats(new, plan, outcomes)

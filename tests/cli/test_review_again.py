@@ -26,6 +26,8 @@ def test_show_and_resume_show_the_review_as_it_was_shown(shell: Shell) -> None:
         assert done.json["findings"] == first["findings"], command
         assert done.json["answer"] == first["answer"], command
     assert "db.py" not in shell("resume", first["run"]).out
+    write(root, {"new.py": "x = 1\n"})
+    assert shell("show", first["run"], "--json").json["findings"] == first["findings"]
 
 
 def test_a_secret_in_a_patch_that_does_not_apply_is_found(shell: Shell) -> None:
@@ -89,6 +91,7 @@ def test_one_missing_tool_is_one_gap_with_a_command_that_works(shell: Shell, mon
     assert done.code == 3
     assert len(re.findall("ruff is not installed", done.out)) == 1
     assert r"chargehand\[review\]" in done.out
+    assert "chargehand(review)" not in done.out + done.err + shell("review", "r").err
     assert all(f"{lens}-1" in done.out for lens in ("security", "bugs", "performance", "style"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,15 @@ def test_attributes_of_the_change_do_not_hide_it(tmp_path: Path, attribute: str)
     assert change.skipped == {"pic.png": "binary"}
 
 
+def test_a_patch_that_hides_the_lines_of_a_text_says_so(tmp_path: Path) -> None:
+    """Its lines are not there to be reviewed: that is told, with what to do."""
+    write(tmp_path, {"a.py": BASE, "b.py": "one\n"})
+    text = "diff --git a/a.py b/a.py\nindex 1..2 100644\nBinary files a/a.py and b/a.py differ\n"
+    change = read_patch(tmp_path, text + patch_of("b.py", "one", "two"), "p", tmp_path / "keep")
+    assert list(change.files) == ["b.py"]
+    assert any("1 file of text the patch calls binary" in note for note in change.notes)
+
+
 def test_a_work_tree_elsewhere_is_no_repository(tmp_path: Path) -> None:
     """`core.worktree` cannot lead a review out of the folder it was asked for."""
     write(tmp_path / "elsewhere", {"private.py": "x = 1\n"})
@@ -67,6 +77,24 @@ def test_what_is_staged_is_reviewed_and_nothing_else(tmp_path: Path) -> None:
     assert change.changed == {"a.py": ((4, 4),)}
     assert (change.root / "a.py").read_text() == BASE + "four = 4\n"
     assert not change.in_place
+
+
+def test_a_hook_of_commit_all_sees_what_that_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """git gives the hook an index of its own; one outside of the repository is not looked at."""
+    root = repository(tmp_path / "r", {"a.py": BASE})
+    write(root, {"a.py": BASE + "four = 4\n"})
+    hook = root / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\ncp "$GIT_INDEX_FILE" .git/seen-index\nexit 1\n')
+    hook.chmod(0o755)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(root, "commit", "-a", "-m", "more")
+    assert read_staged(root, tmp_path / "keep").changed == {}
+    monkeypatch.setenv("GIT_INDEX_FILE", ".git/seen-index")
+    assert read_staged(root, tmp_path / "keep").changed == {"a.py": ((4, 4),)}
+    (root / ".git" / "seen-index").rename(tmp_path / "index")
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    assert read_staged(root, tmp_path / "keep").changed == {}
 
 
 def test_links_and_submodules_and_deleted_files_are_named_as_such(tmp_path: Path) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from chargehand.outcome import Finding
+from chargehand.redaction import Redactor
 from chargehand.review import Change, Source, select
 from chargehand.review.github import github
 from chargehand.review.markdown import markdown
@@ -140,13 +143,22 @@ def test_what_is_said_of_lines_that_were_taken_out_is_part_of_the_change(tmp_pat
     assert [f.category for f in selection.findings] == ["fixed-before"]
 
 
-def test_no_excerpt_holds_a_secret_whatever_it_is_about(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            "password = 'Tr0ub4dor&3xtra Words' or eval(y)",
+            "password = '[redacted:assigned]' or eval(y)",
+        ),
+        ('password = "Tr0ub4dor\'s3xtra&More"', 'password = "[redacted:assigned]"'),
+        ("password = 'Tr0ub4dor\\'s3xtra'", "password = '[redacted:assigned]'"),
+        ("value = eval(text)", "value = eval(text)"),
+    ],
+)
+def test_no_excerpt_holds_a_secret_whatever_it_is_about(tmp_path: Path, line: str, shown: str) -> None:
     """Another finding may stand on the same line; a value in quotes goes as a whole."""
-    from chargehand.redaction import Redactor
-
-    write(tmp_path, {"a.py": "password = 'Tr0ub4dor&3xtra Words' if debug == None else eval(x)\n"})
-    shown = Source(tmp_path, Redactor().text).shown(finding(1, category="code-injection"))
-    assert shown == "password = '[redacted:assigned]' if debug == None else eval(x)"
+    write(tmp_path, {"a.py": f"{line}\n"})
+    assert Source(tmp_path, Redactor().text).shown(finding(1, category="code-injection")) == shown
 
 
 def test_what_the_baseline_knew_stays_in_the_log(tmp_path: Path) -> None:

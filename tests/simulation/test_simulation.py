@@ -14,7 +14,7 @@ from tests.simulation.world import World
 
 BASE = os.environ.get("CHARGEHAND_SEED", "1")
 CHUNKS, WORLDS = 8, 250
-CRASH_WORLDS = 16
+CRASH_WORLDS = 10
 NARROW_WORLDS = 150
 
 

@@ -17,6 +17,8 @@ from chargehand.testgen.playbook import playbook, survey
 from chargehand.testgen.project import read_project
 from chargehand.testgen.writing import write_files
 from tests.cli.terminal import ROOT, Shell
+from tests.cli.test_review_models import shell_settings
+from tests.loopback import Answer, Seen, answer_json, serving
 from tests.testgen.rooms import means, project
 
 SAMPLE = ROOT / "examples" / "testgen-sample"
@@ -218,3 +220,35 @@ def test_a_models_test_that_stays_wrong_is_a_suspected_bug(tmp_path: Path) -> No
     (bug,) = made.findings
     assert bug.message == "test_double_of_two_is_five failed and was left out: assert 4 == 5 + where 4 = double(2)"
     assert (bug.path, bug.line) == ("mine.py", 1)
+
+
+def test_a_models_tests_over_http(shell: Shell, tmp_path: Path) -> None:
+    """Real requests: the tester is sent the source of its function and nothing of the project besides."""
+    means()
+    files = {"mine.py": "def double(n: int) -> int:\n    return n * 2\n", "other.py": "PRIVATE = 'kept here'\n"}
+    root = project(tmp_path / "project", {"pyproject.toml": "", **files})
+
+    def reply(request: Seen) -> Answer:
+        if request.role == "worker":
+            return answer_json(said(GOOD)["reply"]["json"])
+        return answer_json({"answer": "One test was written [m1].", "confidence": 80})
+
+    with serving(reply) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        done = shell("testgen", root, "--model", "local:m")
+    assert done.code == 0, done.err
+    (asked,) = [seen for seen in server.requests if seen.role == "worker"]
+    assert "def double(n: int)" in asked.text
+    assert not any("kept here" in seen.text for seen in server.requests)
+    assert "test_double_of_three_is_six" in (root / "tests" / "generated" / "test_mine.py").read_text()
+
+
+def test_a_project_too_large_to_copy_is_refused_at_once(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 2 and one sentence, before anything is run."""
+    monkeypatch.setattr("chargehand.testgen.snapshot._MOST_BYTES_COPIED", 1000)
+    root = project(tmp_path / "project", {"pyproject.toml": "", "mine.py": "def f(): return 1\n" + "# \n" * 500})
+    done = shell("testgen", root)
+    assert done.code == 2
+    assert "to copy: name a smaller folder" in done.complaint

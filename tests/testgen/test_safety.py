@@ -72,3 +72,56 @@ def test_exceptions_raised_on_purpose_are_known(tmp_path: Path) -> None:
     code = "class Odd(Exception): pass\ndef g(): raise Odd\ndef f(x):\n    if x: raise ValueError('x')\n    g()\n"
     reach = Reach(reading(tmp_path, {"mine.py": code}).modules)
     assert reach.raises("mine.f") == ["ValueError", "mine.Odd"]
+
+
+STORE = "class Store:\n    def save(self, n): open('x', 'w')\n    def count(self): return 1\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(n):\n    s = Store()\n    s.save(n)",
+        "def f(n): Store().save(n)",
+        "def f(s: Store): s.save(1)",
+        "def f(s: 'Store'): s.save(1)",
+        "def f(n):\n    with Store() as s:\n        s.save(n)",
+        "def f(n): make(n).save(n)",
+        "def f(stores):\n    for s in stores: s.save(1)",
+        "class Shop:\n    def __init__(self): self.store = Store()\n    def f(self): self.store.save(1)",
+    ],
+)
+def test_reach_goes_through_objects(tmp_path: Path, code: str) -> None:
+    """A method is found by the class of its object; where that cannot be seen, a dangerous one of its name counts."""
+    name = "mine.Shop.f" if "Shop" in code else "mine.f"
+    assert "open for writing through save" in (danger(tmp_path, STORE + code, name) or "nothing")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(n):\n    s = Store()\n    return s.count()",
+        "class Other:\n    def save(self, n): return n\ndef f(n):\n    o = Other()\n    return o.save(n)",
+        "def f(text: str): return text.save()",
+        "def f(n): return 'a'.save() + [1].save()",
+    ],
+)
+def test_objects_that_are_seen_to_be_harmless_are_let_through(tmp_path: Path, code: str) -> None:
+    """Another class's method of the same name is not feared where it is plain whose it is."""
+    assert danger(tmp_path, STORE + code) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("from datetime import date\ndef f(): return date.today()", "reaches the clock: .today()"),
+        ("import datetime as d\ndef f(): return d.datetime.now()", "reaches the clock"),
+        ("import arrow\ndef f(): return arrow.utcnow()", "reaches the clock: .utcnow()"),
+        ("import time\ndef f(): return time.time()", "reaches the clock: time.time"),
+        ("import random\ndef f(): return random.random()", "reaches chance: random.random"),
+        ("from uuid import uuid4\ndef f(): return uuid4()", "reaches chance: uuid.uuid4"),
+    ],
+)
+def test_the_day_and_chance_are_nothing_to_test(tmp_path: Path, code: str, what: str) -> None:
+    """What a function gave once is no fact where it depends on them; a seeded generator is one."""
+    assert what in (danger(tmp_path, code) or "nothing")
+    assert danger(tmp_path, "import random\ndef f(seed): return random.Random(seed).random()") is None

@@ -13,7 +13,9 @@ import pytest
 
 from chargehand.errors import UsageError
 from chargehand.testgen import sandbox
+from chargehand.testgen.inside import canary
 from chargehand.testgen.sandbox import Limits, find_means, room
+from chargehand.testgen.snapshot import digest
 from tests.testgen.rooms import means, project, run
 
 MEGABYTE = 1 << 20
@@ -210,3 +212,71 @@ def test_a_room_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_the_means_found_here_hold() -> None:
     """What `find_means` answers is one of the two sandboxes."""
     assert means() in ("bwrap", "unshare")
+
+
+def test_the_kernels_settings_cannot_be_opened_for_writing(tmp_path: Path) -> None:
+    """Not even by root: /proc is read-only, there is no /sys, and the code is not root. Nothing is written."""
+    code = (
+        "import os\n"
+        "for path in ('/proc/sys/kernel/core_pattern', '/proc/sysrq-trigger', '/proc/sys/vm/drop_caches'):\n"
+        "    try: os.close(os.open(path, os.O_WRONLY)); print('open', path)\n"
+        "    except OSError: pass\n"
+        "print(bool(os.statvfs('/proc/sys').f_flag & os.ST_RDONLY), os.path.exists('/sys'))\n"
+        "real = [line.split() for line in open('/proc/self/uid_map')]\n"
+        "print([outer for inner, outer, _ in real if int(inner) == os.getuid()] == ['0'])\n"
+        "wanted = ('CapPrm', 'CapEff', 'NoNewP')\n"
+        "print(*[line.split()[1] for line in open('/proc/self/status') if line[:6] in wanted])\n"
+    )
+    (ended,) = run(tmp_path, code)
+    assert ended.stdout.splitlines() == ["True False", "False", "0000000000000000 0000000000000000 1"]
+
+
+def test_the_trial_sees_a_setting_in_reach_without_writing_to_it(tmp_path: Path) -> None:
+    """By the mount, and by opening it without a word. Here a file stands for a setting."""
+    setting = tmp_path / "core_pattern"
+    setting.write_text("core")
+    assert canary.can_be_written(str(setting))
+    assert not canary.can_be_written(str(tmp_path / "absent"))
+    assert setting.read_text() == "core"
+
+
+def test_code_cannot_interrupt_its_warden(tmp_path: Path) -> None:
+    """SIGINT to the first process of the namespace changes nothing; the code itself can still be interrupted."""
+    code = "import os, signal, time; os.kill(1, signal.SIGINT); time.sleep(0.2); print('well')"
+    own = (
+        "import os, signal\ntry: os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt: print('interrupted')\n"
+    )
+    for ended, said in zip(run(tmp_path, code, own), ("well", "interrupted"), strict=True):
+        assert ended.stdout.strip() == said
+
+
+def test_a_working_sandbox_is_used_even_where_none_would_do(tmp_path: Path) -> None:
+    """--unsafe-run is for machines without one."""
+    assert asyncio.run(find_means(unsafe=True)) == means()
+
+
+def test_what_only_its_owner_may_read_is_readable_inside(tmp_path: Path) -> None:
+    """The code runs as somebody else where the caller is root."""
+    root = project(tmp_path, {"rates.json": "[1]"})
+    (root / "rates.json").chmod(0o600)
+    (ended,) = run(root, "print(open('rates.json').read())")
+    assert ended.stdout == "[1]\n"
+
+
+def test_a_package_named_env_is_copied_and_an_environment_is_not(tmp_path: Path) -> None:
+    """What makes a virtual environment is its pyvenv.cfg, not its name."""
+    root = project(tmp_path, {"env/__init__.py": "", "venv/pyvenv.cfg": "", "venv/lib.py": ""})
+    (ended,) = run(root, "import os; print(os.listdir('.'))")
+    assert ended.stdout.strip() == "['env']"
+
+
+def test_every_file_counts_for_what_is_known(tmp_path: Path) -> None:
+    """A data file that changes makes another snapshot; so does a name."""
+    root = project(tmp_path, {"code.py": "", "rates.json": "1", ".git/HEAD": "a"})
+    first = digest(root)
+    project(root, {".git/HEAD": "b"})
+    assert digest(root) == first
+    project(root, {"rates.json": "2"})
+    second = digest(root)
+    (root / "rates.json").rename(root / "rate.json")
+    assert len({first, second, digest(root)}) == 3

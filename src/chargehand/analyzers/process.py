@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from chargehand.errors import AnalyzerFailed
 
 SECONDS = 300.0
+# How long what was killed may take to be gone.
+GONE_S = 2.0
 MAX_OUTPUT = 64 * 1024 * 1024
 # What a tool may know of where it runs. No PYTHON*, GIT_*, RUFF_* or LD_* variable gets through.
 KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
@@ -63,7 +65,7 @@ async def run(
         if process.returncode is None:
             _kill_group(process.pid)
             # A killed process ends at once; a second cancellation must not leave it unreaped.
-            await asyncio.shield(process.wait())
+            await asyncio.shield(_over(process))
 
 
 def environment() -> dict[str, str]:
@@ -111,6 +113,26 @@ async def _read(pipe: asyncio.StreamReader, limit: int) -> bytes:
             raise _TooMuch
         parts.append(part)
     return b"".join(parts)
+
+
+async def _over(process: asyncio.subprocess.Process) -> None:
+    """Until the process is gone, and all that it started: they hold the other ends of its pipes.
+
+    The pipes are read to their ends meanwhile: one that is full and unread would keep the end from being noticed.
+    """
+    try:
+        async with asyncio.timeout(GONE_S), asyncio.TaskGroup() as group:
+            for pipe in (process.stdout, process.stderr):
+                assert pipe is not None
+                group.create_task(_drained(pipe))
+            group.create_task(process.wait())
+    except TimeoutError:
+        return  # one of them has left the group: it is not ours to end
+
+
+async def _drained(pipe: asyncio.StreamReader) -> None:
+    while await pipe.read(65536):
+        continue
 
 
 def _kill_group(leader: int) -> None:

@@ -48,12 +48,12 @@ def by_consent(model: str | None) -> tuple[Settings, list[str]]:
 
 def _untrusted(here: Path, trust: TrustRegistry) -> Path | None:
     """The nearest folder whose settings count here and which nobody has trusted."""
-    for folder in (here, *here.parents):
+    chain = (here, *here.parents)
+    top = next((number for number, folder in enumerate(chain) if (folder / ".git").exists()), 0)
+    for folder in chain[: top + 1]:
         for name in ("chargehand.toml", "pyproject.toml"):
             if (file := folder / name).is_file() and not (trust.is_trusted(folder) and trust.is_trusted(file)):
                 return folder
-        if (folder / ".git").exists():
-            return None
     return None
 
 

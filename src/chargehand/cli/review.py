@@ -141,8 +141,11 @@ def planned(paths: Sequence[str], model: str | None) -> Plan:
     return playbook(change, model=settings.has_model)
 
 
-def again(report: Report, out: Screen) -> Report:
-    """A run on record as `review` showed it; one that is no review, or has not ended, as it is."""
+def again(report: Report, out: Screen, *, later: bool = False) -> Report:
+    """A run on record as `review` showed it; one that is no review, or has not ended, as it is.
+
+    `later`: nothing was looked at now, and the files may have changed since.
+    """
     from chargehand.report import FINISHED
 
     if report.plan is None or report.plan.team != "review" or report.status not in FINISHED:
@@ -150,7 +153,7 @@ def again(report: Report, out: Screen) -> Report:
     from chargehand.review.recall import recalled
 
     known = recalled(report.plan)
-    return report if known is None else _reviewed(report, *known, out).report
+    return report if known is None else _reviewed(report, *known, out, later=later).report
 
 
 def _change(path: str, base: str | None, patch: str | None, home: Path, *, staged: bool) -> Change:
@@ -192,13 +195,13 @@ def _run(
     return drive(partial(door.run, plan.goal, plan=plan), out)
 
 
-def _reviewed(report: Report, change: Change, kept: Choice, out: Screen) -> Review:
+def _reviewed(report: Report, change: Change, kept: Choice, out: Screen, *, later: bool = False) -> Review:
     from chargehand.review import Source, select, view
     from chargehand.review.formats import Review
 
     source = Source(change.root, out.redactor.text)
     least, known = kept.min_confidence, frozenset(kept.baseline)
-    selection = select(report.findings, change, source, min_confidence=least, baseline=known)
+    selection = select(report.findings, change, source, min_confidence=least, baseline=known, later=later)
     shown = view(report, selection, change, source, all=kept.all, written=kept.written)
     return Review(shown, selection, change, source, kept.all)
 

@@ -82,7 +82,7 @@ def show(run_id: str, as_json: bool) -> None:
 
     door = records()
     out = screen()
-    report = again(door.report(run_id), out)
+    report = again(door.report(run_id), out, later=True)
     questions = door.questions(report.run)
     if as_json:
         asked = [{"id": q.id, "kind": q.kind, "prompt": q.prompt, "schema": q.answer_schema} for q in questions]

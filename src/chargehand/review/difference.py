@@ -9,7 +9,7 @@ from chargehand.errors import UsageError
 from chargehand.review import git
 from chargehand.review.change import Change, all_lines, made, names_in, place
 from chargehand.review.files import why_not
-from chargehand.review.patch import FilePatch, parse
+from chargehand.review.patch import FilePatch, Ranges, parse
 from chargehand.review.snapshot import folder_of, kept
 from chargehand.review.written import changed_lines
 
@@ -32,10 +32,7 @@ def read_diff(path: Path, base: str) -> Change:
         added = git.ask(root, "ls-files", "-z", "--others", "--exclude-standard", *where)
     except git.GitFailed as error:
         raise UsageError(f"The difference to {base} cannot be read: {error}.") from None
-    changed = changed_lines([file for file in patches if not file.binary])
-    for file in patches:
-        if file.binary and file.new is not None:
-            changed[file.new] = all_lines(root / file.new)
+    changed = _written(root, patches)
     for name in names_in(added):
         changed[name] = all_lines(root / name)
     return made(root, [name for name in changed if name], changed=changed, base=commit)
@@ -53,35 +50,44 @@ def read_staged(path: Path, keep: Path) -> Change:
     else:
         empty = ""
     try:
-        patches = _patches(root, ("--cached", head or empty), where)
-        differ = set(names_in(git.ask(root, "diff", *PLAIN, "--name-only", "--no-relative", "-z", *where)))
+        index = git.index(root)
+        patches = _patches(root, ("--cached", head or empty), where, index)
+        flags = (*PLAIN, "--name-only", "--no-relative", "-z")
+        differ = set(names_in(git.ask(root, "diff", *flags, *where, index=index)))
     except git.GitFailed as error:
         raise UsageError(f"What is staged cannot be read: {error}.") from None
-    changed = changed_lines(patches)
+    changed = _written(root, patches)
     names = [name for name in changed if name]
     if differ.isdisjoint(names):
         return made(root, names, changed=changed, base=head)
-    staged = {name: git.ask(root, "cat-file", "blob", f":0:{name}") for name in names if not (root / name).is_symlink()}
+    there = [name for name in names if not (root / name).is_symlink()]
+    staged = {name: git.ask(root, "cat-file", "blob", f":0:{name}", index=index) for name in there}
     kept(staged, keep)
     return made(folder_of(staged, keep).resolve(), staged, changed=changed, home=root)
 
 
-def _patches(root: Path, what: tuple[str, ...], where: tuple[str, ...]) -> list[FilePatch]:
+def _written(root: Path, patches: list[FilePatch]) -> dict[str, Ranges]:
+    """The lines that changed; all of a file that git will not compare."""
+    changed = changed_lines([file for file in patches if not file.binary])
+    return changed | {file.new: all_lines(root / file.new) for file in patches if file.binary and file.new is not None}
+
+
+def _patches(root: Path, what: tuple[str, ...], where: tuple[str, ...], index: str | None = None) -> list[FilePatch]:
     """What git says of every file. Text that the repository's attributes call binary is compared all the same."""
-    files = _diff(root, *what, *where)
+    files = _diff(root, *what, *where, index=index)
     hidden = [file for file in files if file.binary and file.new is not None and why_not(root, file.new) is None]
     for start in range(0, len(hidden), _AT_ONCE):
         part = hidden[start : start + _AT_ONCE]
         # Both names of a file that was moved, so that it stays one.
         names = list(dict.fromkeys(name for file in part for name in (file.old, file.new) if name))
-        known = {file.new: file for file in _diff(root, "--text", *what, "--", *names) if not file.binary}
+        known = {file.new: file for file in _diff(root, "--text", *what, "--", *names, index=index) if not file.binary}
         files = [known.get(file.new, file) if file in part else file for file in files]
     return files
 
 
-def _diff(root: Path, *args: str) -> list[FilePatch]:
-    text = git.ask(root, "diff", *_FLAGS, *args, largest=LARGEST_DIFF).decode("utf-8", "surrogateescape")
-    return parse(text, "git diff")
+def _diff(root: Path, *args: str, index: str | None) -> list[FilePatch]:
+    said = git.ask(root, "diff", *_FLAGS, *args, largest=LARGEST_DIFF, index=index)
+    return parse(said.decode("utf-8", "surrogateescape"), "git diff")
 
 
 def _repository(path: Path, flag: str) -> tuple[Path, str]:

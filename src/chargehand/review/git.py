@@ -18,9 +18,20 @@ class GitFailed(UsageError):
     """git could not answer."""
 
 
-def ask(folder: Path, *args: str, largest: int | None = None) -> bytes:
+def ask(folder: Path, *args: str, largest: int | None = None, index: str | None = None) -> bytes:
     """What git says. GitFailed with its own words when it does not know, or says more than `largest` bytes."""
-    return _ask(folder, args, _without_filters(folder), largest)
+    env = _without_filters(folder)
+    return _ask(folder, args, env if index is None else {**env, "GIT_INDEX_FILE": index}, largest)
+
+
+def index(folder: Path) -> str | None:
+    """The index of the commit a hook is asked about: `commit -a` has one of its own. None is the usual one."""
+    named = os.environ.get("GIT_INDEX_FILE")
+    if not named:
+        return None
+    own = Path(os.fsdecode(_ask(folder, ("rev-parse", "--absolute-git-dir"), {}, None).removesuffix(b"\n"))).resolve()
+    path = (folder / named).resolve()
+    return str(path) if path.is_relative_to(own) and path.is_file() else None
 
 
 def top(folder: Path) -> Path | None:

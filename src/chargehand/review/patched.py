@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chargehand.review import git
 from chargehand.review.change import Change, made, place
-from chargehand.review.files import Reason
+from chargehand.review.files import Reason, why_not
 from chargehand.review.patch import FilePatch, parse
 from chargehand.review.series import composed
 from chargehand.review.snapshot import lines_of, snapshot
@@ -32,6 +32,9 @@ def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
     if taken.fragments:
         some = f"{len(taken.fragments)} files differ from what the patch was made for"
         notes.append(f"{some}: only its own lines of them are checked, by what needs no more.")
+    if hidden := [name for name in gone if why_not(root, name) is None]:
+        said = f"{several(len(hidden), 'file')} of text the patch calls binary, without their lines"
+        notes.append(f"{said}: not reviewed. Make it with `git diff --text`.")
     names = [file.new for file in whole if file.new and file.new not in taken.impossible]
     found = made(taken.root, names, changed=changed, home=root)
     skipped: dict[str, Reason] = {**found.skipped, **dict.fromkeys(gone, "binary")}

@@ -66,7 +66,7 @@ def unable(change: Change) -> tuple[str, ...]:
     notes: list[str] = []
     if not change.in_place:
         names = " and ".join(name for name, each in ANALYZERS.items() if each.whole_tree)
-        notes.append(f"{names} need the whole tree with the patch applied: they did not look.")
+        notes.append(f"{names} need the whole tree with the change in it: they did not look.")
     if change.fragments:
         names = ", ".join(name for name, each in ANALYZERS.items() if each.languages is not None)
         files = several(len(change.fragments), "file")

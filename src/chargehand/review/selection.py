@@ -54,14 +54,21 @@ class Selection:
 
 
 def select(
-    findings: Iterable[Finding], change: Change, source: Source, *, min_confidence: int, baseline: Collection[str] = ()
+    findings: Iterable[Finding],
+    change: Change,
+    source: Source,
+    *,
+    min_confidence: int,
+    baseline: Collection[str] = (),
+    later: bool = False,
 ) -> Selection:
     """By place, confidence and baseline, in this order. Sorted by file and line, what is said twice as one.
 
-    What names a file that is not reviewed, or a line that is not there, was made up: it is only counted.
+    What names a file that is not reviewed, or a line that is not there, was made up: it is only counted. `later`: the
+    files may have changed since, so that their lines say nothing about that.
     """
     tidy = [_tidy(finding) for finding in findings]
-    real = [finding for finding in tidy if _is_there(finding, change, source)]
+    real = [finding for finding in tidy if _is_there(finding, change, None if later else source)]
     extents = Extents(source)
     placed = sorted(merge_findings(extents.joined(real)), key=_place)
     judged: list[Judged] = []
@@ -88,12 +95,14 @@ def _why_not(
     return _KNOWN if fingerprint in baseline else None
 
 
-def _is_there(finding: Finding, change: Change, source: Source) -> bool:
+def _is_there(finding: Finding, change: Change, source: Source | None) -> bool:
     if finding.path is None:
         return True
     if finding.path not in change.files:
         return False
-    return finding.line is None or 1 <= finding.line <= max(1, source.count(finding.path))
+    if finding.line is None:
+        return True
+    return finding.line >= 1 and (source is None or finding.line <= max(1, source.count(finding.path)))
 
 
 def _is_written(finding: Finding, change: Change, extents: Extents) -> bool | None:

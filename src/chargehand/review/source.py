@@ -12,7 +12,10 @@ from pathlib import Path
 from chargehand.analyzers.sources import decoded, split
 from chargehand.outcome import Finding
 
-_REST = re.compile(r"""(?<=["'`])(\[redacted[^\]]*\])[^"'`]+""")
+# A secret in quotes up to its closing quote; elsewhere up to the next space, where a sign ended it that it may hold.
+_REST = re.compile(
+    r"""(?P<quote>["'`])(?P<mark>\[redacted[^\]]*\])(?:\\.|(?!(?P=quote)).)+|(?P<bare>\[redacted[^\]]*\])[,;&<>\\][^\s"'`]+"""
+)
 
 
 class Source:
@@ -26,7 +29,7 @@ class Source:
     def shown(self, finding: Finding) -> str:
         """The line of a finding as it may be printed: whatever it is about, a secret may stand there too."""
         # A value in quotes goes as a whole, wherever the pattern that knew it stopped.
-        return _REST.sub(r"\1", self._hide(self.line(finding.path, finding.line)))
+        return _REST.sub(r"\g<quote>\g<mark>\g<bare>", self._hide(self.line(finding.path, finding.line)))
 
     def text(self, path: str) -> str:
         return "\n".join(self._lines(path))

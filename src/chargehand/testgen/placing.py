@@ -50,7 +50,9 @@ def place_for(project: Project, folder: Path, modules: Sequence[str]) -> Place:
             number += 1
         names[module] = name
         taken.add(name)
-    roots = tuple(root for root in project.import_roots if root not in _on_path(project.root))
+    # The project's settings do not count for what is outside of it.
+    on_path = _on_path(project.root) if inside else set[str]()
+    roots = tuple(root for root in project.import_roots if root not in on_path)
     can_be_added = inside and not (folder / CONFTEST).exists() and not _import_conftest(project)
     return Place(
         folder=at,

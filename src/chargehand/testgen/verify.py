@@ -44,11 +44,12 @@ async def verify(
         if not source:
             break
         files = {"own/pytest.ini": "[pytest]\n", f"project/{path}": source, **conftest_of(place)}
-        steps = [alone(path, "1", "given"), alone(path, "2", "reversed", shifted=True), at_home("home", place, path)]
-        *first, home = await room.run(steps, files, Limits(seconds=RUN_S), paths)
-        if home.code == NOT_UNDERSTOOD:
-            (home,) = await room.run([at_home("home", place, *NO_OPTIONS, path)], files, Limits(seconds=RUN_S), paths)
-        found, passed = read([*first, home])
+        home = at_home("home", place, path) if place is not ALONE else alone(path, "3", "shuffled")
+        steps = [alone(path, "1", "given"), alone(path, "2", "reversed", shifted=True), home]
+        *first, last = await room.run(steps, files, Limits(seconds=RUN_S), paths)
+        if last.code == NOT_UNDERSTOOD:
+            (last,) = await room.run([at_home("home", place, *NO_OPTIONS, path)], files, Limits(seconds=RUN_S), paths)
+        found, passed = read([*first, last])
         if not found:
             return Verified(source, passed, failures)
         failures |= found

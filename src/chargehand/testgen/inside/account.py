@@ -51,4 +51,4 @@ def title(nodeid: str) -> str:
 def last_line(report: Any) -> str:
     """What pytest shows as the error: its lines that begin with E."""
     lines = [line[1:].strip() for line in str(report.longrepr).splitlines() if line.startswith("E ")]
-    return " ".join(" ".join(lines).split())[:600] or str(report.longrepr)[-300:]
+    return " ".join(" ".join(lines).split())[:600] or " ".join(str(report.longrepr).split())[-600:]

@@ -1,0 +1,178 @@
+"""Files that are offered stand beside a project's own tests: they hide nothing, and find the code by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chargehand.analyzers import Analysis, Scope
+from chargehand.errors import UsageError
+from chargehand.plan import Task
+from chargehand.testgen.generators import file
+from chargehand.testgen.measure import beside
+from chargehand.testgen.placing import place_for
+from chargehand.testgen.playbook import playbook, survey
+from chargehand.testgen.project import read_project
+from chargehand.testgen.sandbox import room
+from chargehand.testgen.writing import default_folder, write_files
+from tests.testgen.rooms import means, project, reading
+
+ADD = "def add(a: int, b: int) -> int:\n    return a + b\n"
+ADDED = "import calc\ndef test_add_gives_what_it_gave():\n    assert calc.add(1, 2) == 3\n"
+
+
+def filed(root: Path, inputs: dict[str, object], *, model: bool = False) -> tuple[Analysis, Task]:
+    """What the verifier makes of these results."""
+    found = survey(read_project(root))
+    order = next(task for task in playbook(found, means(), model=model).tasks if task.worker == "verifier")
+    context = order.context
+    assert isinstance(context, dict)
+    scope = Scope(root, ("calc.py",), options={**context["options"], "inputs": inputs})
+    return asyncio.run(file(scope)), order
+
+
+def test_no_file_gets_the_name_of_another_test_file(tmp_path: Path) -> None:
+    """pytest cannot collect two files of one name; two modules whose names become one get two files."""
+    root = reading(tmp_path, {"calc.py": ADD, "tests/test_calc.py": "", "a/b_c.py": ADD, "a_b/c.py": ADD}).root
+    read = read_project(root)
+    place = place_for(read, default_folder(root), ["calc", "a.b_c", "a_b.c"])
+    assert place.names == {"calc": "test_calc_2.py", "a.b_c": "test_a_b_c.py", "a_b.c": "test_a_b_c_2.py"}
+    assert write_files({"test_x.py": "new"}, tmp_path / "out", ("test_x.py",))["test_x.py"].name == "test_x_2.py"
+
+
+def test_a_file_that_breaks_the_suite_is_refused(tmp_path: Path) -> None:
+    """The whole suite is collected with the new files at their places; what breaks it is named and not offered."""
+    root = project(tmp_path, {"pyproject.toml": "", "calc.py": ADD, "tests/test_calc.py": "def test_mine(): pass\n"})
+    read = read_project(root)
+    place = place_for(read, default_folder(root), ["calc"])
+    chosen = means()
+
+    async def refused(name: str) -> dict[str, str]:
+        with room(root, chosen) as sealed:
+            return await beside(sealed, read.tests, {name: ADDED}, read.import_roots, place)
+
+    assert "import file mismatch" in asyncio.run(refused("test_calc.py"))["test_calc.py"]
+    assert asyncio.run(refused(place.names["calc"])) == {}
+
+
+def test_tests_are_verified_with_the_projects_own_settings(tmp_path: Path) -> None:
+    """A fixture of its conftest and its filters count: what fails under them is left out, and is no bug of the code."""
+    strict = (
+        "import pytest\n@pytest.fixture(autouse=True)\ndef strict(request):\n"
+        "    assert 'forbidden' not in request.node.name\n"
+    )
+    root = project(tmp_path, {"pyproject.toml": "", "calc.py": ADD, "conftest.py": strict, "tests/test_own.py": ""})
+    made, _ = filed(root, {"t1": {"tests": f"{ADDED}\ndef test_forbidden():\n    assert calc.add(1, 1) == 2\n"}})
+    assert "test_add_gives" in made.output["source"]
+    assert "forbidden" not in made.output["source"]
+    assert made.findings == ()
+    assert "test_forbidden was left out" in made.output["unusable"]["calc.add"]
+
+
+def test_a_plugin_the_sandbox_lacks_does_not_stop_the_verification(tmp_path: Path) -> None:
+    """Options in the project's settings that nothing here understands are left aside."""
+    settings = "[tool.pytest.ini_options]\naddopts = '--of-no-plugin'\n"
+    made, _ = filed(project(tmp_path, {"pyproject.toml": settings, "calc.py": ADD}), {"t1": {"tests": ADDED}})
+    assert made.output["tests"] == 1
+
+
+def test_a_failed_characterisation_is_no_suspected_bug(tmp_path: Path) -> None:
+    """It is listed with its function, as is what is no Python; only a test a model thought out speaks of a bug."""
+    root = project(tmp_path, {"pyproject.toml": "", "calc.py": ADD})
+    wrong = f"{ADDED}\ndef test_wrong():\n    assert calc.add(1, 1) == 3\n"
+    made, _ = filed(root, {"t1": {"tests": wrong}, "m1": {"tests": "not ( Python"}}, model=True)
+    assert made.findings == ()
+    assert set(made.output["left_out"]) == {"test_wrong"}
+    assert "not Python" in filed(root, {"t1": {"tests": "def ("}})[0].output["unusable"]["calc.add"]
+
+
+def test_what_depends_on_the_day_is_not_offered(tmp_path: Path) -> None:
+    """However it asks for the time: one of the runs is on another day."""
+    code = "from datetime import date\nYEAR = getattr(date, 'to' + 'day')().year\n"
+    code += "def add(n: int) -> int:\n    return n + YEAR\n"
+    root = project(tmp_path, {"pyproject.toml": "", "calc.py": code})
+    year = "import calc, datetime, time\ndef test_year():\n    assert calc.add(0) == {}\n"
+    today = "def test_same():\n    assert datetime.date.today() == datetime.date.fromtimestamp(time.time())\n"
+    today += "def test_kind():\n    assert isinstance(datetime.datetime.now(), datetime.date)\n"
+    made, _ = filed(root, {"t1": {"tests": year.format(datetime.datetime.now(datetime.UTC).year) + today}})
+    assert set(made.output["left_out"]) == {"test_year"}
+
+
+def test_code_whose_names_look_like_tests_can_be_tested(tmp_path: Path) -> None:
+    """What a test file imports is not collected as a test."""
+    code = (
+        "def test_link(url: str) -> str:\n    return url\nclass TestBench:\n    def __init__(self, n):\n        pass\n"
+    )
+    root = project(tmp_path, {"pyproject.toml": "", "calc.py": code})
+    source = (
+        "from calc import test_link, TestBench\ndef test_it():\n    assert test_link('a') == 'a' and TestBench(1)\n"
+    )
+    made, _ = filed(root, {"m1": {"tests": source}}, model=True)
+    assert made.output["tests"] == 1
+    assert made.output["left_out"] == {}
+
+
+def test_verification_is_never_taken_from_the_cache(tmp_path: Path) -> None:
+    """What is offered was just run; what was tried before counts for the very same files of the project alone."""
+    root = project(tmp_path, {"pyproject.toml": "", "calc.py": ADD, "rates.json": "1"})
+
+    def tasks() -> dict[str, dict[str, object]]:
+        found = survey(read_project(root))
+        return {task.worker: task.context for task in playbook(found, "unshare", model=False).tasks}
+
+    before = tasks()
+    project(root, {"rates.json": "2"})
+    after = tasks()
+    assert before["ghostwriter"] != after["ghostwriter"]
+    assert [before[each]["changed"] for each in ("verifier", "surveyor")] == [{}, {}]
+
+
+def test_tests_of_a_src_layout_run_on_a_fresh_checkout(tmp_path: Path) -> None:
+    """A conftest.py beside them finds the code; plain `pytest tests` passes without installing anything."""
+    root = project(tmp_path / "p", {"pyproject.toml": "", "src/calc/__init__.py": ADD})
+    place = place_for(read_project(root), default_folder(root), ["calc"])
+    write_files({place.names["calc"]: ADDED}, default_folder(root), place.taken, place.conftest)
+    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("files", "conftest", "needs"),
+    [
+        ({}, True, ()),
+        ({"pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['src']\n"}, False, ()),
+        ({"pytest.ini": "[pytest]\npythonpath = src\n"}, False, ()),
+        ({"tests/generated/conftest.py": ""}, False, ("src",)),
+        ({"tests/test_a.py": "from conftest import helper\n"}, False, ("src",)),
+    ],
+)
+def test_a_conftest_is_written_only_where_it_helps(
+    tmp_path: Path, files: dict[str, str], conftest: bool, needs: tuple[str, ...]
+) -> None:
+    """Not where the settings find the code, where there is one, or where another could be taken for it."""
+    root = project(tmp_path, {"pyproject.toml": "", "src/calc.py": ADD, **files})
+    place = place_for(read_project(root), default_folder(root), ["calc"])
+    assert (bool(place.conftest), place.needs) == (conftest, needs)
+
+
+def test_a_default_folder_that_leads_out_of_the_project_is_refused(tmp_path: Path) -> None:
+    """A link in a project must not choose where files are written."""
+    root = project(tmp_path / "p", {"tests/test_a.py": ""})
+    (tmp_path / "out").mkdir()
+    (root / "tests" / "generated").symlink_to(tmp_path / "out")
+    with pytest.raises(UsageError, match="leads out of the project"):
+        default_folder(root)
+
+
+def test_tests_outside_of_the_project_say_what_they_need(tmp_path: Path) -> None:
+    """The project's settings do not put the code on the path there, whatever they say."""
+    settings = "[tool.pytest.ini_options]\npythonpath = ['src']\n"
+    root = project(tmp_path / "p", {"pyproject.toml": settings, "src/calc.py": ADD})
+    place = place_for(read_project(root), tmp_path / "out", ["calc"])
+    assert (place.conftest, place.needs) == ("", ("src",))
