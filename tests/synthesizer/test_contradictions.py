@@ -265,3 +265,10 @@ def test_values_in_data_are_compared_under_the_same_label_only() -> None:
     assert candidates([one, other]) == ()
     same = done("t3", "cem", summary="", output={"plan": {"price_eur": 15}})
     assert told(candidates([one, same])) == [("number", "t1", "t3")]
+
+
+def test_code_in_data_is_no_statement() -> None:
+    """Two tests of one function differ in their figures and contradict nobody."""
+    texts = [f"def test_net() -> None:\n    assert prices.net({n}) == {n}\n    # It is checked twice." for n in (1, 2)]
+    outcomes = [done(f"t{n}", "ann", summary="", output={"tests": text}) for n, text in enumerate(texts)]
+    assert candidates(outcomes) == ()

@@ -96,8 +96,7 @@ def _deliver(report: Report, folder: Path, place: Place, out: Screen, *, as_json
 
     if has_answer(report):
         written = write_files(files_of(report), folder, place.taken, place.conftest)
-        # Tests are no statements of the workers: that they differ in their figures is no contradiction.
-        report = report.model_copy(update={"answer": answer(report, written), "contradictions": ()})
+        report = report.model_copy(update={"answer": answer(report, written)})
     else:
         out.say("No file was written. `resume` finishes the run and writes none either: call testgen again for files.")
     deliver(report, out, as_json=as_json, as_data=False, output=None)

@@ -31,6 +31,7 @@ severity category offset limit path file url source sources key type kind
 """
 _NAME_KEYS: Final = "name title subject item topic id path file key label"
 _VERDICT_KEYS: Final = "status state verdict result decision answer recommendation risk level severity unit type"
+_CODE_KEYS: Final = "code source tests test patch diff sql query script command snippet"
 _SENTENCE: Final = re.compile(r"[^\n.!?]{0,600}(?:[.!?](?!\s|\Z)[^\n.!?]{0,600}){0,20}[.!?]?")
 _YES_OR_NO: Final = re.compile(r"(?i:yes|no)[.!]?")
 _LETTERS: Final = re.compile(r"[^\W\d_]{2}")
@@ -38,6 +39,7 @@ _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _ABOUT_THE_RESULT: Final = frozenset(_RESULT_KEYS.split())
 _NAMES: Final = frozenset(_NAME_KEYS.split())
 _VERDICTS: Final = frozenset(_VERDICT_KEYS.split())
+_CODE: Final = frozenset(_CODE_KEYS.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,8 @@ def _may_name(key: str, value: str) -> bool:
 
 
 def _leaf(where: _Where, key: str, node: JSON) -> Leaf | None:
+    if key.casefold() in _CODE:
+        return None
     if isinstance(node, str) and (len(node) > _LONGEST_LEAF or node.rstrip().endswith((".", "!", "?"))):
         return Leaf(None, node)
     if node is None or where is None or not key or key.casefold() in _ABOUT_THE_RESULT:
