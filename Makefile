@@ -61,14 +61,14 @@ clean: ## remove .venv/, caches and build results
 
 # Each stamp is older than what it was made from only when there is something to do.
 
-.venv/.installed: .venv/.created pyproject.toml constraints.txt
+.venv/.installed: .venv/.created pyproject.toml constraints.txt Makefile
 	@echo "== installing chargehand into .venv/"
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review]'
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,testgen,data]'
 	@touch $@
 
 .venv/.dev: .venv/.installed
 	@echo "== installing the development tools into .venv/"
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,dev]'
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,testgen,data,dev]'
 	@touch $@
 
 # An interpreter on the PATH may be a shim that fails when run, so each candidate is run. One that can make a

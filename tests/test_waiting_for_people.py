@@ -151,3 +151,11 @@ def test_two_questions_at_once_pause_a_task_once() -> None:
     state = replay(events)
     assert state.waits() == {"t1": pytest.approx(7 + 3)}
     assert state.begun == {"t1": 1.0, "t1/1": 1.0}
+
+
+def test_an_approval_is_waiting_and_not_work(tmp_path: Path) -> None:
+    """What the person took while another task went on is in the task's waiting time and in the report's."""
+    report, _ = run(plan("t1", "t2"), tmp_path, model(other_s=2 * HOUR))
+    asking = report.outcomes[0].usage
+    assert (asking.seconds, asking.waiting_s) == (pytest.approx(2, abs=0.1), pytest.approx(HOUR, abs=1))
+    assert report.timing.waiting_s == pytest.approx(HOUR, abs=1)

@@ -106,6 +106,7 @@ def test_the_sample_project_shows_every_planted_defect(shell: Shell, shop: Path)
     assert not [place for place in found if place[0] == "shop/catalog.py"]
     assert len(found) == len(done.json["findings"]), "no finding twice"
     assert done.json["status"] == "complete"
+    assert done.json["contradictions"] == [], "counts of what different analyzers saw contradict nothing"
 
 
 def test_only_the_change_is_blamed(shell: Shell) -> None:

@@ -150,7 +150,8 @@ def test_outputs_that_are_data_are_read(kind: str, one: Any, other: Any) -> None
         ({"score": 7, "line": 3}, {"score": 8, "line": 4}),
         ([{"people": 7}, {"people": 8}], [{"people": 9}, {"people": 10}]),
         ([700, 800], [900]),
-        ({"people": 700}, {"people": 700.0}),
+        ({"people": 700}, {"people": 800}),
+        ({"oslo_people": 700}, {"oslo_people": 700.0}),
         (None, None),
     ],
 )

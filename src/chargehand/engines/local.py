@@ -39,12 +39,12 @@ from chargehand.engines.purse import Purse, Site
 from chargehand.engines.questions import Pauses, Questions, Standstill
 from chargehand.engines.recorder import Listener, Recorder
 from chargehand.engines.slots import Slots, Waited, never
+from chargehand.engines.written import described, free, may_hold_address, packed, unpacked
 from chargehand.errors import ChargehandError
 from chargehand.event import EventKind
 from chargehand.handlers import Handlers
 from chargehand.journal import Journal
 from chargehand.journal.replay import TOLD_ONCE, Replay, telling
-from chargehand.messages import TokenCount
 from chargehand.outcome import Fault, Outcome, Usage
 from chargehand.path import above, lineage, place
 from chargehand.people import Later
@@ -370,7 +370,7 @@ class LocalEngine:
                 # Prompts or tools are described differently by now. What was paid for stands all the same.
                 message = f"{key} would be asked for differently today; its recorded result is used."
                 self.emit("warning", task=site.task, attempt=site.attempt, message=message)
-            return _result(effect, recorded["result"])
+            return unpacked(effect, recorded["result"])
         if (gate := _GATE.get()) is not None:
             await gate()
         if self._slots.draining:
@@ -391,7 +391,7 @@ class LocalEngine:
         earlier = prior.replay.committed.get(site.key)
         if earlier is None or earlier["fingerprint"] != effect.fingerprint:
             return None
-        result = _result(effect, earlier["result"])
+        result = unpacked(effect, earlier["result"])
         if not result.ok:
             return None
         if isinstance(result, ToolResult) and not await asyncio.to_thread(self._handlers.still_valid, result):
@@ -401,10 +401,10 @@ class LocalEngine:
             if isinstance(look, Fault) or not look.lasting or look.content != result.content:
                 return None
             result = result.model_copy(update={"reused": result.files})
-        result = _free(result)
+        result = free(result)
         if isinstance(result, ToolResult):
             self._note_addresses(result)
-        self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=_packed(result), source=prior.run)
+        self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=packed(result), source=prior.run)
         await self.commit()
         return result
 
@@ -443,12 +443,12 @@ class LocalEngine:
 
     def returned(self) -> Iterable[str]:
         for recorded in self._replay.committed.values():
-            if "text" in recorded["result"] and _may_hold_address(recorded["result"]["text"]):
+            if "text" in recorded["result"] and may_hold_address(recorded["result"]["text"]):
                 yield recorded["result"]["text"]
         yield from self._returned
 
     def _note_addresses(self, result: ToolResult) -> None:
-        if _may_hold_address(result.text):
+        if may_hold_address(result.text):
             self._returned.append(result.text)
 
     async def _tool(self, site: Site, effect: ToolCall) -> ToolResult:
@@ -480,7 +480,7 @@ class LocalEngine:
         if not look.missing:
             result = look.result()
             if result.files:
-                self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=_packed(result), source="cache")
+                self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=packed(result), source="cache")
                 await self.commit()
                 return result
             return await self._finish(site, effect, result)
@@ -499,7 +499,9 @@ class LocalEngine:
 
     def _begin(self, site: Site, effect: Effect, **clamps: int) -> None:
         self._mark_sent(site.task, site.attempt)
-        self._emit_at(site, effect.started, fingerprint=effect.fingerprint, **self._describe(effect), **clamps)
+        for message in effect.messages if isinstance(effect, ModelCall) else ():
+            self._recorder.store(message)
+        self._emit_at(site, effect.started, fingerprint=effect.fingerprint, **described(effect), **clamps)
 
     def _mark_sent(self, task: str | None, attempt: int | None) -> None:
         self._sent.add((task, attempt))
@@ -507,7 +509,7 @@ class LocalEngine:
 
     async def _finish(self, site: Site, effect: Effect, result: R) -> R:
         """Put the result on disk. It is in the buffer before the first await, so cancellation cannot lose it."""
-        self._emit_at(site, effect.ended, fingerprint=effect.fingerprint, result=_packed(result))
+        self._emit_at(site, effect.ended, fingerprint=effect.fingerprint, result=packed(result))
         await self.commit()
         return result
 
@@ -518,30 +520,6 @@ class LocalEngine:
         """What an earlier session recorded before it sent this very effect and stopped."""
         intent = self._replay.intents.get(site.key)
         return intent if intent is not None and intent["fingerprint"] == effect.fingerprint else None
-
-    def _describe(self, effect: Effect) -> dict[str, Any]:
-        if isinstance(effect, ToolCall):
-            return {
-                "worker": effect.worker,
-                "tool": effect.tool,
-                "arguments": effect.arguments,
-                "effect": effect.effect,
-            }
-        if isinstance(effect, Analysis):
-            arguments = {"files": effect.files, "base": effect.base, "root": effect.root}
-            return {"worker": effect.worker, "tool": effect.analyzer, "arguments": arguments, "effect": "read"}
-        for message in effect.messages:
-            self._recorder.store(message)
-        return {
-            "role": effect.role,
-            "worker": effect.worker,
-            "model": effect.model,
-            "messages": [message.digest for message in effect.messages],
-            "tools": [tool.name for tool in effect.tools],
-            "output_schema": effect.output_schema is not None,
-            "options": effect.options,
-            **({} if effect.tool_choice == "auto" else {"tool_choice": effect.tool_choice}),
-        }
 
     def enter(self) -> None:
         self._active += 1
@@ -583,31 +561,5 @@ class _Busy:
         self._engine.leave()
 
 
-def _may_hold_address(text: str) -> bool:
-    return "://" in text or "www." in text
-
-
 def _bug(effect: Effect, error: Exception) -> Fault:
     return Fault(kind="internal", message=f"{type(error).__name__} in the {effect.kind} handler: {error}")
-
-
-def _packed(result: Result) -> dict[str, Any]:
-    return result.model_dump(mode="json", exclude_defaults=True)
-
-
-def _result(effect: Effect, data: dict[str, Any]) -> Result:
-    match effect:
-        case ModelCall():
-            return ModelResult.model_validate(data)
-        case ToolCall():
-            return ToolResult.model_validate(data)
-        case Analysis():
-            return AnalysisResult.model_validate(data)
-
-
-def _free(result: Result) -> Result:
-    """The result as this run has it: another run paid for it and waited for it."""
-    if isinstance(result, ModelResult) and result.reply is not None:
-        reply = result.reply.model_copy(update={"usage": TokenCount()})
-        return result.model_copy(update={"reply": reply, "usd": 0.0, "seconds": 0.0, "waiting_s": 0.0})
-    return result.model_copy(update={"seconds": 0.0, "waiting_s": 0.0})

@@ -1,8 +1,9 @@
 """An outcome's summary and output -> the sentences and the entries they hold, short enough to be statements.
 
 An output that is data is read for its sentences; every other leaf is an entry, `where key: value`. Where is the keys
-above it and what names the objects it is in. What nothing tells from other entries of a list, and what only measures
-the result itself (`score`, `line`, `total`), speaks of nothing that could be compared.
+above it and what names the objects it is in. What nothing tells from other entries of a list, what only measures the
+result itself (`score`, `line`, `total`) and a number under one word alone (`people: 700`, of what?) speak of nothing
+that could be compared.
 """
 
 from __future__ import annotations
@@ -141,6 +142,8 @@ def _leaf(where: _Where, key: str, node: JSON) -> Leaf | None:
     if isinstance(node, str) and (len(node) > _LONGEST_LEAF or node.rstrip().endswith((".", "!", "?"))):
         return Leaf(None, node)
     if node is None or where is None or not key or key.casefold() in _ABOUT_THE_RESULT:
+        return None
+    if not where and not isinstance(node, bool | str) and " " not in _words(key):
         return None
     value = ("yes" if node else "no") if isinstance(node, bool) else str(node)[:_LONGEST_LEAF]
     label = " ".join(_words(part) for part in (*where[-_LONGEST_PATH:], key))

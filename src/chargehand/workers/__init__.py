@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from chargehand.effect import Question
 from chargehand.engine import Engine
 from chargehand.outcome import Outcome, Usage
 from chargehand.plan import Task, Tier
@@ -28,6 +29,13 @@ class Assignment:
         """`t3/2/model/4`: where this assignment is."""
         where = (self.attempt,) if self.within is None else (self.attempt, self.within)
         return "/".join([self.task.id, *map(str, where), *map(str, parts)])
+
+    async def ask(self, engine: Engine, key: str, question: Question) -> JSON:
+        """A person's answer; the time it takes while the run goes on is waiting, not work."""
+        began = engine.now()
+        answer = await engine.ask(key, question)
+        self.used.append(Usage(waiting_s=max(engine.now() - began, 0.0)))
+        return answer
 
 
 class WorkerPort(Protocol):

@@ -271,7 +271,7 @@ class _Attempt:
         if result.error is None or result.error.kind != "in_doubt" or not self.agent.ask:
             return result
         question = question_about_doubt(self.task, self.agent.name, effect.tool, effect.arguments)
-        found = doubt(await self.engine.ask(f"{key}/doubt", question))
+        found = doubt(await self.assignment.ask(self.engine, f"{key}/doubt", question))
         if found is None or found.verdict == "give_up":
             return result
         if found.verdict == "send":
@@ -283,7 +283,7 @@ class _Attempt:
         if not self.agent.ask:
             return f"{request.name} needs a person's approval and nobody may be asked: run it with --ask."
         question = question_about_tool(self.task, self.agent.name, request.name, arguments)
-        said = verdict(await self.engine.ask(f"{key}/approve", question))
+        said = verdict(await self.assignment.ask(self.engine, f"{key}/approve", question))
         if said is not None and said.approved:
             return None
         reason = said.reason if said else ""

@@ -36,9 +36,7 @@ class Human:
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         task = assignment.task
         question = Question(id=task.id, kind="task", prompt=self._prompt(assignment), answer_schema=self.output_schema)
-        began = engine.now()
-        answer = await engine.ask(assignment.key("ask"), question)
-        assignment.used.append(Usage(waiting_s=max(engine.now() - began, 0.0)))
+        answer = await assignment.ask(engine, assignment.key("ask"), question)
         return outcome_of(task.id, self.name, answer).model_copy(update={"usage": Usage.total(assignment.used)})
 
     def _prompt(self, assignment: Assignment) -> str:
