@@ -12,7 +12,11 @@ from typing import Any
 
 async def abreast(works: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Returns when all are done; when one fails the others are broken off."""
-    over, left = asyncio.Event(), 0
+    pieces = list(works)
+    if len(pieces) == 1:
+        await pieces[0]
+        return
+    over, left = asyncio.Event(), len(pieces)
 
     async def one(work: Coroutine[Any, Any, None]) -> None:
         nonlocal left
@@ -24,8 +28,6 @@ async def abreast(works: Iterable[Coroutine[Any, Any, None]]) -> None:
                 over.set()
 
     async with asyncio.TaskGroup() as group:
-        pieces = list(works)
-        left = len(pieces)
         tasks = [group.create_task(one(work)) for work in pieces]
         try:
             if tasks:

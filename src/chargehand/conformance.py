@@ -151,7 +151,7 @@ async def c09_a_batch_may_be_large(place: Place) -> None:
 async def c10_task_and_attempt_are_kept(place: Place) -> None:
     """10. An event is the same after reading, in all its fields."""
     events = [
-        Event(place.run, 1, 1_700_000_000.123456, "run_started", data={"request": "x"}),
+        Event(place.run, 1, 1_700_000_000.123456, "run_started", None, None, {"request": "x"}),
         Event(place.run, 2, 0.1, "task_ready", "x1.t1/2/t3", None, {}),
         Event(place.run, 3, 2.0, "attempt_started", "t1", 3, {"worker": "w"}),
     ]

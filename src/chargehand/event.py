@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 VERSION = 1
 
@@ -85,17 +84,16 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One thing that happened. `seq` counts from 1 without holes; `at` is seconds since 1970."""
 
     run: str
     seq: int
     at: float
     kind: EventKind
-    task: str | None = None
-    attempt: int | None = None
-    data: dict[str, Any] = field(default_factory=dict[str, Any])
+    task: str | None
+    attempt: int | None
+    data: dict[str, Any]
 
     @property
     def outside(self) -> bool:

@@ -177,7 +177,7 @@ class Life:
                 return Report.model_validate(state.report).status, False
             report = unfinished(state, "cancelled").model_copy(update={"run": run})
             data = {"status": report.status, "report": report.to_json(), "by": "command"}
-            await journal.append([Event(run, state.seq + 1, time.time(), "run_ended", data=data)], {})
+            await journal.append([Event(run, state.seq + 1, time.time(), "run_ended", None, None, data)], {})
         self.home.clear_cancel(run)
         self.home.note(run, status="cancelled", ended=time.time())
         return "cancelled", True

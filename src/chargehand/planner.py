@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -240,26 +240,29 @@ def read_draft(data: dict[str, Any]) -> tuple[Reading, dict[str, str]]:
     return replace(reading, plan=plan), renamed
 
 
+_OF_A_TASK = frozenset(Task.model_fields)
+
+
 def _known_fields(data: dict[str, Any]) -> dict[str, Any]:
     """The draft without fields a plan does not have: what a model adds besides is not an error."""
     known = {name: value for name, value in data.items() if name in Plan.model_fields}
     tasks = known.get("tasks")
     if isinstance(tasks, list):
-        known["tasks"] = [_only(Task, task) for task in cast("list[Any]", tasks)]
+        known["tasks"] = [_only(_OF_A_TASK, task) for task in cast("list[Any]", tasks)]
     specs = known.get("workers")
     if isinstance(specs, list):
-        known["workers"] = [_only(WorkerSpec, spec) for spec in cast("list[Any]", specs)]
+        known["workers"] = [_only(WorkerSpec.model_fields, spec) for spec in cast("list[Any]", specs)]
     elif specs is None:
         known.pop("workers", None)
-    known["synthesis"] = _only(Synthesis, known.get("synthesis") or {})
+    known["synthesis"] = _only(Synthesis.model_fields, known.get("synthesis") or {})
     return known
 
 
-def _only(shape: type[Task | Synthesis | WorkerSpec], data: Any) -> Any:
+def _only(fields: Container[str], data: Any) -> Any:
     if not isinstance(data, dict):
         return data
     items = cast("dict[str, Any]", data)
-    return {name: value for name, value in items.items() if name in shape.model_fields and value is not None}
+    return {name: value for name, value in items.items() if name in fields and value is not None}
 
 
 def _corrections(problems: list[Problem]) -> Message:

@@ -31,7 +31,7 @@ async def main():
     journal = SqliteJournal.open(path) if path.exists() else SqliteJournal.create(path)
     seq = max((event.seq for event in journal.events()), default=0)
     while True:
-        batch = [Event("r", seq + n, 0.0, "warning", data={"message": "x" * 50 * n}) for n in (1, 2, 3)]
+        batch = [Event("r", seq + n, 0.0, "warning", None, None, {"message": "x" * 50 * n}) for n in (1, 2, 3)]
         await journal.append(batch, {str(seq): b"blob"})
         seq += 3
         print(seq, flush=True)
@@ -41,7 +41,7 @@ asyncio.run(main())
 
 
 def event(seq: int, message: str = "") -> Event:
-    return Event("r", seq, float(seq), "warning", data={"message": message})
+    return Event("r", seq, float(seq), "warning", None, None, {"message": message})
 
 
 def append(journal: SqliteJournal, *events: Event) -> None:

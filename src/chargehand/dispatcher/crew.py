@@ -134,8 +134,10 @@ class Crew:
         return self.begin(name, now) or Ticket(_LATE)
 
     def _breaker(self, name: str) -> Breaker:
-        new = Breaker(f"worker {name}", threshold=FAILURES_IN_A_ROW, cooldown_s=PAUSE_S, longest_s=PAUSE_S)
-        return self.breakers.setdefault(name, new)
+        if (known := self.breakers.get(name)) is None:
+            known = Breaker(f"worker {name}", threshold=FAILURES_IN_A_ROW, cooldown_s=PAUSE_S, longest_s=PAUSE_S)
+            self.breakers[name] = known
+        return known
 
     def starts(self, name: str, shift: Shift) -> None:
         self.shifts.setdefault(name, []).append(shift)

@@ -65,9 +65,9 @@ class Pursuit:
     time: Allowance
     may_split: bool = True
     # One entry per failed attempt.
-    history: list[Condition] = field(default_factory=list[Condition])
-    failed_workers: list[str] = field(default_factory=list[str])
-    usages: list[Usage] = field(default_factory=list[Usage])
+    history: list[Condition] = field(default_factory=lambda: [])
+    failed_workers: list[str] = field(default_factory=lambda: [])
+    usages: list[Usage] = field(default_factory=lambda: [])
     was_split: bool = False
     was_asked: bool = False
     # What the last attempt that had anything had.

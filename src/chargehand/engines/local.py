@@ -16,8 +16,8 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable
-from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
@@ -36,7 +36,7 @@ from chargehand.effect import (
 )
 from chargehand.engines.calls import Calls
 from chargehand.engines.purse import Purse, Site
-from chargehand.engines.questions import Pauses, Questions, Standstill
+from chargehand.engines.questions import Minded, Pauses, Questions, Standstill
 from chargehand.engines.recorder import Listener, Recorder
 from chargehand.engines.slots import Slots, Waited, never
 from chargehand.engines.written import described, free, may_hold_address, packed, unpacked
@@ -173,14 +173,12 @@ class LocalEngine:
         return self._purse.ledger
 
     def now(self, task: str | None = None) -> float:
-        running = self._loop.time() - self._began - self._standstill.seconds(self._loop.time())
-        return self._replay.owned_s + running - (0.0 if task is None else self._pauses.seconds(task))
+        clock = self._loop.time()
+        running = self._replay.owned_s + clock - self._began - self._standstill.seconds(clock)
+        return running if task is None else running - self._pauses.seconds(task)
 
-    @asynccontextmanager
-    async def timeout(self, task: str, left: Callable[[], float | None]) -> AsyncGenerator[asyncio.Timeout]:
-        async with asyncio.timeout(left()) as timeout:
-            with self._pauses.minding(task, timeout, left):
-                yield timeout
+    def timeout(self, task: str, left: Callable[[], float | None]) -> Minded:
+        return Minded(self._pauses, task, left)
 
     @contextmanager
     def gated(self, gate: Callable[[], Awaitable[None]]) -> Generator[None]:

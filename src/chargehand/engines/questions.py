@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from itertools import count
+from types import TracebackType
 from typing import Any
 
 from chargehand.effect import Question
@@ -70,6 +71,10 @@ class Standstill:
         return fresh
 
 
+# A timeout under way, and what tells how long it has left.
+_Timeout = tuple[asyncio.Timeout, Callable[[], float | None]]
+
+
 class Pauses:
     """Each task's waits for people, on the run's clock. While one lasts, the task's timeouts stand still."""
 
@@ -79,8 +84,8 @@ class Pauses:
         self._clock = clock
         # Task -> how many questions of it are open, and since when any was.
         self._open: dict[str, tuple[int, float]] = {}
-        # Task -> its timeouts under way, each with what tells how long it has left.
-        self._timeouts: dict[str, list[tuple[asyncio.Timeout, Callable[[], float | None]]]] = {}
+        # Task -> its timeouts under way.
+        self._timeouts: dict[str, list[_Timeout]] = {}
 
     def seconds(self, task: str) -> float:
         over, (_, since) = self._over.get(task, 0.0), self._open.get(task, (0, self._clock()))
@@ -105,14 +110,11 @@ class Pauses:
                 self._over[task] = self._over.get(task, 0.0) + self._clock() - since
                 self._reschedule(task)
 
-    @contextmanager
-    def minding(self, task: str, timeout: asyncio.Timeout, left: Callable[[], float | None]) -> Generator[None]:
-        entry = timeout, left
-        self._timeouts.setdefault(task, []).append(entry)
-        try:
-            yield
-        finally:
-            self._timeouts[task].remove(entry)
+    def mind(self, task: str, timeout: _Timeout) -> None:
+        self._timeouts.setdefault(task, []).append(timeout)
+
+    def leave(self, task: str, timeout: _Timeout) -> None:
+        self._timeouts[task].remove(timeout)
 
     def _reschedule(self, task: str) -> None:
         for timeout, left in self._timeouts.get(task, ()):
@@ -120,3 +122,28 @@ class Pauses:
                 continue
             seconds = None if task in self._open else left()
             timeout.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
+
+
+class Minded:
+    """A timeout that stands still while its task waits for a person. Open it with `async with`."""
+
+    __slots__ = ("_left", "_pauses", "_task", "_timeout")
+
+    def __init__(self, pauses: Pauses, task: str, left: Callable[[], float | None]) -> None:
+        self._pauses = pauses
+        self._task = task
+        self._left = left
+        self._timeout: _Timeout
+
+    async def __aenter__(self) -> asyncio.Timeout:
+        timeout = asyncio.timeout(self._left())
+        self._timeout = timeout, self._left
+        await timeout.__aenter__()
+        self._pauses.mind(self._task, self._timeout)
+        return timeout
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._pauses.leave(self._task, self._timeout)
+        return await self._timeout[0].__aexit__(kind, error, trace)

@@ -57,6 +57,10 @@ class Recorder:
         self._seq += 1
         event = Event(self._run, self._seq, self._clock(), kind, task, attempt, data)
         self._events.append(event)
+        if self._listeners:
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
         broken: list[tuple[Listener, Exception]] = []
         for listener in self._listeners:
             try:

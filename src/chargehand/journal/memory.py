@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from chargehand.errors import OwnershipLost, StorageError
 from chargehand.event import Event
@@ -43,14 +43,14 @@ class MemoryJournal:
         if self.epoch != self.store.epoch:
             raise OwnershipLost
         check_order(events, len(self.store.events))
-        packed = [(replace(event, data={}), pack(event.data)) for event in events]
+        packed = [(event._replace(data={}), pack(event.data)) for event in events]
         self.store.events += packed
         for name, body in blobs.items():
             self.store.blobs.setdefault(name, body)
 
     def events(self, after: int = 0) -> Iterator[Event]:
         for event, body in self.store.events[after:]:
-            yield replace(event, data=unpack(body))
+            yield event._replace(data=unpack(body))
 
     def blobs(self, hashes: Iterable[str]) -> dict[str, bytes]:
         return {name: self.store.blobs[name] for name in hashes if name in self.store.blobs}

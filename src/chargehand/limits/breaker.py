@@ -12,7 +12,7 @@ A result counts only in the state its call began in, so what comes late from bef
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 State = Literal["closed", "open", "half_open"]
 
@@ -26,8 +26,7 @@ class Change:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(NamedTuple):
     """A call that began, and the change its beginning made."""
 
     generation: int

@@ -24,10 +24,10 @@ TIERS: tuple[Tier, ...] = get_args(Tier)
 # Among the names of workers: a task without one is good, a router gives it one.
 UNASSIGNED = ""
 # Words that point outside of the task: its worker sees nothing there.
+# In a text in small letters.
 _POINTS_ELSEWHERE = re.compile(
     r"\b(as (above|before|discussed|mentioned)|see above|the above|same as (t\d+|before|above)|etc\.?|and so on|"
-    r"do (it|this|that)|whatever)\b",
-    re.IGNORECASE,
+    r"do (it|this|that)|whatever)\b"
 )
 _MOST_CYCLES_NAMED = 20
 # How often an attempt is made side by side at the most.
@@ -252,7 +252,7 @@ class Plan(Value):
             if not task.instruction.strip():
                 if f"{place}.instruction" not in unread:
                     add("missing_instruction", f"Task {name!r} has no instruction: say what is to be done.")
-            elif len(task.instruction.split()) < 3 or _POINTS_ELSEWHERE.search(task.instruction):
+            elif len(task.instruction.split()) < 3 or _POINTS_ELSEWHERE.search(task.instruction.lower()):
                 add(
                     "vague_instruction",
                     f"Task {name!r}: {task.instruction.strip()[:60]!r} may not stand on its own; "

@@ -164,7 +164,7 @@ def with_valid_ids(plan: Plan) -> tuple[Plan, dict[str, str]]:
 
 def _unusable(context: JSON) -> str | None:
     """Why data that is JSON can still be neither recorded nor sent."""
-    if too_deep(context):
+    if not isinstance(context, str) and too_deep(context):
         return f"is nested more than {MAX_DEPTH} levels deep"
     try:
         to_json(context, inf_nan_mode="null")

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import inspect
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from pydantic_core import to_json
@@ -28,7 +26,7 @@ MAX_TEXT = 50_000
 
 async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, max_text: int = MAX_TEXT) -> ToolResult:
     """What the tool answered, or why it did not."""
-    context = replace(context, reads=Reads())
+    context = ToolContext(context.material, context.folder, Reads())
     try:
         given = tool.arguments.check(arguments)
     except ToolError as error:
@@ -37,7 +35,7 @@ async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, m
         return await isolation.run(tool, arguments, context, max_text)
     if tool.arguments.context is not None:
         given[tool.arguments.context] = context
-    if inspect.iscoroutinefunction(tool.fn):
+    if tool.is_async:
         try:
             return _returned(await tool.fn(**given), context, max_text)
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- recorded in the result

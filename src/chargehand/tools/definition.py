@@ -42,6 +42,10 @@ class Tool:
         return self.fn(*args, **kwargs)
 
     @cached_property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.fn)
+
+    @cached_property
     def arguments(self) -> Parameters:
         """Checks and schema of the arguments. Made at first use, when every name in the annotations exists."""
         return Parameters.of(self.fn)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -60,7 +60,7 @@ def to_html(events: Iterable[Event], redactor: Redactor, *, status: str | None =
     lines: list[str] = []
     for event in events:
         task = None if event.task is None else redactor.text(event.task)
-        clean = replace(event, task=task, data=cast(Data, redactor.json(event.data)))
+        clean = event._replace(task=task, data=cast(Data, redactor.json(event.data)))
         view.apply(clean)
         if len(lines) < MOST_EVENTS:
             lines.append(_event(clean, view.started or 0.0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from chargehand.abreast import abreast
 from chargehand.effect import ModelCall, ModelResult, ToolCall, ToolEffect, ToolResult
 from chargehand.engine import Engine
 from chargehand.messages import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
@@ -228,9 +228,7 @@ class _Attempt:
         async def use(number: int, request: ToolRequest) -> None:
             results[number] = await self._use(number, request)
 
-        async with asyncio.TaskGroup() as group:
-            for number, request in enumerate(requests, 1):
-                group.create_task(use(number, request))
+        await abreast(use(number, request) for number, request in enumerate(requests, 1))
         ordered = [results[number] for number in range(1, len(requests) + 1)]
         for request, result in zip(requests, ordered, strict=True):
             if result.error is not None and result.error.kind == "in_doubt":
