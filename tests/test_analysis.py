@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,6 +111,19 @@ def test_only_files_that_changed_are_looked_at_again(reader: Reader, tmp_path: P
     reader.version = "2"
     perform(analysis(reader), cache)
     assert reader.seen[-1] == ("a.txt", "b.txt")
+
+
+@pytest.mark.parametrize("row", [b"garbage", b"null", b"[]", b""])
+def test_what_is_known_and_cannot_be_read_is_found_again(reader: Reader, tmp_path: Path, row: bytes) -> None:
+    """Once: then it is known."""
+    cache = Cache(tmp_path / "c")
+    first = perform(analysis(reader), cache)
+    with closing(sqlite3.connect(tmp_path / "c" / "analyses.sqlite")) as database:
+        database.execute("update entry set value = ?", (row,))
+        database.commit()
+    again, third = (perform(analysis(reader), cache) for _ in range(2))
+    assert first.findings == again.findings == third.findings
+    assert (again.reused, third.reused) == (0, 2)
 
 
 def test_what_is_found_in_all_files_together_is_known_only_as_a_whole(reader: Reader, tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic_core import from_json, to_json
+from pydantic import ValidationError
+from pydantic_core import to_json
 
 from chargehand.cache import Cache
 from chargehand.effect import Analysis, AnalysisResult
@@ -97,19 +98,18 @@ class Hashes:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int, int], str]] = {}
-        self._folders: dict[str, str] = {}
+        # (root, folder) -> whether the folder, its links followed, is in the root.
+        self._inside: dict[tuple[str, str], bool] = {}
 
     def of(self, root: str, path: str) -> str | None:
         """None for what is not a file inside of the root, or cannot be read."""
-        full = os.path.join(root, path)
+        full = f"{root}{os.sep}{path}"
         try:
-            if os.path.islink(full):
+            about = os.lstat(full)
+            if stat.S_ISLNK(about.st_mode):
                 full = os.path.realpath(full)
-            folder = os.path.dirname(full)
-            real = self._folders.get(folder) or self._folders.setdefault(folder, os.path.realpath(folder))
-            inside = self._folders.get(root) or self._folders.setdefault(root, os.path.realpath(root))
-            about = os.stat(full)
-            if os.path.commonpath([inside, real]) != inside or not stat.S_ISREG(about.st_mode):
+                about = os.stat(full)
+            if not stat.S_ISREG(about.st_mode) or not self._is_inside(root, full.rpartition(os.sep)[0]):
                 return None
             mark = about.st_mtime_ns, about.st_size, about.st_ino
             if (known := self._known.get(full)) is None or known[0] != mark:
@@ -117,6 +117,12 @@ class Hashes:
             return known[1]
         except (OSError, ValueError):
             return None
+
+    def _is_inside(self, root: str, folder: str) -> bool:
+        if (known := self._inside.get((root, folder))) is None:
+            within = os.path.realpath(root)
+            known = self._inside[root, folder] = os.path.commonpath([within, os.path.realpath(folder)]) == within
+        return known
 
 
 def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
@@ -182,7 +188,7 @@ def _recalled(found: Look, cache: Cache) -> Look:
     keys = _keys(found, found.hashes)
     entries = cache.get(keys.values())
     known = {path: _unpacked(entries[key]) for path, key in keys.items() if key in entries}
-    return replace(found, known=known)
+    return replace(found, known={path: result for path, result in known.items() if result is not None})
 
 
 def _remember(look: Look, found: Found, cache: Cache, files: Hashes) -> None:
@@ -212,7 +218,8 @@ def _keys(look: Look, hashes: Mapping[str, str]) -> dict[str, str]:
     tool = (_FORM, effect.analyzer, look.version)
     options = to_json(effect.options).decode()
     if look.analyzer.per_file:
-        return {path: _hash(*tool, options, path, hash) for path, hash in hashes.items()}
+        same = _joined(*tool, options)
+        return {path: _hash(path, hash, after=same) for path, hash in hashes.items()}
     change = to_json([effect.changed, effect.base]).decode()
     return {"": _hash(*tool, options, change, os.path.realpath(effect.root), look.content)}
 
@@ -222,14 +229,19 @@ def _packed(findings: Iterable[Finding], notes: Iterable[str], output: JSON = No
     return to_json({"findings": rows, "notes": list(notes), **({} if output is None else {"output": output})})
 
 
-def _unpacked(data: bytes) -> AnalysisResult:
-    fields: dict[str, Any] = from_json(data)
-    return AnalysisResult.model_validate(fields)
+def _unpacked(data: bytes) -> AnalysisResult | None:
+    """None for what cannot be read: it is found again, and kept in its place."""
+    try:
+        return AnalysisResult.model_validate_json(data)
+    except ValidationError:
+        return None
 
 
-def _hash(*parts: str) -> str:
-    whole = hashlib.sha256()
-    for part in parts:
-        whole.update(len(part).to_bytes(8, "big"))
-        whole.update(part.encode("utf-8", "surrogatepass"))
-    return whole.hexdigest()
+def _hash(*parts: str, after: bytes = b"") -> str:
+    return hashlib.sha256(after + _joined(*parts)).hexdigest()
+
+
+def _joined(*parts: str) -> bytes:
+    """The parts, each after its length: other parts are never the same bytes."""
+    packed = [part.encode("utf-8", "surrogatepass") for part in parts]
+    return b"".join([piece for part in packed for piece in (len(part).to_bytes(8, "big"), part)])

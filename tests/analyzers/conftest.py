@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from chargehand.analyzers import standby
 from tests.analyzers.corpus_run import CorpusRun, run_corpus
 
 collect_ignore = ["corpus"]
@@ -12,3 +15,11 @@ collect_ignore = ["corpus"]
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> CorpusRun:
     return run_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture
+def anew() -> Iterator[None]:
+    """No child stands by from before, and none is left behind for who comes after."""
+    standby.end()
+    yield
+    standby.end()

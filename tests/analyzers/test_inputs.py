@@ -145,6 +145,7 @@ def test_no_files_are_no_findings(tmp_path: Path) -> None:
     assert all(analysis.findings == () for analysis in all_analyzed(Scope(tmp_path, ())).values())
 
 
+@pytest.mark.usefixtures("anew")
 @pytest.mark.parametrize(("name", "tool"), [("bandit", "bandit"), ("ruff-bugs", "ruff")])
 def test_a_missing_tool_is_said_with_the_command_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, tool: str

@@ -215,6 +215,7 @@ def test_entropy_tells_words_from_keys() -> None:
     assert entropy("password") < entropy("q8W2nR5tZ7xC1vB4")
 
 
+@pytest.mark.usefixtures("anew")
 def test_a_module_that_crashes_in_the_child_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An analyzer that fails says so with the child's last words."""
     monkeypatch.setattr(child, "START", "raise SystemExit('out of order')")

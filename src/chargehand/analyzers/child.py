@@ -1,33 +1,41 @@
-"""A scope becomes hits in a process of its own, which dies with its analysis; a crash there harms nothing else.
+"""A scope becomes hits in another process; a crash there harms nothing else.
 
-The parent sends the scope as JSON on stdin; the child answers hits as JSON on stdout. `-I` keeps the reviewed tree, the
-working directory and PYTHON* variables out of what the child imports.
+The parent sends orders as lines of JSON on stdin; the child answers each with its hits as a line on stdout. A large
+order has a child of its own, which dies with it; small ones go to the one that stands by. `-I` keeps the reviewed tree,
+the working directory and PYTHON* variables out of what a child imports.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from chargehand.analyzers.hit import Hits
 
 if TYPE_CHECKING:
     from chargehand.analyzers import Analysis, Lens, Ranges, Scope
 
-START = "import sys; sys.path.append(sys.argv[1]); from chargehand.analyzers.child import obey; obey(sys.argv[2])"
+START = "import sys; sys.path.append(sys.argv[1]); from chargehand.analyzers.child import obey; obey(*sys.argv[2:])"
 # Where the package is: the child may not look at PYTHONPATH.
 HOME = str(Path(__file__).resolve().parents[2])
 MISSING = 66
-# So few files are looked at in less time than a child takes to start: analyzers share one, but for the one that takes
-# long to start itself.
-FEW = 20
-SLOW = "bandit"
+# The modules with an `examine` of their own.
+MODULES = ("bandit", "comments", "contracts", "dead", "leftovers", "loops", "secrets", "unreachable", "untested")
+# So little is looked at in less time than a child takes to start.
+FEW_FILES = 20
+FEW_BYTES = 500_000
+# So quick that this goes for any number of files.
+QUICK = ("dead",)
+# How long a child stands by without an order.
+IDLE_S = 10.0
 DEPTH = 5_000
 
 
@@ -47,58 +55,83 @@ class Order:
 
 async def analyze(module: str, scope: Scope, lens: Lens) -> Analysis:
     """Run `examine(order)` of an analyzer's module in a child and make findings of its hits."""
-    from chargehand.analyzers import Analysis, categories, packages, process, together
+    from chargehand.analyzers import Analysis, categories, packages, process, standby
     from chargehand.errors import AnalyzerFailed
 
     if not scope.files:
         return Analysis()
-    order = _written(scope)
-    if len(scope.files) <= FEW and module != SLOW and (answer := await together.ask(module, order)) is not None:
-        found = Hits.from_json(json.loads(answer))
-        return Analysis(categories.findings(found.hits, lens), found.notes, unchecked=found.unchecked)
-    ended = await process.run(command(module), tool=module, stdin=order)
-    if ended.code == MISSING:
-        raise packages.missing(module)
-    try:
-        found = Hits.from_json(json.loads(ended.stdout))
-    except (ValueError, KeyError, TypeError):
-        how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with code {ended.code}"
-        raise AnalyzerFailed(f"The analyzer {module} {how} and left no result: {ended.last_words}") from None
+    order = _written(module, scope)
+    answer = await standby.ask(order) if module in QUICK or _is_small(scope) else None
+    if answer is None:
+        ended = await process.run(command("alone"), tool=module, stdin=order)
+        if ended.code == MISSING:
+            raise packages.missing(module)
+        if ended.code != 0:
+            how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with code {ended.code}"
+            raise AnalyzerFailed(f"The analyzer {module} {how} and left no result: {ended.last_words}")
+        answer = ended.stdout
+    found = Hits.from_json(json.loads(answer))
     return Analysis(categories.findings(found.hits, lens), found.notes, unchecked=found.unchecked)
 
 
-def command(modules: str) -> list[str]:
-    """Starts a child for these modules, commas between them."""
-    return [sys.executable, "-I", "-c", START, HOME, modules]
+def command(manner: Literal["alone", "standing"], *modules: str) -> list[str]:
+    """Starts a child that has these modules loaded before its first order."""
+    return [sys.executable, "-I", "-c", START, HOME, manner, str(os.getpid()), *modules]
 
 
-def _written(scope: Scope) -> bytes:
+def _is_small(scope: Scope) -> bool:
+    if len(scope.files) > FEW_FILES:
+        return False
+    try:
+        return sum(os.stat(scope.root / path).st_size for path in scope.files) <= FEW_BYTES
+    except (OSError, ValueError):
+        return False
+
+
+def _written(module: str, scope: Scope) -> bytes:
     changed = None if scope.changed is None else {path: list(ranges) for path, ranges in scope.changed.items()}
     order = {"root": str(scope.root), "files": scope.files, "changed": changed, "options": dict(scope.options)}
     # ASCII: a file name that is no UTF-8 travels as lone surrogates.
-    return json.dumps({**order, "parent": os.getpid()}).encode("ascii")
+    return json.dumps({**order, "module": module}).encode("ascii")
 
 
-def obey(modules: str) -> None:
-    """The child's side: an order on each line for each of the modules, and as many answers."""
-    orders = [json.loads(line) for line in sys.stdin.buffer.read().split(b"\n")]
-    _die_with(orders[0]["parent"])
-    # What a tool prints must not mix with the answer.
-    answer = os.dup(1)
+def obey(manner: str, parent: str, *modules: str) -> None:
+    """The child's side: one order and the end, or one after the other until nobody has any."""
+    _die_with(int(parent))
+    # What a tool prints must not mix with the answers.
+    answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.setrecursionlimit(DEPTH)
-    try:
-        hits = [_examined(module, data) for module, data in zip(modules.split(","), orders, strict=True)]
-    except ModuleNotFoundError as error:
-        sys.stderr.write(f"{error}\n")
-        sys.exit(MISSING)
-    with os.fdopen(answer, "wb") as out:
-        out.write(b"\n".join(json.dumps(each.to_json()).encode("ascii") for each in hits))
+    for module in modules:
+        with suppress(ModuleNotFoundError):
+            _load(module)
+    if manner == "alone":
+        try:
+            answers.write(_answered(sys.stdin.buffer.read()))
+        except ModuleNotFoundError as error:
+            sys.stderr.write(f"{error}\n")
+            sys.exit(MISSING)
+    while manner == "standing" and select.select([0], [], [], IDLE_S)[0] and (line := sys.stdin.buffer.readline()):
+        try:
+            answers.write(_answered(line) + b"\n")
+        except Exception:  # noqa: BLE001 -- told by the child that is asked this alone
+            answers.write(b"\n")
+        answers.flush()
+    answers.close()
 
 
-def _examined(module: str, data: dict[str, Any]) -> Hits:
-    order = Order(Path(data["root"]), tuple(data["files"]), _ranges(data["changed"]), data["options"])
-    return import_module(f"chargehand.analyzers.{module}").examine(order)
+def _answered(order: bytes) -> bytes:
+    data = json.loads(order)
+    scope = Order(Path(data["root"]), tuple(data["files"]), _ranges(data["changed"]), data["options"])
+    return json.dumps(_load(data["module"]).examine(scope).to_json()).encode("ascii")
+
+
+def _load(module: str) -> Any:
+    """The analyzer's module with all that it needs."""
+    loaded = import_module(f"chargehand.analyzers.{module}")
+    for name in getattr(loaded, "NEEDS", ()):
+        import_module(name)
+    return loaded
 
 
 def _ranges(changed: dict[str, list[list[int]]] | None) -> dict[str, Ranges] | None:

@@ -86,6 +86,9 @@ def review(
     tests and the shape of the change. Code is read, never run. With --model, CHARGEHAND_MODEL or a model in a settings
     file, models read it as well; a key alone sends nothing out.
     """
+    from chargehand.analyzers import standby
+
+    standby.begin()  # its tools load while ours do
     from chargehand.cli.driving import Stopped
     from chargehand.cli.footer import print_footer
     from chargehand.cli.front import by_consent

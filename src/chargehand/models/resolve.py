@@ -19,7 +19,6 @@ from chargehand.models.client import HttpModel
 from chargehand.models.faults import Endpoint
 from chargehand.models.openai import OpenAI
 from chargehand.models.prices import Price
-from chargehand.models.scripted import ScriptedModel
 from chargehand.models.transport import Transport
 from chargehand.value import Value
 
@@ -100,6 +99,8 @@ class Models:
         prefix, name = self._split(model)
         if prefix == "scripted":
             if name not in self._scripts:
+                from chargehand.models.scripted import ScriptedModel
+
                 self._scripts[name] = ScriptedModel.load(Path(name))
             return self._scripts[name]
         if prefix not in self._clients:

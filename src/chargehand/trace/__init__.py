@@ -1,10 +1,16 @@
 """Folds over a run's events: its state as it happens, and its record as JSON, JSON lines, a page, a graph."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from chargehand.trace.export import to_json, to_jsonl
 from chargehand.trace.graph import to_mermaid, to_text
-from chargehand.trace.html import to_html
 from chargehand.trace.parts import AttemptView, CallView, Decision, SessionView, Tally, TaskStatus, TaskView
 from chargehand.trace.view import RunView, fold
+
+if TYPE_CHECKING:
+    from chargehand.trace.html import to_html
 
 __all__ = [
     "AttemptView",
@@ -22,3 +28,12 @@ __all__ = [
     "to_mermaid",
     "to_text",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The page is made after a run, if at all: watching one needs none of it.
+    if name != "to_html":
+        raise AttributeError(f"module 'chargehand.trace' has no attribute {name!r}")
+    from chargehand.trace.html import to_html
+
+    return to_html

@@ -1,0 +1,116 @@
+"""Small scopes go to one child that stands by, and whoever fails there fails alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chargehand.analyzers import ANALYZERS, Analysis, Scope, child, process, standby
+from chargehand.errors import AnalyzerFailed
+
+CODE = (
+    "import os\n\n\ndef f(db, keys):\n    # TODO: all at once\n    for key in keys:\n        db.execute('x', (key,))\n"
+)
+NAMES = ("loops", "comments", "leftovers", "unreachable")
+
+
+@pytest.fixture
+def scope(tmp_path: Path) -> Scope:
+    (tmp_path / "a.py").write_text(CODE)
+    return Scope(root=tmp_path, files=("a.py",))
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The analyzers that had a child of their own."""
+    tools: list[str] = []
+    real = process.run
+
+    async def run(command: Sequence[str], *, tool: str, **options: Any) -> process.Ended:
+        tools.append(tool)
+        return await real(command, tool=tool, **options)
+
+    monkeypatch.setattr(process, "run", run)
+    return tools
+
+
+async def all_of(scope: Scope, names: Sequence[str] = NAMES) -> list[Analysis]:
+    return await asyncio.gather(*(ANALYZERS[name].run(scope) for name in names))
+
+
+def categories(found: Sequence[Analysis]) -> set[str]:
+    return {finding.category for each in found for finding in each.findings}
+
+
+@pytest.mark.usefixtures("anew")
+def test_small_scopes_go_to_one_child(scope: Scope, alone: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the same for two loops; each analyzer gets the answer it would have got alone."""
+    first = asyncio.run(all_of(scope))
+    standing = standby.begin()
+    assert asyncio.run(all_of(scope)) == first
+    assert standby.begin() is standing
+    assert alone == []
+    monkeypatch.setattr(child, "FEW_BYTES", len(CODE) - 1)
+    assert asyncio.run(all_of(scope)) == first
+    assert sorted(alone) == sorted(NAMES)
+    assert categories(first) >= {"query-in-loop", "todo"}
+
+
+@pytest.mark.usefixtures("anew")
+def test_when_the_child_dies_each_is_asked_alone(
+    scope: Scope, alone: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash takes nobody's findings."""
+    monkeypatch.setattr(child, "START", child.START.replace("obey(*", "sys.argv[2] == 'alone' or sys.exit(); obey(*"))
+    assert categories(asyncio.run(all_of(scope))) >= {"query-in-loop", "todo"}
+    assert sorted(alone) == sorted(NAMES)
+
+
+@pytest.mark.usefixtures("anew")
+def test_who_fails_in_the_child_says_why_alone_and_the_child_goes_on(scope: Scope, alone: list[str]) -> None:
+    """The next order is answered by the same child."""
+
+    async def both() -> Analysis:
+        with pytest.raises(AnalyzerFailed, match="not installed"):
+            await child.analyze("nothing", scope, "bugs")
+        return await ANALYZERS["comments"].run(scope)
+
+    standing = standby.begin()
+    assert categories([asyncio.run(both())]) == {"todo"}
+    assert standby.begin() is standing
+    assert alone == ["nothing"]
+
+
+@pytest.mark.usefixtures("anew")
+def test_who_is_cancelled_leaves_the_others_what_they_find(scope: Scope) -> None:
+    """The order under way is broken off with its child; those behind it go to a new one."""
+
+    async def main() -> Analysis:
+        first, second = (asyncio.create_task(ANALYZERS[name].run(scope)) for name in ("comments", "loops"))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    assert categories([asyncio.run(main())]) == {"query-in-loop"}
+
+
+@pytest.mark.usefixtures("anew")
+def test_a_child_without_orders_ends_and_the_next_order_starts_another(
+    scope: Scope, alone: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing stands by for ever."""
+    soon = child.START.replace("obey;", "obey; import chargehand.analyzers.child as c; c.IDLE_S = 0.01;")
+    monkeypatch.setattr(child, "START", soon)
+    standing = standby.begin()
+    assert standing is not None
+    while standing.alive:
+        os.sched_yield()
+    monkeypatch.undo()
+    assert categories(asyncio.run(all_of(scope))) >= {"query-in-loop", "todo"}
+    assert standby.begin() is not standing
+    assert alone == []
