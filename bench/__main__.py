@@ -105,7 +105,7 @@ def help_time() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=["fan", "chains", "reconcile", "factory", "help"])
+    parser.add_argument("--only", choices=["fan", "chains", "reconcile", "factory", "review", "help"])
     arguments = parser.parse_args()
     git = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "none"
@@ -121,6 +121,8 @@ def main() -> None:
     if arguments.only in (None, "factory"):
         command = [sys.executable, "-m", "bench.factory", str(20 * arguments.rounds)]
         subprocess.run(command, cwd=ROOT, check=True)
+    if arguments.only in (None, "review"):
+        subprocess.run([sys.executable, "-m", "bench.review"], cwd=ROOT, check=True)
     if arguments.only in (None, "help"):
         help_time()
 

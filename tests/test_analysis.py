@@ -23,8 +23,9 @@ from chargehand.handlers import Handlers
 from chargehand.journal.memory import MemoryJournal, MemoryStore
 from chargehand.journal.replay import replay
 from chargehand.models.resolve import Models
-from chargehand.outcome import Finding
+from chargehand.outcome import Finding, Outcome
 from chargehand.plan import Task
+from chargehand.synthesizer.contradictions import candidates
 from chargehand.workers import Assignment
 from chargehand.workers.analyzer import AnalyzerWorker
 from tests.kernel import kinds, stored
@@ -267,3 +268,30 @@ def test_a_context_that_names_no_files_is_the_tasks_failure(reader: Reader, cont
     outcome = work(AnalyzerWorker("w", ("each",)), context)
     assert (outcome.status, outcome.error.kind if outcome.error else None) == ("failed", "bad_request")
     assert "does not say what to look at" in outcome.summary
+
+
+def test_what_analyzers_say_besides_their_findings_is_no_statement(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many files one did not check, and why another made nothing, contradict nobody; its findings may."""
+
+    async def make(scope: Scope) -> Found:
+        why = (scope.root / scope.files[0]).read_text()
+        return Found(notes=(f"No tests: {why}.",), output={"why": why})
+
+    maker = Analyzer("maker", "tests", None, per_file=False, version=lambda: "1", run=make)
+    monkeypatch.setattr(analyzers, "ANALYZERS", {**analyzers.ANALYZERS, "maker": maker})
+
+    def told(name: str, *said: str) -> list[Outcome]:
+        found: list[Outcome] = []
+        for number, text in enumerate(said):
+            (reader.root / "a.txt").write_text(text)
+            reader.notes = (text,)
+            outcome = work(AnalyzerWorker("w", (name,)), {"root": str(reader.root), "files": ["a.txt"]})
+            found.append(outcome.model_copy(update={"task": f"t{number}"}))
+        return found
+
+    assert candidates(told("maker", "it returns nothing to compare", "its results cannot be written down")) == ()
+    unchecked = told("each", "3 files were not checked.", "2 files were not checked.")
+    assert len(candidates(unchecked)) == 1
+    assert candidates([each.model_copy(update={"findings": ()}) for each in unchecked]) == ()

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from chargehand import tool
 from chargehand.budget import Budget
 from chargehand.effect import ModelCall
+from chargehand.errors import InvalidTeam
 from chargehand.journal.memory import MemoryStore
 from chargehand.journal.replay import replay
 from chargehand.messages import Reply
@@ -17,6 +19,8 @@ from chargehand.path import above, lineage, place, within
 from chargehand.recovery import Policy
 from chargehand.redaction import Redactor
 from chargehand.report import Report
+from chargehand.resuming import Added, _models_of, _reopened  # pyright: ignore[reportPrivateUsage]
+from chargehand.settings import Limits, Models, RoleModel
 from chargehand.team import Team, Worker
 from chargehand.trace import fold, to_html
 from chargehand.trace.parts import TaskView, arranged
@@ -101,6 +105,32 @@ def test_a_team_does_a_task_of_another_team() -> None:
     assert "Work out the part b." in planner.messages[-1].text
     assert outcome.usage.calls == 4
     assert report.usage.calls == len(run.model.asked) == 6
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "object"}])
+def test_disclaimers_of_teams_that_took_part_are_handed_up_from_any_depth(schema: dict[str, Any] | None) -> None:
+    """Each once, the run's own last, also when a resumed run takes the outcome from the record; of no idle team."""
+    deepest = Team([Worker("digger", "Digs"), Worker("sifter", "Sifts")], name="doctors", disclaimer='Not "advice".')
+    idle = Worker("idle", "Idles", kind="delegate", team=inner(disclaimer="Not used."))
+    doctors = Worker("digger", "Digs", kind="delegate", team=deepest, output_schema=schema)
+    middle = Team([doctors, Worker("sifter", "Sifts"), idle], name="middle", disclaimer="Not final.")
+    lead = Worker("research", "Finds out", kind="delegate", team=middle, output_schema=schema)
+    office = Team([Worker("clerk", "Does clerical work"), lead, idle], name="office", disclaimer="Not final.")
+
+    def say(call: ModelCall, who: Attribution) -> Said:
+        said = talk(call, who)
+        return {**said, "data": {"n": 1}} if call.role == "synthesizer" and isinstance(said, dict) else said
+
+    run = flow(talk=say, team=office)
+    whole = run.run()
+    assert whole.answer == 'Everything. [a] [b]\n\n*Not "advice".*\n\n*Not final.*'
+    ended = next(n for n, event in enumerate(run.events, 1) if event.kind == "task_ended" and event.task == "b")
+    cut = flow(talk=say, team=office)
+    cut.store = MemoryStore(run.store.events[:ended], dict(run.store.blobs))
+    assert cut.run(number=1).answer == whole.answer
+    alone = Flow(say, tasks(task("b", worker="research")), team=office).run()
+    assert alone.answer.endswith('\n\n*Not "advice".*\n\n*Not final.*')
+    assert schema is not None or alone.answer.count("Not final.") == alone.answer.count("advice") == 1
 
 
 def test_the_trace_shows_nested_tasks_with_their_parent() -> None:
@@ -320,3 +350,179 @@ def test_works_without_planner_answers() -> None:
     report = flow(talk=works).run()
     outcome = by_task(report)["b"]
     assert (outcome.status, outcome.error and outcome.error.kind) == ("failed", "contract")
+
+
+# --- what is missing or at odds goes up -------------------------------------------------------------------------------
+
+
+def saying(nested: dict[str, Any], own: dict[str, Any] | None = None) -> Flow:
+    """The run in which the nested synthesizer, and perhaps the run's own, says this."""
+
+    def say(call: ModelCall, who: Attribution) -> Said:
+        if call.role != "synthesizer":
+            return talk(call, who)
+        said = nested if who.task else own
+        return talk(call, who) if said is None else {"confidence": 60, **said}
+
+    return flow(talk=say)
+
+
+GAP = {"answer": "Gold [t1] and sand [t2].", "gaps": [{"task": "t2", "reason": "No price was found."}]}
+
+
+def test_a_team_that_is_not_complete_leaves_the_run_partial() -> None:
+    """Also when all it lacks is support for what it says."""
+    report = saying({"answer": "Gold [t1] and sand [t9]."}).run()
+    assert by_task(report)["b"].partial
+    assert report.status == "partial"
+    (gap,) = report.gaps
+    assert gap.task == "b"
+    assert gap.reason.startswith("In the answer of the team diggers: unknown_citation: Paragraph 1 cites [t9]")
+
+
+def test_a_nested_gap_stays_whatever_else_the_answer_says_of_its_task() -> None:
+    """Another gap of the same task does not stand for it; nested tasks are named by their paths."""
+    own = {"answer": "Everything. [a] [b]", "gaps": [{"task": "b", "reason": "It is dull."}]}
+    report = saying(GAP, own).run()
+    assert [(gap.task, gap.reason) for gap in report.gaps] == [
+        ("b", "It is dull."),
+        ("b", "b/1/t2: No price was found."),
+    ]
+
+
+def test_nested_contradictions_are_contradictions_of_the_run() -> None:
+    """From any depth, by the paths of the tasks; alone they leave it complete."""
+    said = [{"subject": "gold", "claims": ["t1: it is 1", "[t2] says 2"], "resolved": False}]
+    run = saying({"answer": "Gold [t1] and sand [t2].", "contradictions": said})
+    deep = Worker("digger", "Has it dug", kind="delegate", team=inner())
+    run.team = outer(Team([deep, Worker("sifter", "Sifts")], name="middle"))
+    report = run.run()
+    assert report.status == "complete"
+    assert [each.claims for each in report.contradictions] == [
+        ("b/1/t1: it is 1", "[b/1/t2] says 2"),
+        ("b/1/t1/1/t1: it is 1", "[b/1/t1/1/t2] says 2"),
+    ]
+    known = {task.id for task in fold(run.events).tasks.values()}
+    assert {"b/1/t1", "b/1/t2", "b/1/t1/1/t1", "b/1/t1/1/t2"} <= known
+
+
+def test_a_split_into_teams_with_gaps_leaves_the_task_partial() -> None:
+    """What the parts lack and are at odds about is the whole's."""
+
+    def splits(call: ModelCall, who: Attribution) -> Said:
+        match call.role:
+            case "planner" if who.task is None:
+                return draft(("a", "clerk", []), ("c", "clerk", []))
+            case "planner" if who.task == "a":
+                return draft(("p1", "research", []), ("p2", "clerk", []))
+            case "worker" if who.task == "a":
+                return escalate("confidence_too_low")
+            case "synthesizer" if who.task is not None:
+                return {**GAP, "contradictions": [{"subject": "gold", "claims": ["t1: 1", "t2: 2"]}], "confidence": 60}
+            case "synthesizer":
+                return {"answer": "Everything. [a] [c]", "confidence": 80}
+            case _:
+                return talk(call, who)
+
+    policy = Policy(ladder={"confidence_too_low": ("split",)})
+    report = Flow(splits, None, team=outer(recovery=policy)).run()
+    assert by_task(report)["a"].partial
+    assert (report.status, [(gap.task, gap.reason) for gap in report.gaps]) == (
+        "partial",
+        [("a", "a.s.p1/1/t2: No price was found.")],
+    )
+    assert [each.claims for each in report.contradictions] == [("a.s.p1/1/t1: 1", "a.s.p1/1/t2: 2")]
+
+
+# --- a team's own limits ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("own", "of_task", "holds"), [(300, 100_000, 300), (100_000, 300, 300), (300, None, 300), (None, 300, 300)]
+)
+def test_the_tighter_of_two_budgets_holds(own: int | None, of_task: int | None, holds: int) -> None:
+    """What a planner gives a task cannot raise what the team allows itself."""
+    run = flow(team=outer(inner(budget=Budget(tokens=own))), task={"budget": Budget(tokens=of_task)})
+    run.run()
+    denied = [event for event in run.events if event.kind == "decision" and event.data["decision"] == "budget_denial"]
+    assert f"task b's budget of {holds} tokens" in denied[0].data["reason"]
+
+
+def test_a_teams_limits_hold_within_another() -> None:
+    """[limits] max_tasks for its plan, deadline from its start."""
+    outcome = by_task(flow(team=outer(inner(limits=Limits(max_tasks=1)))).run())["b"]
+    assert "has 2 tasks and at most 1 are allowed" in outcome.summary
+    run = flow(team=outer(inner(limits=Limits(deadline_s=3.2))))
+    assert by_task(run.run())["b"].partial
+    assert [event.task for event in run.events if event.data.get("decision") == "deadline"][:1] == ["b/1/t2"]
+
+
+def test_settings_that_hold_for_a_run_are_warned_of_in_a_nested_team() -> None:
+    """At any depth."""
+    middle = Team([Worker("d", "D", kind="delegate", team=inner(ask=True))], name="m", limits=Limits(max_concurrent=1))
+    assert [(problem.code, problem.message) for problem in outer(middle).problems()] == [
+        ("no_effect", "[people] ask of the team 'diggers' has no effect within another team."),
+        ("no_effect", "[limits] max_concurrent of the team 'm' has no effect within another team."),
+    ]
+
+
+# --- whose tool it is -------------------------------------------------------------------------------------------------
+
+
+def looking(word: str) -> Any:
+    @tool(effect="read")
+    def look(output: str) -> str:
+        "Looks."
+        return word
+
+    return look
+
+
+@pytest.mark.parametrize("inside", ["tools", "check", "factory_tools"])
+@pytest.mark.parametrize("around", ["tools", "check", "factory_tools"])
+def test_teams_of_one_run_may_not_name_different_functions_alike(inside: str, around: str) -> None:
+    """Tools, checks and what the factory has: a call by that name could reach the other's."""
+
+    def made(look: Any, place: str, *more: Worker) -> Team:
+        given: dict[str, Any] = {place: look if place == "check" else [look]}
+        plain = place == "factory_tools"
+        return Team([Worker("w", "Works", **({} if plain else given)), *more], **(given if plain else {}))
+
+    def both(one: Any, other: Any) -> Team:
+        return made(one, around, Worker("d", "Hands on", kind="delegate", team=made(other, inside)))
+
+    shared = looking("same")
+    assert both(shared, shared).tools() == {"look": shared}
+    assert both(looking("same"), looking("same")).tools()["look"]("") == "same"
+    with pytest.raises(InvalidTeam, match="two different tools are named 'look'"):
+        both(looking("one"), looking("other"))
+
+
+# --- resuming ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_team_that_is_done_is_not_reopened_for_what_failed_on_the_way() -> None:
+    """A first attempt, of which a task failed, has been made good by the second."""
+
+    def second(call: ModelCall, who: Attribution) -> Said:
+        first = call.role == "worker" and (who.task or "").startswith("b/1/")
+        return escalate("ambiguous_input") if first else talk(call, who)
+
+    run = flow(talk=second)
+    assert run.run().status == "complete"
+    state = replay(run.events)
+    assert {state.ended[path].status for path in ("b/1/t1", "b/2/t1")} == {"escalated", "done"}
+    assert _reopened(state, Added(retry_failed=True)) == set()
+    gaps = saying(GAP)
+    gaps.run()
+    state = replay(gaps.events)
+    state.ended["b/1/t2"] = state.ended["b/1/t2"].model_copy(update={"status": "failed"})
+    assert _reopened(state, Added(retry_failed=True)) == {"b"}
+
+
+def test_models_of_nested_teams_are_checked_before_a_resume() -> None:
+    """Their workers' own, and what the teams name for tiers and roles."""
+    models = Models(tiers={"small": "one:m"}, roles={"planner": RoleModel(model="two:m")})
+    deep = Team([Worker("w", "Works", model="three:m")], name="deep", models=models)
+    lead = Worker("d", "Hands on", kind="delegate", team=deep)
+    assert _models_of(outer(Team([lead], name="middle"))) == ["one:m", "two:m", "three:m"]

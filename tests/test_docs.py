@@ -35,7 +35,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/README.md")])
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 # About other programs' flags.
-OTHER_FLAGS = {"CONTRIBUTING.md": {"--randomly-seed", "--exclude-editable"}}
+OTHER_FLAGS = {
+    "CONTRIBUTING.md": {"--randomly-seed", "--exclude-editable"},
+    "CHANGELOG.md": {"--from-ref"},
+    "docs/how-to/review-code.md": {"--from-ref", "--to-ref", "--all-files"},
+}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from chargehand import tool
 from chargehand.effect import ModelCall
 from chargehand.errors import InvalidPlan
 from chargehand.journal.memory import MemoryStore
@@ -92,6 +93,35 @@ def test_the_factory_has_no_way_to_another_tool() -> None:
     with pytest.raises(InvalidPlan, match="may not have read_file"):
         makes.hired([WorkerSpec(name="x", description="d", tools=("read_file",))])
     assert factory(Team([Worker("clerk", "Files")]), SETTINGS) is None
+
+
+def test_a_tool_that_does_not_work_here_is_not_the_factorys_to_give() -> None:
+    """The planner hears so and plans without, in a nested team too; a plan on the record that has it does without."""
+    wants = {**SPEC, "tools": ["calculate", "web"]}
+    drafts: list[dict[str, Any]] = [wants, SPEC, wants, SPEC]
+
+    def mends(call: ModelCall, who: Attribution) -> Said:
+        return plan().to_json() | {"workers": [drafts.pop(0)]} if call.role == "planner" else talk(call, who)
+
+    @tool(effect="read", lacks=lambda: None if works_here[0] else "a key")
+    def web(query: str) -> str:
+        "Searches."
+        return query
+
+    works_here = [False]
+    team = Team([Worker("clerk", "Files")], name="inner", factory_tools=["calculate", web])
+    assert [problem.code for problem in team.problems()] == ["tool_not_offered"]
+    assert by_task(Flow(mends, None, team=team).run())["b"].ok
+    lead = Worker("lead", "Hands on", kind="delegate", team=team)
+    around = Flow(mends, Plan(goal="g", tasks=(task("n", worker="lead"),)), team=Team([lead]))
+    assert by_task(around.run())["n"].ok
+    works_here[0] = True
+    drafts[:] = [wants]
+    begun = Flow(mends, None, team=team)
+    begun.run(interrupt_at=1.5)
+    works_here[0] = False
+    assert by_task(begun.run(number=1))["b"].ok
+    assert Team.from_json(team.to_json(), {"web": web}) == team
 
 
 def test_tiers_that_are_not_allowed_are_never_used() -> None:

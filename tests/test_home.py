@@ -38,7 +38,9 @@ def home(tmp_path: Path) -> Home:
 
 def record(journal: SqliteJournal, *happened: tuple[EventKind, dict[str, Any]], at: float = 1000.0) -> None:
     start = max((event.seq for event in journal.events()), default=0)
-    events = [Event(journal.run, start + n, at + n, kind, data=data) for n, (kind, data) in enumerate(happened, 1)]
+    events = [
+        Event(journal.run, start + n, at + n, kind, None, None, data) for n, (kind, data) in enumerate(happened, 1)
+    ]
     asyncio.run(journal.append(events, {}))
 
 

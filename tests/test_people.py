@@ -308,12 +308,14 @@ def test_answers_given_between_sessions_cost_the_run_no_time() -> None:
     day = 86_400.0
     start = {"request": {"text": "x"}, "team": {}, "settings": {}}
     events = [
-        Event("r", 1, 1000.0, "run_started", data=start),
-        Event("r", 2, 1004.0, "question_asked", data={"key": "k", "question": asks().to_json()}),
-        Event("r", 3, 1000 + day, "question_answered", data={"key": "k", "answer": "a", "by": "command"}),
-        Event("r", 4, 1000 + 2 * day, "run_ended", data={"status": "cancelled", "report": None, "by": "command"}),
-        Event("r", 5, 1000 + 3 * day, "run_started", data=start | {"resumed": True}),
-        Event("r", 6, 1001 + 3 * day, "warning", data={"message": "x"}),
+        Event("r", 1, 1000.0, "run_started", None, None, start),
+        Event("r", 2, 1004.0, "question_asked", None, None, {"key": "k", "question": asks().to_json()}),
+        Event("r", 3, 1000 + day, "question_answered", None, None, {"key": "k", "answer": "a", "by": "command"}),
+        Event(
+            "r", 4, 1000 + 2 * day, "run_ended", None, None, {"status": "cancelled", "report": None, "by": "command"}
+        ),
+        Event("r", 5, 1000 + 3 * day, "run_started", None, None, start | {"resumed": True}),
+        Event("r", 6, 1001 + 3 * day, "warning", None, None, {"message": "x"}),
     ]
     assert replay(events).owned_s == pytest.approx(5)
     assert fold(events).elapsed() == pytest.approx(5)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chargehand.event import Event, EventKind
@@ -76,10 +76,10 @@ def dict_copy(event: tuple[EventKind, dict[str, Any]]) -> tuple[EventKind, dict[
 def test_owned_time_leaves_out_what_lies_between_sessions() -> None:
     """Two sessions of 10 s with an hour between them have run for 20 s."""
     events = [
-        Event("r", 1, 1000.0, "run_started"),
-        Event("r", 2, 1010.0, "warning", data={"message": "m"}),
-        Event("r", 3, 4610.0, "run_started"),
-        Event("r", 4, 4620.0, "warning", data={"message": "m"}),
+        Event("r", 1, 1000.0, "run_started", None, None, {}),
+        Event("r", 2, 1010.0, "warning", None, None, {"message": "m"}),
+        Event("r", 3, 4610.0, "run_started", None, None, {}),
+        Event("r", 4, 4620.0, "warning", None, None, {"message": "m"}),
     ]
     assert replay(events).owned_s == pytest.approx(20)
     assert replay(events[:3]).owned_s == pytest.approx(10)
@@ -87,7 +87,12 @@ def test_owned_time_leaves_out_what_lies_between_sessions() -> None:
 
 def test_a_clock_set_back_takes_no_time_away() -> None:
     """An event before its session's start counts as at the start."""
-    assert replay([Event("r", 1, 1000.0, "run_started"), Event("r", 2, 400.0, "warning")]).owned_s == 0
+    assert (
+        replay(
+            [Event("r", 1, 1000.0, "run_started", None, None, {}), Event("r", 2, 400.0, "warning", None, None, {})]
+        ).owned_s
+        == 0
+    )
 
 
 def test_a_resumed_session_goes_on_with_the_request_it_topped_up() -> None:
@@ -139,6 +144,7 @@ def test_questions_answers_decisions_and_the_end_are_kept() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0, 1))
+@example(800, 0.0)  # a person's answer is scored within the deadline
 def test_a_fold_can_be_interrupted_anywhere(seed: int, share: float) -> None:
     """Folding a record in two parts is folding it whole, for records of simulated runs."""
     events = play(World(f"replay/{seed}"), stops=()).events

@@ -15,7 +15,7 @@ from chargehand.request import Material
 from chargehand.routing import by_rule
 from chargehand.team import RouteExample, Rule, Team, Worker
 from tests.flows import Flow, Said, by_task, escalate, task, tasks, texts, works
-from tests.kernel import stored
+from tests.kernel import result, stored
 from tests.simulation.world import idempotency_key
 
 
@@ -110,6 +110,40 @@ def test_an_answer_that_cannot_be_read_is_the_default_on_the_record(answer: Any)
     assert (decided["primary"], decided["source"]) == ("caller", "default")
     assert decided["reason"].startswith("the default: ")
     assert len(run.calls("router")) == 2
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [{"secondary": "none"}, {"secondary": "zz"}, {"secondary": "caller"}, {"secondary": ["writer"]}, {"reason": 5}, {}],
+)
+def test_a_good_primary_stands_whatever_is_beside_it(beside: dict[str, Any]) -> None:
+    """What may be left out and cannot be used is left out, without another call."""
+    run = Flow(answering({"primary": "caller", **beside}), None, team=desk())
+    assert [outcome.worker for outcome in run.run().outcomes] == ["caller"]
+    assert run.decisions("route")["@route"]["source"] == "router"
+    assert len(run.calls("router")) == 1
+
+
+def test_rules_are_held_against_what_was_asked_and_nothing_else() -> None:
+    """Neither words of the frame around a task nor results of others choose a worker, however deep it is routed."""
+    rules = [
+        Rule(match=("refund", "success", "criterion", "context"), worker="fixer"),
+        Rule(match=("part",), worker="caller"),
+    ]
+    inner = desk(routes=rules, default="writer")
+    middle = Team([Worker("lead", "Hands on", kind="delegate", team=inner)], mode="route")
+
+    def talk(call: ModelCall, who: Attribution) -> Said:
+        return result("A refund is due.") if who.task == "a" else works(call, who)
+
+    for nested in (inner, middle):
+        lead = Worker("desk", "Sees to it", kind="delegate", team=nested)
+        team = Team([Worker("clerk", "Files"), lead, Worker("fixer", "Mends"), Worker("caller", "Calls")], routes=rules)
+        run = Flow(talk, tasks(task("a"), task("b", "a", worker="desk"), task("c", worker="")), team=team)
+        run.run()
+        routed = {key: value["primary"] for key, value in run.decisions("route").items() if value["source"] == "rule"}
+        assert set(routed.values()) == {"caller"}
+        assert len(routed) == 2
 
 
 def test_without_a_default_the_first_worker_gets_it() -> None:

@@ -141,6 +141,8 @@ def test_a_team_given_as_a_path_is_relative_to_its_file(place: Place) -> None:
     place.project('team = "./teams/mine"\n')
     (place.tree / "sub").mkdir()
     assert place.load(cwd=place.tree / "sub")[0].team == str(place.tree / "teams/mine")
+    place.project('team = "~nosuchuser/x"\n')
+    assert place.load()[0].team == str(place.tree / "~nosuchuser/x")
 
 
 PROVIDERS = """\

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -42,6 +43,7 @@ def agent(name: str = "a", more: str = "", body: str = "You are it.") -> str:
     return f"---\nname: {name}\ndescription: Does {name}.\n{more}---\n{body}\n"
 
 
+DEEP = '{"items":' * 100_000
 TOML = 'name = "mine"\ndescription = "Mine."\n'
 
 
@@ -49,7 +51,7 @@ def problems_of(folder: Path, trust: TrustRegistry | None = None) -> list[Proble
     with pytest.raises(InvalidTeam) as caught:
         load(folder, trust)
     found = [problem for problem in caught.value.problems if isinstance(problem, Problem)]
-    assert all(problem.message in str(caught.value) for problem in found)
+    assert all(problem.message in str(caught.value) for problem in errors_in(found))
     return found
 
 
@@ -180,7 +182,7 @@ def test_the_general_team_ships_whole() -> None:
     assert {w.name: w.tool_names for w in team.workers} == {
         "researcher": ("read_file", "list_files", "search_files"),
         "analyst": ("calculate",),
-        "writer": (),
+        "writer": ("write_document",),
         "reviewer": (),
     }
     assert all(len(w.prompt) > 500 and w.description for w in team.workers)
@@ -195,6 +197,16 @@ def test_every_shipped_team_loads(name: str) -> None:
     """Its folder has no errors and its stored form comes back."""
     team = load(name)
     assert Team.from_json(team.to_json(), stored_tools(team.to_json(), None)[0]).names == team.names
+
+
+def test_a_broken_shipped_team_takes_no_other_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is listed, and says what is wrong when it is loaded."""
+    write(tmp_path, {"bad/team.toml": "name =", "good/team.toml": TOML, "good/workers/a.md": agent()})
+    monkeypatch.setattr("chargehand.team.folder.shipped_home", lambda: tmp_path)
+    assert shipped() == [("bad", ""), ("good", "Mine.")]
+    assert load("good").name == "mine"
+    with pytest.raises(InvalidTeam, match="not valid TOML"):
+        load("bad")
 
 
 def test_an_unknown_team_is_named_with_a_suggestion(tmp_path: Path) -> None:
@@ -342,8 +354,26 @@ def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, mes
         ("", "team: general\n", "workers/a.md:4:1: 'team' is for a worker of the kind delegate"),
         ("", "output_schema: none.json\n", "workers/a.md:4:1: 'none.json' is not a JSON schema nor a file"),
         ("", "output_schema: {oops}\n", "workers/a.md:4:1: the schema is not JSON"),
-        ("", "output_schema: ../list.json\n", "workers/a.md:4:1: the schema is not a JSON object"),
+        ("", "output_schema: ../list.json\n", "workers/a.md:4:1: the schema cannot be used: a schema is a JSON object"),
         ("", "temperature: warm\n", "workers/a.md:4:1: 'temperature' is a number"),
+        ("", "temperature: 1e999\n", "workers/a.md:4:1: the temperature inf is not between 0 and 2"),
+        # What breaks parsers and file systems is a problem like any other.
+        ("", f"maxTurns: {'9' * 5000}\n", "workers/a.md:4:1: 'maxTurns' is a whole number, not '999"),
+        ("", f"maxTurns: {'9' * 20}\n", "workers/a.md:4:1: 'maxTurns' must be at most 1e+15"),
+        ("", 'output_schema: "a\\0b.json"\n', "workers/a.md:4:1: 'a\\x00b.json' is not a JSON schema nor a file"),
+        ("", f"output_schema: {'x' * 5000}\n", "workers/a.md:4:1: 'xxx"),
+        ("", f"output_schema: {DEEP}\n", "workers/a.md:4:1: the schema is not JSON: recursion limit exceeded"),
+        ("", "kind: delegate\nteam: ~nosuchuser/x\n", "workers/a.md:5:1: There is no team '~nosuchuser/x'"),
+        ("", f"kind: delegate\nteam: {'x' * 5000}\n", "workers/a.md:5:1: There is no team 'xxx"),
+        ("x = " + "[" * 9000 + "]" * 9000, "", "team.toml:1:1: lists and tables are nested more than 100 levels deep"),
+        ("[x" + ".x" * 200 + "]", "", "team.toml:1:1: lists and tables are nested more than 100 levels deep"),
+        (f"[limits]\nmax_tasks = {'9' * 5000}\n", "", "team.toml:1:1: not valid TOML: Exceeds the limit"),
+        (f"[budget]\nusd = 1{'0' * 400}\n", "", "team.toml:4:1: 'usd' must be at most 1e+15"),
+        (f'zz = 1\ndisclaimer = """\n[{" " * 6000}\n"""\n', "", "team.toml:3:1: 'zz' is not a setting"),
+        ("[budget]\nusd = inf\n", "", "team.toml:4:1: 'usd' must be at most 1e+15"),
+        ("[limits]\ndeadline = inf\n", "", "team.toml:4:1: 'deadline' must be at most 1e+15"),
+        ("[limits]\ndeadline = nan\n", "", "team.toml:4:1: 'deadline' is nan"),
+        ("[recovery]\nhedge_after = inf\n", "", "team.toml:4:1: 'hedge_after' must be at most 1e+15"),
     ],
 )
 def test_a_wrong_value_is_one_problem_at_its_line(tmp_path: Path, toml: str, worker: str, message: str) -> None:
@@ -356,22 +386,49 @@ def test_a_wrong_value_is_one_problem_at_its_line(tmp_path: Path, toml: str, wor
 def test_files_that_are_no_text_are_problems(tmp_path: Path) -> None:
     """Odd encodings and a team without a description are named by file; examples of routes come later."""
     write(tmp_path, {"team.toml": 'name = "x"\n', "examples/r.json": '{"request": "r", "route": "a"}'})
+    write(tmp_path, {"examples/deep.json": "[" * 200_000, "examples/long.json": f"[{'1' * 5000}]"})
     (tmp_path / "workers").mkdir()
     for name in ("workers/a.md", "examples/a.json"):
         (tmp_path / name).write_bytes(b"---\nname: \xff\n---\n")
-    assert {problem.message.split(":")[0]: problem.code for problem in problems_of(tmp_path)} == {
-        "team.toml": "no_workers",
-        "workers/a.md": "unreadable",
-        "examples/a.json": "invalid_example",
-        "examples/r.json": "invalid_example",
+    # A pipe nobody writes to would be waited for.
+    os.mkfifo(tmp_path / "workers/pipe.md")
+    os.mkfifo(tmp_path / "examples/pipe.json")
+    with (tmp_path / "workers/vast.md").open("wb") as vast:
+        vast.truncate(20_000_000)
+    assert {problem.message.split(": ")[0]: problem.code for problem in problems_of(tmp_path)} == {
+        "team.toml:1:1": "missing_description",
+        "workers/a.md:2:1": "unreadable",
+        "workers/pipe.md:1:1": "unreadable",
+        "workers/vast.md:1:1": "unreadable",
+        "examples/a.json:1:2": "invalid_example",
+        "examples/deep.json:1:202": "invalid_example",
+        "examples/long.json:1:4303": "invalid_example",
+        "examples/pipe.json:1:1": "invalid_example",
+        "examples/r.json:1:1": "invalid_example",
     }
-    assert any(problem.code == "missing_description" for problem in problems_of(tmp_path))
 
 
 def test_a_broken_team_file_still_lets_the_workers_be_checked(tmp_path: Path) -> None:
     """A TOML error and a worker's error come together."""
     write(tmp_path, {"team.toml": "name = \n", "workers/a.md": agent("a", "tier: huge\n")})
     assert [p.message.split(": ")[0] for p in problems_of(tmp_path)] == ["team.toml:1:8", "workers/a.md:4:1"]
+    (tmp_path / "team.toml").write_bytes(b'name = "x"\n# caf\xe9\n')
+    assert problems_of(tmp_path)[0].message == "team.toml:2:1: not UTF-8 text: save it as UTF-8."
+    (tmp_path / "workers/a.md").unlink()
+    assert problems_of(tmp_path)[1].message == "team.toml:1:1: the team has no workers: give it at least one."
+
+
+def test_warnings_are_told_beside_errors(tmp_path: Path) -> None:
+    """All at once; what is said of a team that cannot be used names the errors only."""
+    write(tmp_path, {"team.toml": TOML, "tools.py": "", "workers/a.md": agent("a", "tier: huge\n")})
+    problems = problems_of(tmp_path)
+    assert {problem.code: problem.severity for problem in problems} == {
+        "untrusted_code": "warning",
+        "invalid_value": "error",
+    }
+    with pytest.raises(InvalidTeam) as caught:
+        load(tmp_path)
+    assert "not trusted" not in str(caught.value)
 
 
 def test_a_schema_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
@@ -403,6 +460,7 @@ def test_a_folder_of_claude_code_agents_is_a_team_unchanged(tmp_path: Path) -> N
                 "planner", "tools:\n  - Glob\n  - Read\nmodel: claude-opus-4-5\npermissionMode: plan\n"
             ),
             "sub/narrow.md": agent("narrow", "disallowedTools: Read\nmodel: sonnet\nmaxTurns: 4\n"),
+            "newer.md": agent("newer", "model: opusplan\n"),
             "README.md": "# Not an agent\n",
             "post.md": "---\ntitle: Not an agent either\n---\nText\n",
         },
@@ -413,19 +471,25 @@ def test_a_folder_of_claude_code_agents_is_a_team_unchanged(tmp_path: Path) -> N
         "planner": ("large", ("list_files", "read_file")),
         "reviewer": ("small", ("read_file", "search_files")),
         "narrow": ("medium", ("list_files", "search_files")),
+        "newer": (None, ("read_file", "list_files", "search_files")),
     }
     assert (team.name, team.worker("narrow").max_steps) == (tmp_path.name, 4)
     assert {p.message for p in team.problems()} == {
         "reviewer.md:4:1: not offered here: Bash, mcp__x__y.",
         "fixer.md:5:1: 'hooks' has no effect here.",
         "planner.md:8:1: 'permissionMode' has no effect here.",
+        "newer.md:4:1: 'opusplan' is not known here, the default is used: "
+        "write haiku, sonnet, opus, inherit or 'provider:name'.",
     }
     assert all(p.severity == "warning" for p in team.problems())
 
 
 def test_an_empty_folder_is_no_team(tmp_path: Path) -> None:
-    """Neither is one without a single agent file."""
-    assert problems_of(tmp_path)[0].code == "no_workers"
+    """Neither is one without a single agent file; it says how to begin one."""
+    (problem,) = problems_of(tmp_path)
+    assert problem.code == "no_workers"
+    assert problem.message.startswith("team.toml:1:1: the folder has neither a team.toml nor an agent file")
+    assert "chargehand teams new" in problem.message
     write(tmp_path, {"README.md": "# Hello\n"})
     assert problems_of(tmp_path)[0].code == "no_workers"
 
@@ -500,6 +564,7 @@ def test_resume_gets_the_tools_again_and_hears_of_a_change(tmp_path: Path) -> No
     [
         ("x = (\n", 1, "SyntaxError"),
         ("\n\nraise ValueError('no')\n", 3, "ValueError: no"),
+        ("import sys\nsys.exit(3)\n", 2, "SystemExit: 3"),
         ("import nothing_x\n", 1, "nothing_x"),
     ],
 )

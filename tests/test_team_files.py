@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chargehand.plan import Plan, errors_in
-from chargehand.team import RouteExample, Rule, Team, Worker, load
+from chargehand.team import RouteExample, Rule, Team, Worker, load, stored_tools
 from chargehand.trust import TrustRegistry
 from tests.test_team import TOML, agent, problems_of, write
 
@@ -55,6 +55,10 @@ def test_routes_are_read_and_stored(tmp_path: Path) -> None:
         ("[[routes]]\nmatch = 'x'\nworker = 'c'\n", "team.toml:5:1: the route's worker 'c' is not a worker"),
         ("[[routes]]\nmatch = 'x'\nworker = 'a'\nsecondary='a'\n", "team.toml:5:1: 'a' is primary and secondary"),
         ("[[routes]]\nmatch = '('\nworker = 'a'\n", "team.toml:4:1: 'match': '(' is not a regular expression"),
+        ("[[routes]]\nmatch = 'a{99999999999999999999}'\nworker = 'a'\n", "team.toml:4:1: 'match': 'a{9"),
+        (f"[[routes]]\nmatch = '{'(' * 6000 + ')' * 6000}'\nworker = 'a'\n", "team.toml:4:1: 'match': '((("),
+        ("[[routes]]\nmatch = 'x(?!y)'\nworker = 'a'\n", "team.toml:4:1: 'match': 'x(?!y)' is not a regular"),
+        ("[[routes]]\nmatch = 'x'\nworker = 'a'\nunless = '('\n", "team.toml:6:1: 'unless': '(' is not a regular"),
         ("[[routes]]\nmatch = ['']\nworker = 'a'\n", "team.toml:4:1: 'match': an empty word"),
         ("[[routes]]\nmatch = 'x'\n", "team.toml:3:1: 'worker': Field required"),
         ("[[routes]]\nmatch = 'x'\nworker = 'a'\n[[routes]]\n  wen = 'x'\nmatch='x'\nworker='a'\n",
@@ -75,6 +79,27 @@ def test_what_is_wrong_has_line_and_column(tmp_path: Path, toml: str, message: s
     """One problem each, with what to do where that is known."""
     (problem,) = problems_of(folder(tmp_path, toml))
     assert problem.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("match", "unless", "request_text", "matches"),
+    [
+        # A backtracking engine would need 2**48 steps.
+        ("(a+)+$", None, "a" * 48 + "!", False),
+        ("(x+x+)+y", None, "x" * 20_000, False),
+        ("refund$", None, "I want a REFUND\n", True),
+        (("c++", "blue screen"), None, "My C++, again", True),
+        (("c++", "blue screen"), None, "Blue screens", False),
+        ("^how", r"\berror", "How do I pay?", True),
+        ("^how", r"\berror", "How do I get rid of this error?", False),
+        ("^how", ("lost",), "How is it lost?", False),
+    ],
+)
+def test_a_rule_is_searched_in_linear_time(
+    match: str | tuple[str, ...], unless: str | tuple[str, ...] | None, request_text: str, matches: bool
+) -> None:
+    """Case is ignored, words are whole, and what `unless` finds is not for the rule."""
+    assert Rule(match=match, unless=unless, worker="a").matches(request_text) is matches
 
 
 @pytest.mark.parametrize(
@@ -125,6 +150,11 @@ def test_a_delegate_names_a_team_by_folder_or_name(tmp_path: Path) -> None:
     general = load(tmp_path / "top").worker("d").team
     assert general is not None
     assert general.name == "general"
+    # A folder of that name comes first, as on the command line.
+    write(tmp_path / "top/general", {"team.toml": TOML.replace("mine", "own"), "workers/a.md": agent("a")})
+    own = load(tmp_path / "top").worker("d").team
+    assert own is not None
+    assert own.name == "own"
 
 
 def test_a_team_that_includes_itself_is_a_problem_with_the_path(tmp_path: Path) -> None:
@@ -142,13 +172,19 @@ def test_a_team_that_includes_itself_is_a_problem_with_the_path(tmp_path: Path) 
 
 
 def test_teams_nest_three_deep_and_no_deeper(tmp_path: Path) -> None:
-    """Unless the team itself sets another limit."""
+    """Unless the outermost team sets another limit, whatever those in it say."""
     assert load(nest(tmp_path / "a", "t0", "t1", "t2", "t3"))
     problem = problems_of(nest(tmp_path / "b", "t0", "t1", "t2", "t3", "t4"))[-1]
     assert problem.code == "depth"
     assert "t0 -> t1 -> t2 -> t3 -> t4" in problem.message
     problem = problems_of(nest(tmp_path / "c", "t0", "t1", "t2", toml="[limits]\nmax_depth = 1\n"))[-1]
     assert problem.code == "depth"
+    write(tmp_path / "b" / "t0", {"team.toml": f"{TOML}[limits]\nmax_depth = 4\n"})
+    team = load(tmp_path / "b" / "t0")
+    assert Team.from_json(team.to_json(), {}) == team
+    write(tmp_path / "b" / "t1", {"team.toml": f"{TOML}[limits]\nmax_depth = 9\n"})
+    write(tmp_path / "b" / "t0", {"team.toml": f"{TOML}[limits]\nmax_depth = 2\n"})
+    assert problems_of(tmp_path / "b" / "t0")[-1].code == "depth"
 
 
 def test_teams_made_in_python_nest_no_deeper_either() -> None:
@@ -200,6 +236,10 @@ def test_two_teams_may_not_have_different_tools_of_one_name(tmp_path: Path) -> N
     trust = TrustRegistry(str(tmp_path / "home"))
     trust.trust(tmp_path)
     assert [p.code for p in problems_of(top, trust)] == ["duplicate_tool"]
+    write(tmp_path / "top", {"workers/a.md": agent("a")})  # it is there still, and nobody's
+    stored = load(top, trust).to_json()
+    again = Team.from_json(stored, stored_tools(stored, trust)[0])
+    assert again.tools()["look"]("") == "low"
 
 
 def test_an_empty_folder_is_no_team(tmp_path: Path) -> None:

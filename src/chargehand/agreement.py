@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from chargehand.abreast import abreast
+from chargehand.additions import add_tasks
 from chargehand.brains import Brain, Brains
 from chargehand.deadline import in_time
 from chargehand.engine import Engine
@@ -21,6 +22,9 @@ from chargehand.trace import to_text
 from chargehand.workers import Roster
 from chargehand.workers.factory import Factory
 from chargehand.workers.prompt import task_prompt
+
+# What adding to a plan that is there may take of the time left: the rest is for the plan.
+ADDING_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ async def agree(
     plan: Plan | None,
     factory: Factory | None,
 ) -> Agreed | Unplanned | Rejected:
-    """A plan given here is taken as it is; only tasks without a worker are given one."""
+    """A plan given here is taken as it is: tasks may be added to it, and those without a worker are given one."""
     given, routed = plan is not None, team.mode == "route"
     if (recorded := engine.approved()) is not None:
         usage = Usage.model_validate(recorded.get("usage") or {})
@@ -63,6 +67,7 @@ async def agree(
         plan = drafted
     else:
         engine.emit("plan_drafted", plan=plan.to_json(), round=0, problems=[], source="given")
+        plan = await _added_to(plan, request, team, engine, brains.get("planner"), used)
     assign = partial(_assigned, plan, team, engine, brains.get("router"), used)
     assigned = await in_time(engine, "@route", time_left(request, engine), assign)
     if assigned is None:
@@ -97,7 +102,7 @@ async def _drafted(request: Request, team: Team, engine: Engine, brains: Brains,
     async def work() -> Planned | Unplanned:
         if team.mode == "plan":
             return await make_plan(request, team, engine, brains["planner"], used)
-        chosen = await route(request.text, team, engine, brains.get("router"), "@route", used)
+        chosen = await route(request.text, team, engine, brains.get("router"), "@route", used, request.asked)
         plan = routed_plan(chosen, request, team)
         engine.emit("plan_drafted", plan=plan.to_json(), round=1, problems=[], source="router")
         return Planned(plan, Usage.total(used))
@@ -106,6 +111,22 @@ async def _drafted(request: Request, team: Team, engine: Engine, brains: Brains,
     if made is None:
         return _too_late(request, used)
     return made if isinstance(made, Unplanned) else made.plan
+
+
+async def _added_to(
+    plan: Plan, request: Request, team: Team, engine: Engine, brain: Brain | None, used: list[Usage]
+) -> Plan:
+    """The given plan with what a planner adds to it, where it may; it runs without, whatever goes wrong with that."""
+    if brain is None or request.subject is None:
+        return plan
+    left = time_left(request, engine)
+    add = partial(add_tasks, plan, request.subject, request, team, engine, brain, used)
+    made = await in_time(engine, "@plan", None if left is None else left * ADDING_SHARE, add)
+    if isinstance(made, Planned):
+        return made.plan
+    why = "There was not enough time for it." if made is None else made.fault.message
+    engine.emit("warning", message=f"No tasks were added to the plan, which runs as it was. {why}")
+    return plan
 
 
 def _too_late(request: Request, used: list[Usage]) -> Unplanned:
@@ -121,7 +142,8 @@ async def _assigned(plan: Plan, team: Team, engine: Engine, brain: Brain | None,
     found: dict[str, str] = {}
 
     async def assign(task: Task) -> None:
-        chosen = await route(task_prompt(task, {}), staff, engine, brain, f"@route/{task.id}", used)
+        about, key = task_prompt(task, {}), f"@route/{task.id}"
+        chosen = await route(about, staff, engine, brain, key, used, task.instruction)
         found[task.id] = chosen.primary
 
     await abreast(assign(task) for task in plan.tasks if not task.worker)

@@ -138,7 +138,8 @@ def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
             gone += 1
         else:
             hashes[path] = hash
-    left_out = (f"{gone} files were gone or unreadable when {effect.analyzer} came to them.",) if gone else ()
+    many = ("1 file was", "it") if gone == 1 else (f"{gone} files were", "them")
+    left_out = (f"{many[0]} gone or unreadable when {effect.analyzer} came to {many[1]}.",) if gone else ()
     try:
         version = analyzer.version()
     except Exception as error:  # noqa: BLE001 -- recorded: a tool that is not there is its task's failure

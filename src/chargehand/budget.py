@@ -9,6 +9,7 @@ twice: it is written, and then read by the synthesizer.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from pydantic import Field
@@ -32,6 +33,11 @@ class Budget(Value):
     steps: int | None = Field(default=None, gt=0)
     seconds: float | None = Field(default=None, gt=0)
     usd: float | None = Field(default=None, gt=0)
+
+    def within(self, other: Budget) -> Budget:
+        """The tighter of both, limit by limit."""
+        tighter = {name: most for name, most in other if most is not None and most < (getattr(self, name) or inf)}
+        return self.model_copy(update=tighter)
 
 
 class Wish(NamedTuple):
@@ -178,8 +184,9 @@ class Ledger:
         return enough and (usd is None or usd > self.held_back_usd)
 
     def allot(self, task: str, limit: Budget, tokens: int = 0, usd: float = 0.0) -> None:
-        """Give a task a budget of its own, of which an earlier session may have used some."""
-        self._tasks.setdefault(task, Account(f"task {task}", limit, tokens, usd))
+        """Keep a task within a budget, of which an earlier session may have used some; the tightest holds."""
+        account = self._tasks.setdefault(task, Account(f"task {task}", limit, tokens, usd))
+        account.limit = account.limit.within(limit)
 
     def reserve(self, wish: Wish) -> Grant | Wait | Deny:
         """Set aside the estimated input and an output cap clamped to a fair share of what is left."""

@@ -27,7 +27,7 @@ from chargehand.workers.prompt import quoted
 
 # More tasks do not help against these.
 _HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "budget", "deadline", "cancelled", "in_doubt", "connection"})
-_MOST_TASKS = 20
+MOST_TASKS = 20
 # What one outcome may take of the prompt.
 _MOST_CHARACTERS = 2_000
 # Less than this tells nothing of a task that is done.
@@ -91,15 +91,15 @@ async def extend_plan(
 ) -> Extension | None:
     """Tasks under ids of this round (`x1.n1`), validated like any plan; None when there is nothing to add."""
     gaps = [id for id, outcome in outcomes.items() if not outcome.ok and id not in filled]
-    words = _RULES.format(most=_MOST_TASKS, workers=in_words(team))
-    room = max(brain.window * _CHARACTERS_PER_TOKEN // 2 - len(words), _LEAST_CHARACTERS)
-    messages = [system(words), user(f"Request\n{request.text}\n\n{_so_far(plan, outcomes, gaps, room)}")]
+    words = _RULES.format(most=MOST_TASKS, workers=in_words(team))
+    so_far = _so_far(plan, outcomes, gaps, room_for(brain, words))
+    messages = [system(words), user(f"Request\n{request.text}\n\n{so_far}")]
     problems: list[Problem] = []
 
     def check(data: dict[str, Any]) -> list[str]:
         if not data["tasks"]:
             return []
-        problems[:] = errors_in(_read(data, plan, outcomes, request, team)[1])
+        problems[:] = errors_in(read_more(data["tasks"], plan, request, team.names)[1])
         return [problem.message for problem in problems] + _unreadable(data["tasks"])
 
     asked = await consult(engine, f"@extend/{number}", "planner", brain, messages, _SCHEMA, used, check)
@@ -109,18 +109,23 @@ async def extend_plan(
         return None
     if not asked.data["tasks"]:
         return None
-    new, _ = _read(asked.data, plan, outcomes, request, team)
+    new, _ = read_more(asked.data["tasks"], plan, request, team.names)
     repeats = _repeats(new, plan, outcomes)
     if len(repeats) == len(new.tasks):
         return None
     names = {task.id: repeats.get(task.id, f"x{number}.{task.id}") for task in new.tasks}
     extension = Extension(
-        tuple(_placed(task, names) for task in new.tasks if task.id not in repeats),
+        tuple(placed(task, names) for task in new.tasks if task.id not in repeats),
         _fills(asked.data["tasks"], new, gaps, outcomes, names),
     )
     tasks = [task.to_json() for task in extension.tasks]
     engine.emit("extension", tasks=tasks, round=number, fills={gap: list(ids) for gap, ids in extension.fills.items()})
     return extension
+
+
+def room_for(brain: Brain, words: str) -> int:
+    """Characters that data may take beside the words: half of the window is for it."""
+    return max(brain.window * _CHARACTERS_PER_TOKEN // 2 - len(words), _LEAST_CHARACTERS)
 
 
 def _so_far(plan: Plan, outcomes: Mapping[str, Outcome], gaps: Sequence[str], room: int) -> str:
@@ -154,19 +159,17 @@ def _gap(task: Task, outcome: Outcome, share: int) -> str:
     return f"Task {task.id}, a gap\n{quoted(data, share)}"
 
 
-def _read(
-    data: dict[str, Any], plan: Plan, outcomes: Mapping[str, Outcome], request: Request, team: Team
-) -> tuple[Plan, list[Problem]]:
+def read_more(drafts: list[Any], plan: Plan, request: Request, workers: Collection[str]) -> tuple[Plan, list[Problem]]:
     """The new tasks as a plan of their own, and what is wrong with them; edges to tasks of the plan are good."""
-    reading, _ = read_draft({"goal": plan.goal, "tasks": data["tasks"]})
-    own = {task.id for task in reading.plan.tasks}
+    reading, _ = read_draft({"goal": plan.goal, "tasks": drafts})
+    own, known = ({task.id for task in each.tasks} for each in (reading.plan, plan))
     alone = tuple(
-        task.model_copy(update={"depends_on": tuple(d for d in task.depends_on if d in own or d not in outcomes)})
+        task.model_copy(update={"depends_on": tuple(d for d in task.depends_on if d in own or d not in known)})
         for task in reading.plan.tasks
     )
     problems = reading.plan.model_copy(update={"tasks": alone}).problems(
-        team.names,
-        max_tasks=min(max(request.max_tasks - len(plan.tasks), 0), _MOST_TASKS),
+        workers,
+        max_tasks=min(max(request.max_tasks - len(plan.tasks), 0), MOST_TASKS),
         budget_tokens=request.budget.tokens,
         unread=reading.unread,
     )
@@ -193,7 +196,8 @@ def _same(task: Task) -> tuple[str, str, bytes]:
     return task.worker, " ".join(task.instruction.split()), to_json(task.context)
 
 
-def _placed(task: Task, names: Mapping[str, str]) -> Task:
+def placed(task: Task, names: Mapping[str, str]) -> Task:
+    """The task under the name it has among those it is added to."""
     depends_on = tuple(names.get(d, d) for d in task.depends_on)
     return task.model_copy(update={"id": names[task.id], "depends_on": depends_on})
 

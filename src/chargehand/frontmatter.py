@@ -17,6 +17,8 @@ _KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*)|)$")
 _ITEM = re.compile(r"[ \t]*-(?:[ \t]+(.*)|)$")
 _BLOCK = re.compile(r"([>|])([+-]?)[ \t]*$")
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.)([eE][+-]?\d+)?$")
+# What is longer is text: no count here has so many digits, and Python refuses to read thousands of them.
+_LONGEST_NUMBER = 40
 _CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", "r": "\r", "0": "\0"}
 
@@ -129,7 +131,7 @@ def _scalar(text: str, line: int) -> Scalar:
     text = re.split(r"[ \t]#[ \t]", text, maxsplit=1)[0].rstrip()
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
-    if _NUMBER.match(text):
+    if len(text) <= _LONGEST_NUMBER and _NUMBER.match(text):
         return float(text) if re.search(r"[.eE]", text) else int(text)
     return text
 
@@ -142,8 +144,9 @@ def _unquote(text: str) -> str:
 
 def _split(text: str) -> list[str]:
     """Parts between commas that stand outside of brackets and quotes."""
-    parts, depth, quote = [""], 0, ""
-    for char in text:
+    parts: list[str] = []
+    begun, depth, quote = 0, 0, ""
+    for at, char in enumerate(text):
         if quote:
             quote = "" if char == quote else quote
         elif char in "\"'":
@@ -153,7 +156,6 @@ def _split(text: str) -> list[str]:
         elif char in ")]}":
             depth = max(depth - 1, 0)
         elif char == "," and not depth:
-            parts.append("")
-            continue
-        parts[-1] += char
-    return [part.strip() for part in parts]
+            parts.append(text[begun:at])
+            begun = at + 1
+    return [part.strip() for part in (*parts, text[begun:])]

@@ -3,7 +3,7 @@
     index.sqlite        the list (`journal/index.py`), a copy that is repaired from the records
     runs/<run>.sqlite   the record, with <run>.lock beside it
     runs/<run>.cancel   there while somebody wants the run to stop
-    runs/<run>/         the run's own folder: material from standard input, documents
+    runs/<run>/         the run's own folder: material from standard input, and documents/ that tools wrote
 
 Reading never creates anything; folders are made, for their owner only, at the first write.
 """
@@ -83,6 +83,12 @@ class Home:
         path = self._existing(run).with_suffix("")
         private_folder(path)
         return path
+
+    def documents(self, run: str) -> list[Path]:
+        """What was written for the person who asked, by name."""
+        folder = self._record(run).with_suffix("") / "documents"
+        with storage(folder):
+            return sorted(path for path in folder.glob("[!.]*") if path.is_file())
 
     def owner(self, run: str) -> str | None:
         """Who runs this run now, in words; None when nobody does."""

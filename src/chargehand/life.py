@@ -137,7 +137,8 @@ class Life:
             state = replay(reader.events())
         if not state.start:
             raise no_request(run)
-        asked = Request.model_validate(state.start["request"])
+        # What was added to a plan is in it.
+        asked = Request.model_validate(state.start["request"]).model_copy(update={"subject": None})
         if self.team_ref is not None:
             self.team_ref = state.start["team"].get("ref") or self.team_ref
             self._given = load(self.team_ref, self._trust)
@@ -282,7 +283,7 @@ class Life:
 
 
 def _reference(team: str | Path) -> str:
-    return str(Path(team).absolute()) if Path(team).is_dir() else str(team)
+    return str(Path(team).absolute()) if os.path.isdir(team) else str(team)
 
 
 def check_plan(plan: Plan, team: Team, request: Request) -> None:

@@ -91,6 +91,32 @@ class Score(Value):
     reason: str = ""
 
 
+# The verdict on claims that only seemed to contradict each other.
+ALL_HOLDS = "All of it holds."
+
+
+class Contradiction(Value):
+    subject: str
+    claims: tuple[str, ...] = ()
+    cause: str | None = None
+    verdict: str | None = None
+    reason: str | None = None
+    resolved: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing of it is left to look at: it was found to be none."""
+        return self.resolved and self.verdict == ALL_HOLDS
+
+
+class Gap(Value):
+    """Something the answer lacks; `task` is None when no task was to supply it."""
+
+    task: str | None = None
+    reason: str
+    impact: str = ""
+
+
 class Outcome(Value):
     """Exactly one per task. Made only by the four functions below, so that status and fields agree."""
 
@@ -106,6 +132,9 @@ class Outcome(Value):
     error: Fault | None = None
     escalation: Escalation | None = None
     because: tuple[str, ...] = ()
+    # What a team that did the task leaves missing or unreconciled; with a gap the outcome is partial.
+    gaps: tuple[Gap, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
     attempts: int = 1
     usage: Usage = Field(default_factory=Usage)
 
@@ -116,7 +145,7 @@ class Outcome(Value):
     def to_json(self) -> dict[str, JSON]:
         """As in the contract: the optional fields only where they say something."""
         data = super().to_json()
-        for name in ("partial", "error", "escalation", "because"):
+        for name in ("partial", "error", "escalation", "because", "gaps", "contradictions"):
             if not data[name]:
                 del data[name]
         return data

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Container
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from chargehand.answer import read_object
@@ -122,27 +123,40 @@ async def make_plan(
 ) -> Planned | Unplanned:
     """A valid plan for the request, or why there is none. `used` grows with each call, for who cuts it short."""
     messages = [system(_system(team)), user(_ask(request))]
-    usages: list[Usage] = [] if used is None else used
+    read = partial(_read, request=request, team=team, engine=engine)
+    return await drafted(messages, _schema(team), read, engine, brain, [] if used is None else used)
+
+
+async def drafted(
+    messages: Sequence[Message],
+    schema: dict[str, Any],
+    read: Callable[[str, int], tuple[Plan | None, list[Problem]]],
+    engine: Engine,
+    brain: Brain,
+    used: list[Usage],
+) -> Planned | Unplanned:
+    """What `read` makes of the planner's answer in a round: a plan without errors, or its problems are sent back."""
+    asked = list(messages)
     problems: list[Problem] = []
     for number in range(1, REPAIRS + 2):
-        call = brain.asked("planner", messages, _schema(team))
+        call = brain.asked("planner", asked, schema)
         result = await engine.perform(f"@plan/{number}", call)
-        usages.append(usage_of(result, call.model))
+        used.append(usage_of(result, call.model))
         if result.reply is None:
             assert result.error is not None
             fault = Fault(kind=result.error.kind, message=f"The planner's model failed: {result.error.message}")
-            return Unplanned(fault, (), Usage.total(usages))
-        draft, problems = _read(result.reply.text, request, team, engine, number)
+            return Unplanned(fault, (), Usage.total(used))
+        draft, problems = read(result.reply.text, number)
         if draft is not None and not errors_in(problems):
-            return Planned(draft, Usage.total(usages))
+            return Planned(draft, Usage.total(used))
         engine.emit("plan_rejected", problems=[p.to_json() for p in problems], round=number)
-        messages += [result.reply.as_message(), _corrections(problems)]
+        asked += [result.reply.as_message(), _corrections(problems)]
     listing = "; ".join(problem.message for problem in problems[:5])
     fault = Fault(kind="contract", message=f"The planner gave no valid plan in {REPAIRS + 1} rounds: {listing}")
-    return Unplanned(fault, tuple(problems), Usage.total(usages))
+    return Unplanned(fault, tuple(problems), Usage.total(used))
 
 
-def _read(text: str, request: Request, team: Team, engine: Engine, number: int) -> tuple[Plan | None, list[Problem]]:
+def _read(text: str, number: int, *, request: Request, team: Team, engine: Engine) -> tuple[Plan | None, list[Problem]]:
     """The drafted plan and everything wrong with it; drafts are on the record, good or bad."""
     data, complaints = read_object(text)
     if data is None:
@@ -267,7 +281,7 @@ def _only(fields: Container[str], data: Any) -> Any:
 
 def _corrections(problems: list[Problem]) -> Message:
     listing = "\n".join(f"- {problem.message}" for problem in problems[:50])
-    return user(f"The plan cannot be run:\n{listing}\nAnswer with the whole corrected plan.")
+    return user(f"This cannot be run:\n{listing}\nAnswer with the whole of your answer again, corrected.")
 
 
 def in_words(team: Team, only: Collection[str] = ()) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from chargehand.outcome import Confidence, Fault, Finding, Outcome, Usage
+from chargehand.outcome import Confidence, Contradiction, Fault, Finding, Gap, Outcome, Usage
 from chargehand.plan import Plan, Strategy
 from chargehand.value import JSON, Value
 
@@ -23,23 +23,6 @@ EXIT_CODES: dict[RunStatus, int] = {
     "interrupted": 130,
     "running": 1,
 }
-
-
-class Contradiction(Value):
-    subject: str
-    claims: tuple[str, ...] = ()
-    cause: str | None = None
-    verdict: str | None = None
-    reason: str | None = None
-    resolved: bool = False
-
-
-class Gap(Value):
-    """Something the answer lacks; `task` is None when no task was to supply it."""
-
-    task: str | None = None
-    reason: str
-    impact: str = ""
 
 
 class Provenance(Value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from chargehand.budget import Budget
+from chargehand.outcome import Gap
 from chargehand.value import JSON, Value
 
 
@@ -24,8 +25,18 @@ class Earlier(Value):
     outcomes: tuple[dict[str, JSON], ...] = ()
 
 
+class Subject(Value):
+    """What a given plan is about, for a planner that may add tasks to it: names and figures, never what is in files."""
+
+    # Name -> what is told of it.
+    files: dict[str, JSON] = Field(default_factory=dict[str, JSON])
+    notes: str = ""
+
+
 class Request(Value):
     text: str
+    # The words in it that rules of routing are held against; None is all of them. Results of others never are.
+    asked: str | None = None
     material: tuple[Material, ...] = ()
     budget: Budget = Field(default_factory=Budget)
     deadline_s: float | None = None
@@ -38,3 +49,7 @@ class Request(Value):
     critic: bool = False
     answer_schema: dict[str, JSON] | None = None
     earlier: Earlier | None = None
+    # Of a given plan to which tasks may be added; without it, that runs as it is.
+    subject: Subject | None = None
+    # What is known to be missing before anything begins.
+    gaps: tuple[Gap, ...] = ()

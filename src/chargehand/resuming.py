@@ -49,8 +49,7 @@ def job_of(
     tools, warnings = stored_tools(stored, trust) if team is None else (team.tools(), list[str]())
     whole = Team.from_json(stored, tools)
     then = Settings.model_validate(state.start["settings"])
-    own = [worker.model for worker in whole.workers if worker.model]
-    check_endpoints(run, then, settings, own, os.environ)
+    check_endpoints(run, then, settings, _models_of(whole), os.environ)
     reopen = _with_dependents(plan, _reopened(state, added)) if plan else ()
     return Job(
         run,
@@ -71,6 +70,15 @@ def no_request(run: str) -> UsageError:
     )
 
 
+def _models_of(team: Team) -> list[str]:
+    """Those that workers and teams within the team name for themselves; its own are in the settings."""
+    named = [worker.model for worker in team.workers if worker.model]
+    for inner in team.nested:
+        roles = [role.model for role in inner.models.roles.values() if role.model]
+        named += [*inner.models.tiers.values(), *roles, *_models_of(inner)]
+    return named
+
+
 def _topped_up(state: Replay, added: Added) -> Request:
     request = Request.model_validate(state.start["request"])
     budget = request.budget
@@ -86,12 +94,14 @@ def _topped_up(state: Replay, added: Added) -> Request:
 def _reopened(state: Replay, added: Added) -> set[str]:
     """The tasks that ended for lack of what is added now, and those that failed where that is wanted.
 
-    Of a nested task the whole team has another go, of a part the whole; what was replaced is done.
+    Of a nested task the whole team has another go, of a part the whole; what was replaced is done, and so is what a
+    later attempt did, or a team without it.
     """
     found: set[str] = set()
     for path, outcome in state.ended.items():
         task = path.partition("/")[0].partition(".s.")[0]
-        if state.replaced(task):
+        whole = state.ended.get(task)
+        if state.replaced(task) or (whole is not None and whole.ok and not whole.partial):
             continue
         short = outcome.error is not None and outcome.error.kind in ("budget", "deadline")
         if (added.retry_failed and outcome.status in ("failed", "escalated")) or (short and added.topped_up):

@@ -45,10 +45,19 @@ class Route(Value):
 
 
 async def route(
-    request_text: str, team: Team, engine: Engine, brain: Brain | None, key: str, used: list[Usage]
+    request_text: str,
+    team: Team,
+    engine: Engine,
+    brain: Brain | None,
+    key: str,
+    used: list[Usage],
+    asked_for: str | None = None,
 ) -> Route:
-    """`key` is where this is, such as `@route`; calls are `@route/1`, `@route/2`. `used` grows with each of them."""
-    chosen = by_rule(request_text, team)
+    """`key` is where this is, such as `@route`; calls are `@route/1`, `@route/2`. `used` grows with each of them.
+
+    Rules are held against `asked_for`, where that is not all of the text: what surrounds it are others' words.
+    """
+    chosen = by_rule(request_text if asked_for is None else asked_for, team)
     if chosen is None:
         names = [*dict.fromkeys(worker.pool or worker.name for worker in team.workers)]
         asked = await _asked(_about(request_text, team), names, engine, brain, key, used)
@@ -124,17 +133,22 @@ async def _asked(
         "type": "object",
         "properties": {
             "primary": {"enum": [*names]},
-            "secondary": {"enum": [*names, "", None]},
-            "reason": {"type": "string"},
+            # Both may be left out: one that cannot be used is, and the primary stands.
+            "secondary": {"description": "another one of the same names"},
+            "reason": {"description": "one sentence"},
         },
         "required": ["primary"],
     }
     asked = await consult(engine, key, "router", brain, messages, schema, used)
     if asked.data is None:
         return asked.fault.message if asked.fault else "the router gave no answer"
-    primary, secondary = asked.data["primary"], asked.data.get("secondary") or None
-    reason = asked.data.get("reason") or "the router gave no reason"
-    return Route(primary=primary, secondary=None if secondary == primary else secondary, reason=reason, source="router")
+    primary, secondary, reason = asked.data["primary"], asked.data.get("secondary"), asked.data.get("reason")
+    return Route(
+        primary=primary,
+        secondary=secondary if secondary in names and secondary != primary else None,
+        reason=reason if isinstance(reason, str) and reason else "the router gave no reason",
+        source="router",
+    )
 
 
 def _default(team: Team, why: str) -> Route:

@@ -170,7 +170,7 @@ class _Check:
                 yield [((), f"{_quoted(name)} is missing")]
         for name, value in data.items():
             parts = [named[name]] if name in named else []
-            parts += [part for pattern, part in patterns.items() if _matches(pattern, name)]
+            parts += [part for pattern, part in patterns.items() if matches(pattern, name)]
             if not parts and rest is False:
                 allowed = f"; allowed are {_some(map(_quoted, named))}" if named else ""
                 yield [((), f"{_quoted(name)} is not allowed{allowed}")]
@@ -236,7 +236,7 @@ def _value_problems(schema: dict[str, JSON], data: JSON) -> Iterator[str]:
     if isinstance(data, str):
         yield from _count_problems(schema, "Length", len(data), "characters")
         pattern = schema.get("pattern")
-        if isinstance(pattern, str) and _matches(pattern, data) is False:
+        if isinstance(pattern, str) and matches(pattern, data) is False:
             yield f"expected text matching {pattern}, got {_show(data)}"
     elif _is_number(data):
         yield from _number_problems(schema, data)
@@ -361,7 +361,7 @@ def _compiled(pattern: str) -> SchemaValidator | None:
         return None
 
 
-def _matches(pattern: str, text: str) -> bool | None:
+def matches(pattern: str, text: str) -> bool | None:
     """Whether the pattern occurs in the text; None when the pattern is unusable."""
     validator = _compiled(pattern)
     if validator is None:

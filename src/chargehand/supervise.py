@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,7 +27,7 @@ from chargehand.synthesizer.citations import keeps_open
 from chargehand.synthesizer.select import choose
 from chargehand.team import Team
 from chargehand.workers import Roster
-from chargehand.workers.delegate import MISSING, Delegate
+from chargehand.workers.delegate import IMPACT, Delegate
 from chargehand.workers.factory import Factory
 
 # Workers stop this much before the deadline, so that the answer can still be written.
@@ -75,7 +76,7 @@ async def run(
         read=engine.returned(),
         on_draft=on_draft,
     )
-    synthesis = replace(synthesis, gaps=(*synthesis.gaps, *_handed_up(done, synthesis)))
+    synthesis = _with_handed_up(synthesis, request, done.outcomes.values())
     for gap in synthesis.gaps:
         engine.emit("gap_found", task=gap.task, gap=gap.to_json())
     for contradiction in synthesis.contradictions:
@@ -188,7 +189,7 @@ def _report(request: Request, team: Team, done: _Done, synthesis: Synthesis, eng
         run=engine.run,
         request=request.text,
         status=status,
-        answer=f"{synthesis.answer}\n\n*{team.disclaimer}*" if team.disclaimer else synthesis.answer,
+        answer=_disclaimed(synthesis.answer, team, done.outcomes.values()),
         findings=synthesis.findings,
         contradictions=synthesis.contradictions,
         gaps=synthesis.gaps,
@@ -205,18 +206,35 @@ def _report(request: Request, team: Team, done: _Done, synthesis: Synthesis, eng
     )
 
 
-def _handed_up(done: _Done, synthesis: Synthesis) -> list[Gap]:
-    """The gaps of teams whose tasks are done with something missing, unless the answer states them already."""
-    stated = {gap.task for gap in synthesis.gaps}
-    parts = [outcome for outcome in done.outcomes.values() if outcome.ok and outcome.partial]
-    return [
-        Gap(task=part.task, reason=part.summary.partition(MISSING)[2] or part.summary, impact=_IMPACT)
-        for part in parts
-        if part.task not in stated
-    ]
+def _disclaimed(answer: str, team: Team, outcomes: Iterable[Outcome]) -> str:
+    """The answer, then each disclaimer once: those of teams that gave a part of it, which stand there, and the own."""
+    if not team.disclaimers:
+        return answer
+    given = "\n".join(json.dumps([outcome.summary, outcome.output], ensure_ascii=False) for outcome in outcomes)
+    lines = [line for line in team.disclaimers if line == team.disclaimer or _quoted(line) in given]
+    ends = [f"*{line}*" for line in lines]
+    paragraphs = answer.split("\n\n")
+    while paragraphs and paragraphs[-1] in ends:
+        paragraphs.pop()
+    return "\n\n".join([*paragraphs, *ends])
 
 
-_IMPACT = "What the team gives is not all that was asked of it."
+def _quoted(line: str) -> str:
+    return json.dumps(line, ensure_ascii=False)[1:-1]
+
+
+def _with_handed_up(synthesis: Synthesis, request: Request, outcomes: Iterable[Outcome]) -> Synthesis:
+    """The synthesis with what was missing from the start, and what teams left missing or at odds, whatever else the
+    answer says of their tasks.
+    """
+    gaps, contradictions = [*request.gaps, *synthesis.gaps], list(synthesis.contradictions)
+    for outcome in outcomes:
+        if outcome.ok and outcome.partial:
+            gaps += outcome.gaps or [Gap(task=outcome.task, reason=outcome.summary, impact=IMPACT)]
+        contradictions += outcome.contradictions
+    # A model that read them may have stated them too.
+    stated = {"gaps": tuple(dict.fromkeys(gaps)), "contradictions": tuple(dict.fromkeys(contradictions))}
+    return replace(synthesis, **stated)
 
 
 def _status(done: _Done, synthesis: Synthesis) -> RunStatus:

@@ -6,13 +6,14 @@ report = Supervisor(team, model="anthropic:claude-sonnet-4-5").run_sync("Describ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from chargehand.additions import add_tasks
 from chargehand.brains import Brain
 from chargehand.budget import Budget
 from chargehand.engines.local import Listener, LocalEngine
@@ -25,7 +26,7 @@ from chargehand.people import Person
 from chargehand.plan import Plan, parse
 from chargehand.planner import Unplanned, make_plan
 from chargehand.report import Gap, Report
-from chargehand.request import Earlier, Material, Request
+from chargehand.request import Earlier, Material, Request, Subject
 from chargehand.schema import problems_in
 from chargehand.session import Job
 from chargehand.synthesizer import OnDraft
@@ -43,6 +44,8 @@ class Supervisor(Life):
         request: str = "",
         *,
         plan: Plan | Mapping[str, JSON] | None = None,
+        subject: Subject | None = None,
+        gaps: Sequence[Gap] = (),
         material: Iterable[str | Path] = (),
         stdin: str | None = None,
         tokens: int | None = None,
@@ -63,6 +66,8 @@ class Supervisor(Life):
     ) -> Report:
         """The whole loop. A plan given here is run as it is. `follow_up` names the run this one continues from.
 
+        With `subject`, what a given plan is about, a planner may add tasks to that plan where there is a model. `gaps`
+        are known before anything begins: what is missing of what the request is about.
         `approve` asks a person before the plan runs, `ask` lets escalations and tool calls reach one. `person` is
         somebody to ask now; without, the run parks with status `waiting` when nothing else can go on. With `critic` a
         reviewer accepts the answer or sends it back. `on_draft` is told how the answer grows: the number of the draft,
@@ -84,6 +89,8 @@ class Supervisor(Life):
             approve=approve,
             ask=ask or self.team.ask,
             critic=critic,
+            subject=subject if given is not None else None,
+            gaps=tuple(gaps),
         )
         if not text:
             raise UsageError('The request is empty: say what is to be done, as in chargehand run "Compare ...".')
@@ -132,11 +139,13 @@ class Supervisor(Life):
         self,
         request: str,
         *,
+        plan: Plan | None = None,
+        subject: Subject | None = None,
         material: Iterable[str | Path] = (),
         max_tasks: int | None = None,
         tokens: int | None = None,
     ) -> Plan:
-        """The plan alone, nothing run. Raises PlanningFailed."""
+        """The plan alone, nothing run: a new one, or a given one with what is added to it. Raises PlanningFailed."""
         positive(max_tasks=max_tasks, tokens=tokens)
         if not request.strip():
             raise UsageError('The request is empty: say what is to be planned, as in chargehand plan "Compare ...".')
@@ -152,7 +161,10 @@ class Supervisor(Life):
             models.check(choice.model)
             async with LocalEngine("plan", MemoryJournal(), Handlers(models), budget=asked.budget) as engine:
                 brain = Brain(model=choice.model, options=options_of(choice), window=models.window(choice.model))
-                planned = await make_plan(asked, self.team, engine, brain)
+                if plan is None:
+                    planned = await make_plan(asked, self.team, engine, brain)
+                else:
+                    planned = await add_tasks(plan, subject or Subject(), asked, self.team, engine, brain, [])
         if isinstance(planned, Unplanned):
             raise PlanningFailed(planned.fault.message, planned.problems, planned.fault.kind)
         return planned.plan

@@ -43,11 +43,11 @@ class TrustRegistry:
 
     def trust(self, directory: str | Path) -> str:
         """Trust a directory; the real path that is trusted from now on."""
-        real = Path(directory).resolve()
-        if not real.is_dir():
+        real = os.path.realpath(directory)
+        if not os.path.isdir(real):
             raise UsageError(f"{directory} is not a directory: name the folder that holds the team or chargehand.toml.")
-        self._write(sorted({*self.directories(), str(real)}))
-        return str(real)
+        self._write(sorted({*self.directories(), real}))
+        return real
 
     def untrust(self, directory: str | Path) -> bool:
         """Take trust back; False when the directory itself was not on the list."""

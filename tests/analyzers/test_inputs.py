@@ -140,6 +140,20 @@ def test_code_nested_without_end_harms_no_other_file(tmp_path: Path, name: str) 
     assert {finding.path for finding in analysis.findings} <= {"fine.py"}
 
 
+def test_a_file_that_breaks_ruff_takes_no_other_with_it(tmp_path: Path) -> None:
+    """It is named as a finding, so that it gets past no gate; a ruff that cannot read its only file has failed."""
+    deep = "x = " + "not \\\n" * 60_000 + "1\n"
+    files = {f"{name}.py": "def f():\n    return missing\n" for name in "abcde"} | {"deep.py": deep}
+    analysis = analyzed("ruff-bugs", tmp_path, files)
+    assert sorted(places(analysis, "undefined-name")) == [(f"{name}.py", 2) for name in "abcde"]
+    assert [(f.path, f.severity) for f in analysis.findings if f.category == "syntax-error"] == [
+        ("deep.py", "critical")
+    ]
+    assert (analysis.notes, analysis.unchecked) == (("1 file not checked: it made ruff fail.",), ("deep.py",))
+    with pytest.raises(AnalyzerFailed, match="no result"):
+        analyzed("ruff-bugs", tmp_path, ("deep.py",))
+
+
 def test_no_files_are_no_findings(tmp_path: Path) -> None:
     """An empty scope is fine for every analyzer."""
     assert all(analysis.findings == () for analysis in all_analyzed(Scope(tmp_path, ())).values())

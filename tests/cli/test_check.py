@@ -48,6 +48,9 @@ def test_a_team_folder_is_checked(shell: Shell) -> None:
     assert got.json["problems"][0]["message"].startswith("team.toml:3:1: ")
     (folder / "team.toml").write_text('name = "t"\ndescription = "d"\n')
     assert shell("check", folder).code == 0
+    for name in ("x" * 5000, "~nosuchuser/x"):
+        got = shell("check", shell.folder / "plan.json", "--team", name)
+        assert (got.code, shell("check", name).code) == (2, 2), got.err
     assert shell("check", shell.write("plan.json", plan(task("a", worker="w"))), "--team", folder).code == 0
 
 

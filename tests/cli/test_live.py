@@ -90,8 +90,8 @@ def drawn(width: int, tasks: int) -> str:
     live = LiveTable(Screen(Redactor()), RunView(), terminal)
     made = plan(*(task(f"t{n}") for n in range(tasks)))
     start = {"request": {"text": "Say it", "budget": {"tokens": 500}}, "team": {"name": "g"}}
-    live.on_event(Event("r", 1, 1.0, "run_started", data=start))
-    live.on_event(Event("r", 2, 1.0, "plan_approved", data={"plan": made, "strategy": "parallel", "notes": []}))
+    live.on_event(Event("r", 1, 1.0, "run_started", None, None, start))
+    live.on_event(Event("r", 2, 1.0, "plan_approved", None, None, {"plan": made, "strategy": "parallel", "notes": []}))
     for n in range(5):
         live.on_event(Event("r", 3 + n, 1.0, "attempt_started", f"t{n}", 1, {"worker": "writer"}))
     with terminal.capture() as got:

@@ -213,7 +213,7 @@ def test_github_annotations_are_escaped(shell: Shell) -> None:
 
 
 def test_sarif_is_valid_and_its_fingerprints_outlive_a_shift_of_lines(shell: Shell, shop: Path) -> None:
-    """The log satisfies the schema of SARIF 2.1.0; lines added above change no fingerprint."""
+    """The log satisfies the schema of SARIF 2.1.0 (OASIS', as an npm package carries it); shifts keep fingerprints."""
     log = shell("review", shop, "--diff", "main", "--format", "sarif", "--all").json
     jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker()).validate(log)
     results = log["runs"][0]["results"]
@@ -353,6 +353,33 @@ def test_nothing_to_review_is_said_and_is_no_failure(shell: Shell, form: str) ->
         jsonschema.Draft202012Validator(SCHEMA).validate(done.json)
     assert not (shell.home / "runs").exists()
     assert shell("review", "project", "--patch", "-", stdin=b"").code == 0
+    assert shell("-q", "review", "project").err == ""
+    assert "only lock files" in shell("-q", "review", "project", "--fail-on", "critical").complaint
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd"])
+def test_a_patch_that_is_refused_says_so_and_passes_no_gate(shell: Shell, name: str) -> None:
+    """Also with -q: exit 3, as nothing of it was reviewed."""
+    patch = f"--- /dev/null\n+++ {name}\n@@ -0,0 +1 @@\n+x\n"
+    done = shell("-q", "review", ".", "--patch", "-", "--fail-on", "critical", stdin=patch.encode())
+    assert done.code == 3
+    assert "1 file of the patch outside of the tree: refused" in done.complaint
+
+
+def test_a_gate_does_not_pass_what_could_hardly_be_looked_at(shell: Shell) -> None:
+    """A patch for another version of a file is a gap, said with -q too; with prefixes of any kind it is read whole."""
+    root = repository(shell.folder / "r", {"db.py": FINE})
+    write(root, {"db.py": BAD})
+    patch = git(root, "-c", "diff.mnemonicPrefix=true", "diff").encode()
+    assert b"+++ w/db.py" in patch
+    git(root, "checkout", "-q", ".")
+    gate = ("-q", "review", "r", "--patch", "-", "--fail-on", "critical")
+    assert "sql-injection" in shell(*gate, stdin=patch).out
+    write(root, {"db.py": "other = 1\n"})
+    done = shell(*gate, stdin=patch)
+    assert done.code == 3
+    assert "The patch was not made for db.py as here. Not looked at by bandit," in done.complaint
+    assert shell("runs", "--json").json["runs"][0]["status"] == "partial", "so it is on the record"
 
 
 def test_an_analyzer_that_fails_is_a_gap_and_the_rest_goes_on(

@@ -37,7 +37,9 @@ def test_a_secret_in_a_patch_that_does_not_apply_is_found(shell: Shell) -> None:
     patch = f'--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-one = 1\n+_key = "{key}"\n'
     done = shell("review", "r", "--patch", "-", "--format", "json", stdin=patch.encode())
     assert [f["category"] for f in done.json["findings"]] == ["hardcoded-secret"]
-    assert any("bandit" in note for note in done.json["notes"])
+    assert any("bandit" in gap["impact"] for gap in done.json["gaps"])
+    assert (done.json["status"], done.code) == ("partial", 3)
+    assert shell("resume", done.json["run"], "--json").code == 3
     assert key not in done.out
 
 

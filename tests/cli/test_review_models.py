@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,12 +28,14 @@ FINDING = {
     "message": "Nothing checks that the account has enough.",
     "confidence": 90,
 }
-NOTHING = {"summary": "Nothing found.", "output": {}, "findings": [], "confidence": 90}
+NOTHING: dict[str, Any] = {"summary": "Nothing found.", "output": {}, "findings": [], "confidence": 90}
 
 
 def reads(request: Seen) -> Answer:
-    """The bug reader finds one thing, the others nothing; every finding is rated 90."""
+    """The planner adds nothing, the bug reader finds one thing, the others nothing; every finding is rated 90."""
     match request.role:
+        case "planner":
+            return answer_json({"tasks": []})
         case "worker" if request.task.startswith("bug-reader"):
             return answer_json({**NOTHING, "summary": "One problem.", "findings": [FINDING]})
         case "worker":
@@ -53,6 +56,7 @@ def project(shell: Shell) -> Path:
 def test_readers_work_beside_the_analyzers(shell: Shell, project: Path) -> None:
     """A scripted model: one reader's finding is shown, in the vocabulary of the review and with its path mended."""
     script = shell.script(
+        {"when": {"role": "planner"}, "reply": {"json": {"tasks": []}}},
         {
             "when": {"role": "worker", "worker": "bug-reader"},
             "reply": {"json": {**NOTHING, "findings": [FINDING]}},
@@ -78,6 +82,7 @@ def test_over_http_each_reader_sees_its_group_and_its_lens(shell: Shell, project
     assert done.code == 0, done.err
     asked = {seen.task: seen.text for seen in server.requests if seen.role == "worker"}
     assert set(asked) == {f"{reader}-1" for reader in READERS}
+    assert sum(seen.role == "planner" for seen in server.requests) == 1
     for task, text in asked.items():
         assert '6:     account[\\"cents\\"] -= cents' in text
         assert ("Money is counted in cents." in text) == task.startswith("guideline-reader")
@@ -126,6 +131,62 @@ def test_a_reader_that_fails_is_a_gap_and_the_analyzers_stand(shell: Shell, proj
     assert done.code == 3
     assert any("security-reader" in (gap["task"] or "") for gap in done.json["gaps"])
     assert "undefined-name" in {f["category"] for f in done.json["findings"]}
+
+
+ADDED = {
+    "id": "n1",
+    "worker": "security-reader",
+    "files": ["pay.py"],
+    "instruction": "Look who may call `pay` at all.",
+    "success_criterion": "It is said who may.",
+    "depends_on": ["security-1"],
+}
+
+
+def adds(request: Seen) -> Answer:
+    """The planner adds a task, whose worker finds two things, one of them in a file nobody gave it."""
+    if request.role == "planner":
+        return answer_json({"tasks": [ADDED]})
+    if request.task == "security-reader-x1":
+        found = {**FINDING, "category": "who knows", "message": "Anyone may pay.", "line": 4}
+        return answer_json({**NOTHING, "findings": [found, {**found, "path": "other.py"}]})
+    return reads(request)
+
+
+def test_a_planner_may_add_tasks_whose_findings_are_chosen_like_any(shell: Shell, project: Path) -> None:
+    """One call, which holds no code. What is not part of the review is left out; a rerun plans nothing."""
+    with serving(adds) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        shell.write("said.txt", "pay.py:6: once before")
+        done = shell("review", project, "--model", "local:m", "--format", "json", "--pr-comments", "said.txt")
+        assert done.code == 0, done.err
+        again = shell("rerun", done.json["run"], "--json")
+    (asked,) = [seen.text for seen in server.requests if seen.role == "planner"]
+    assert "pay.py" in asked
+    assert "once before" in asked
+    assert "account[" not in asked
+    assert "Money is counted" not in asked
+    given = next(seen.text for seen in server.requests if seen.task == "security-reader-x1" and seen.role == "worker")
+    assert "who may call" in given
+    assert 'account[\\"cents\\"]' in given
+    shown = [(f["line"], f["category"], f["message"]) for f in done.json["findings"] if f["path"] == "pay.py"]
+    assert (4, "security-issue", "Anyone may pay.") in shown
+    assert any("1 finding left out" in note for note in done.json["notes"])
+    assert again.json["plan"] == done.json["plan"]
+    assert again.json["findings"] == done.json["findings"]
+
+
+def test_plan_shows_what_a_planner_adds(shell: Shell, project: Path) -> None:
+    """Without a model nobody is asked; what cannot be added is said, and the plan is shown without it."""
+    own = {task["id"] for task in shell("plan", "--team", "review", "--with", project).json["tasks"]}
+    for worker, new in (("security-reader", {"security-reader-x1"}), ("security", set[str]())):
+        script = shell.script(
+            {"when": {"role": "planner"}, "reply": {"json": {"tasks": [{**ADDED, "worker": worker}]}}}
+        )
+        done = shell("plan", "--team", "review", "--with", project, "--model", script)
+        assert done.code == 0, done.err
+        assert {task["id"] for task in done.json["tasks"]} == own | {f"{reader}-1" for reader in READERS} | new
+        assert ("No tasks were added" in done.err) == (not new)
 
 
 def test_a_model_named_in_a_settings_file_is_consent(shell: Shell, project: Path) -> None:

@@ -75,6 +75,45 @@ def test_the_footer_names_contradictions_and_unused_results(shell: Shell) -> Non
     assert "not used       t2" in got.err
 
 
+def test_a_contradiction_that_is_none_is_only_shown(shell: Shell) -> None:
+    """Both hold, says the judge: nothing for the footer, a line of `show`, and in the report as it was found."""
+    claims = {
+        id: {"statement": f"The tower's height is {metres} m.", "confidence": 80}
+        for id, metres in (("t1", 3), ("t2", 4))
+    }
+    model = shell.script(
+        *(
+            {"when": {"task": id}, "reply": {"json": {"summary": "Told.", "output": "x", "claims": [claim]}}}
+            for id, claim in claims.items()
+        ),
+        {"when": {"role": "judge"}, "reply": {"json": {"verdict": "both", "reason": "Years.", "confidence": 90}}},
+        {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "It is 3 m [t1] and was 4 m [t2] high."}}},
+    )
+    got = shell("run", "x", "--model", model)
+    assert got.code == 0
+    assert "contradiction  " not in got.err
+    shown = shell("show", "last")
+    assert "contradiction  " not in shown.out
+    assert "\nsettled        " in shown.out
+    [found] = shell("show", "last", "--json").json["contradictions"]
+    assert (found["resolved"], found["verdict"]) == (True, "All of it holds.")
+
+
+@pytest.mark.parametrize("number", [1, 13])
+def test_a_written_document_can_be_found(shell: Shell, number: int) -> None:
+    """Its whole path under the answer and in `show`; of many, where they are."""
+    calls = [{"name": "write_document", "arguments": {"name": f"d{n}.md", "text": "x"}} for n in range(number)]
+    model = shell.script({"when": {"task": "t1"}, "times": 1, "reply": {"tool_calls": calls}})
+    got = shell("run", "x", "--model", model)
+    folder = shell.home / "runs" / shell("show", "last", "--json").json["run"] / "documents"
+    assert len(list(folder.iterdir())) == number
+    line = f"\ndocument       {folder / 'd0.md' if number == 1 else folder}\n"
+    assert got.code == 0
+    assert line in got.err
+    assert line in shell("show", "last").out
+    assert "document  " not in shell("run", "x", "--model", shell.script()).err
+
+
 def test_a_run_without_a_result_fails_with_an_empty_stdout(shell: Shell) -> None:
     """Exit code 1 and one complaint; with --json there is still one document."""
     model = shell.script({"when": {"role": "worker"}, "reply": {"error": {"status": 400, "message": "no"}}})

@@ -92,6 +92,7 @@ def test_trust_is_given_listed_and_taken_back(shell: Shell) -> None:
     assert shell("trust", ".", "--remove").code == 2
     assert shell("trust").code == 2
     assert shell("trust", "nowhere").code == 2
+    assert [shell(command, "x" * 5000).code for command in ("trust", "eval", "check")] == [2, 2, 2]
 
 
 def test_an_untrusted_file_is_named_once_on_stderr(shell: Shell) -> None:

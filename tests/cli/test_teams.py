@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,22 +12,27 @@ import pytest
 
 from chargehand.team import file, shipped
 from chargehand.team.code import shipped_home
-from chargehand.team.scaffold import REQUEST
 from chargehand.team.schema import team_schema
 from tests.cli.terminal import Shell
 
 
 def test_a_new_team_passes_its_check_and_runs_on_its_script(shell: Shell) -> None:
     """Without a key, to a complete answer; its eval passes and it is listed."""
-    made = shell("teams", "new", "mine")
+    made = shell("teams", "new", "teams/mine")
     assert made.code == 0
     assert "mine/team.toml" in made.out
-    checked = shell("check", "mine", "--json")
+    checked = shell("check", "teams/mine", "--json")
     assert (checked.code, checked.json) == (0, {"ok": True, "problems": []})
-    ran = shell("run", REQUEST, "--team", "mine", "--model", "scripted:mine/script.json")
+    assert "teams/mine" in [team["ref"] for team in shell("teams", "--json").json["teams"]]
+
+
+@pytest.mark.parametrize("name", ["mine", "my dir/it's"])
+def test_the_line_to_try_a_new_team_works_as_it_is(shell: Shell, name: str) -> None:
+    """Copied from the screen into a shell, whatever the folder is called."""
+    tried = shell("teams", "new", f"{name}/team1").err.partition("Try it: chargehand ")[2]
+    ran = shell(*shlex.split(tried))
     assert ran.code == 0, ran.err
     assert "346 km" in ran.out
-    assert "mine" in [team["ref"] for team in shell("teams", "--json").json["teams"]]
 
 
 def test_nothing_is_overwritten(shell: Shell) -> None:
@@ -63,6 +69,9 @@ def test_shipped_teams_satisfy_the_schema(name: str) -> None:
         {"description": "d", "factory": {"tiers": ["huge"]}},
         {"description": "d", "recovery": {"attempts": 9}},
         {"description": "d", "suprvisor": {}},
+        {"description": "d", "budget": {"usd": float("inf")}},
+        {"description": "d", "limits": {"deadline": float("inf")}},
+        {"description": "d", "recovery": {"hedge_after": float("inf")}},
         {"name": "x"},
     ],
 )

@@ -146,7 +146,7 @@ def test_models_are_put_side_by_side(shell: Shell) -> None:
     assert "0 of 12 passed" in page
     assert page.count('<svg class="plot') == 2
     table = shell("eval", folder, "--model", model(shell), "--model", bad).out
-    assert "scripted:bad.json against scripted:good.json: worker passed differs by -1 (-1 to -1)" in table
+    assert "scripted:bad.json against scripted:good.json: worker passed differs by -1\n" in table
 
 
 def test_teams_are_put_side_by_side(shell: Shell) -> None:
@@ -173,6 +173,19 @@ def test_cases_are_repeated(shell: Shell) -> None:
     assert [result["repeat"] for result in document["results"]] == [1, 2, 3]
     kind = document["candidates"][0]["kinds"][0]
     assert (kind["cases"], kind["results"], kind["metrics"]["passed"]["estimate"]["n"]) == (1, 3, 1)
+    bad = model(shell, says("finder", "No."), name="bad.json")
+    told = [line for line in shell("eval", folder, "--model", bad, "--repeat", 2).out.splitlines() if "failed" in line]
+    assert [f"(repeat {number}): numeric" in line for number, line in enumerate(told, 1)] == [True, True]
+
+
+def test_a_second_worker_that_a_case_does_not_ask_for_is_a_figure(shell: Shell) -> None:
+    """The case passes by its primary; where it names a secondary worker, that one is checked instead."""
+    folder = team(shell.folder / "desk", ROUTE, {**ROUTE, "id": "both", "request": "A map?", "secondary": "teller"})
+    both = {"when": {"role": "router"}, "reply": {"json": {"primary": "finder", "secondary": "teller"}}}
+    document = shell("eval", folder, "--model", model(shell, both), "--json").json
+    assert outcomes(document) == {"route": True, "both": True}
+    metric = document["candidates"][0]["kinds"][0]["metrics"]["extra_worker"]
+    assert (metric["estimate"]["mean"], metric["estimate"]["n"], metric["better"]) == (1, 1, "lower")
 
 
 def test_a_script_is_whole_for_every_case(shell: Shell) -> None:
@@ -244,6 +257,18 @@ def test_what_was_measured_is_not_measured_again(shell: Shell) -> None:
     assert asked(shell) == 2
     assert "from before" not in shell("eval", folder, "--model", script, "--fresh").err
     assert asked(shell) == 3
+
+
+def test_a_suite_that_grows_is_measured_only_where_it_is_new(shell: Shell) -> None:
+    """A case more in the file, in front of the others; and --fresh of one file leaves what the rest of them has."""
+    folder, script = team(shell.folder / "desk", GOLDEN), model(shell)
+    shell("eval", folder, "--model", script)
+    lines(folder / "evals" / "all.jsonl", ROUTE, GOLDEN)
+    assert "1 of 2 results are there from before" in shell("eval", folder, "--model", script).err
+    new = lines(folder / "evals" / "new.jsonl", {**GOLDEN, "id": "g2", "instruction": "How deep is fjord 2?"})
+    assert "2 of 3 results are there from before" in shell("eval", folder, "--model", script).err
+    assert "from before" not in shell("eval", new, "--model", script, "--fresh").err
+    assert "3 of 3 results are there from before" in shell("eval", folder, "--model", script).err
 
 
 @pytest.mark.parametrize("what", ["prompt", "script", "case"])
@@ -430,6 +455,9 @@ def test_a_bad_suite_is_refused_with_file_and_line(shell: Shell, case: Any, said
     found = shell("eval", folder, "--model", model(shell))
     assert found.code == 2
     assert said in found.err
+    checked = shell("check", folder)
+    assert checked.code == 2
+    assert said in checked.out
     assert not shell.home.exists()
 
 
@@ -469,8 +497,19 @@ def test_a_regression_against_a_baseline_is_exit_1(shell: Shell) -> None:
     assert found.code == 1
     assert "regression: desk · scripted:bad.json: golden (evals/all.jsonl:3) passed and now fails" in found.err
     told = [(each["metric"], each["case"]) for each in found.json["baseline"]["regressions"]]
-    assert told == [("score", None), (None, "golden")]
+    assert told == [(None, "golden")]
     assert "Regressions against the baseline" in (shell.folder / "page.html").read_text()
+
+
+@pytest.mark.parametrize(("points", "told"), [(79, False), (20, True)])
+def test_a_judge_of_one_case_trips_no_gate(shell: Shell, points: int, told: bool) -> None:
+    """A point less is nothing; far less is said, and that one case cannot tell."""
+    folder = team(shell.folder / "desk", CASES[3])
+    shell("eval", folder, "--model", model(shell), "-o", "base.json")
+    harsher = {"when": {"role": "scorer"}, "reply": {"json": {"score": points, "met": True, "reason": "Hm."}}}
+    found = shell("eval", folder, "--model", model(shell, harsher), "--baseline", "base.json")
+    assert found.code == 0
+    assert ("too few judged cases to tell: desk · scripted:good.json: worker score was 0.9" in found.err) == told
 
 
 @pytest.mark.parametrize(("data", "said"), [("{", "is not JSON"), ('{"version": 1}', "is not a baseline")])

@@ -63,6 +63,12 @@ def test_the_kind_of_a_case_is_told_by_what_it_has(tmp_path: Path) -> None:
         ('{"worker": "writer", "instruction": "Go.", "expect": {}}', "invalid_case", "expects nothing"),
         ('{"worker": "writer", "instruction": "Go.", "expect": {"regex": "x"}}', "invalid_case", "expect.regex"),
         ('{"worker": "writer", "instruction": "Go.", "expect": {"numeric": NaN}}', "invalid_json", "NaN"),
+        ('{"worker": "writer", "instruction": "Go.", "expect": {"numeric": 1e999}}', "invalid_json", "1e999"),
+        (
+            '{"worker": "writer", "instruction": "Go.", "expect": {"numeric": {"value": 1, "tolerance": -1e999}}}',
+            "invalid_json",
+            "-1e999",
+        ),
         ('{"request": "x", "with": ["no.csv"], "expect": {"gaps": 0}}', "no_material", "no.csv"),
         ('{"kind": "plan", "request": "x", "plan": {"tasks": []}}', "empty_plan", "no tasks"),
         ('{"kind": "run", "request": "x", "expect": {"status": "great"}}', "invalid_case", "expect.status"),

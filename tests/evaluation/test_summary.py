@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chargehand.evaluation import Evaluation, Result, Verdict, against
+from chargehand.evaluation import Check, Evaluation, Result, Verdict, against
 from chargehand.evaluation.page import to_html
 from chargehand.evaluation.store import Store
 from chargehand.outcome import Fault, Usage
@@ -65,6 +65,8 @@ def test_candidates_are_compared_case_by_case() -> None:
     assert found["passed"].clear
     assert found["passed"].difference.high < 0
     assert not found["tokens"].clear
+    few = [each for each in (*ours, *theirs) if each.case in ("0", "1", "2")]
+    assert not any(each.clear for each in evaluated(*few).comparisons)
 
 
 def test_an_evaluation_survives_its_own_json() -> None:
@@ -114,6 +116,44 @@ def test_a_figure_is_worse_only_when_its_interval_lies_below() -> None:
     assert told(verdict(near, before)) == []
     assert told(verdict(far, before)) == ["score"]
     assert told(verdict(before, far)) == []
+
+
+@pytest.mark.parametrize("cases", [1, 3, 30])
+def test_a_judge_who_gives_a_point_less_trips_no_gate(cases: int) -> None:
+    """However many cases: 90, then 89, and met both times."""
+    before = [result(str(n), by="judge", score=0.95) for n in range(cases)]
+    assert verdict([result(str(n), by="judge", score=0.945) for n in range(cases)], before) == Verdict(compared=cases)
+
+
+def test_a_judge_of_few_cases_who_gives_far_less_is_told_and_trips_no_gate() -> None:
+    """A few cases do not tell a worse answer from a judge's mood; five that all fall do."""
+    before = [result(str(n), by="judge", score=0.9) for n in range(5)]
+    after = [result(str(n), by="judge", score=0.7) for n in range(5)]
+    few = verdict(after[:4], before[:4])
+    assert (told(few), [each.metric for each in few.unclear]) == ([], ["score"])
+    assert few.unclear[0].message == "worker score was 0.9 and is 0.7, a change of -0.2 over 4 cases."
+    assert told(verdict(after, before)) == ["score"]
+    now, then = evaluated(*after[:4]), evaluated(*before[:4])
+    assert "Too few judged cases to tell" in "\n".join(Page(to_html(now, against(now, then))).texts)
+
+
+def test_what_code_checks_counts_from_the_first_case_on_also_beside_a_judge() -> None:
+    """One case, with a rubric: its exact answer went wrong, and the judge is as pleased as before."""
+    by_judge = Check(name="rubric", passed=True, by="judge", score=0.9)
+
+    def mixed(right: bool) -> Result:
+        exact = Check(name="exact", passed=right, score=float(right), said="it is 5")
+        return result("1", right, checks=(exact, by_judge), score=0.95 if right else 0.45)
+
+    assert told(verdict([mixed(False)], [mixed(True)])) == ["1"]
+    assert told(verdict([routed("r", "a", "b")], [routed("r", "a", "a")])) == ["accuracy", "r"]
+
+
+def test_each_case_is_held_to_itself() -> None:
+    """All ten fall by a tenth: sure, though cases differ among each other by far more than that."""
+    before = [result(str(n), kind="plan", metrics={"graph_f1": n / 10 + 0.1}) for n in range(10)]
+    after = [result(str(n), kind="plan", metrics={"graph_f1": n / 10}) for n in range(10)]
+    assert told(verdict(after, before)) == ["graph_f1"]
 
 
 def test_more_gaps_are_worse_and_more_tokens_are_only_shown() -> None:
@@ -167,8 +207,10 @@ def test_results_are_kept_for_their_owner_only_and_the_last_of_a_key_counts(tmp_
     assert store.read() == {"k": result("1", key="k")}
     assert len(store.path.read_text().splitlines()) == 2
     assert os.stat(store.path).st_mode & 0o077 == 0
-    store.clear()
-    assert store.read() == {}
+    store.append(result("2", key="other"))
+    store.drop({"k", "unknown"})
+    assert store.read() == {"other": result("2", key="other")}
+    assert os.stat(store.path).st_mode & 0o077 == 0
 
 
 def test_a_file_cut_anywhere_keeps_all_whole_lines_and_takes_more(tmp_path: Path) -> None:
@@ -240,7 +282,7 @@ def test_the_page_holds_the_figures_and_loads_nothing() -> None:
     assert page.loads == []
     assert "default-src 'none'" in text
     said = "\n".join(page.texts)
-    assert "0.875 (0.625 to 1)" in said
+    assert "0.875 (0.529 to 0.978)" in said
     assert "7 of 8" in said
     assert "large <b>" in said
     assert "No regression in 17 comparisons of cases." in said
@@ -259,7 +301,7 @@ def test_every_plot_is_a_drawing_with_its_figures_as_text() -> None:
               for plot in plots if "confusion" in str(plot.get("class"))]  # fmt: skip
     assert counts == [[4, 1, 3], [4, 4]]
     titles = [title.text for title in plots[0].iter("title")]
-    assert titles == ["small & fast: 0.875 (0.625 to 1), 8 cases", "large <b>: 1 (1 to 1), 8 cases"]
+    assert titles == ["small & fast: 0.875 (0.529 to 0.978), 8 cases", "large <b>: 1 (0.676 to 1), 8 cases"]
 
 
 def test_regressions_are_told_on_the_page() -> None:

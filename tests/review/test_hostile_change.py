@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from chargehand.errors import UsageError
-from chargehand.review import playbook, read_diff, read_patch, read_staged, read_tree
+from chargehand.review import playbook, read_diff, read_patch, read_tree
+from chargehand.review.difference import read_staged
 from chargehand.review.files import why_not_by_content
 from chargehand.review.patch import parse
-from chargehand.review.playbook import unable
+from chargehand.review.playbook import missed, unable
 from chargehand.review.readers import excerpt
 from chargehand.review.written import changed_lines
 from tests.review.world import commit, git, repository, write
@@ -44,7 +45,7 @@ def test_a_patch_that_hides_the_lines_of_a_text_says_so(tmp_path: Path) -> None:
     text = "diff --git a/a.py b/a.py\nindex 1..2 100644\nBinary files a/a.py and b/a.py differ\n"
     change = read_patch(tmp_path, text + patch_of("b.py", "one", "two"), "p", tmp_path / "keep")
     assert list(change.files) == ["b.py"]
-    assert any("1 file of text the patch calls binary" in note for note in change.notes)
+    assert any("1 file of text that the patch calls binary" in gap for gap in change.gaps)
 
 
 def test_a_work_tree_elsewhere_is_no_repository(tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_a_hunk_far_beyond_any_file_costs_nothing(tmp_path: Path) -> None:
     text = patch_of("a.py", "one", "two") + "--- a/b.py\n+++ b/b.py\n@@ -900000000 +900000000 @@\n-a\n+b\n"
     change = read_patch(tmp_path, text, "p", tmp_path / "keep")
     assert list(change.files) == ["a.py"]
-    assert any("1 file of the patch cannot be" in note for note in change.notes)
+    assert any("1 file of the patch cannot be" in gap for gap in change.gaps)
 
 
 @pytest.mark.parametrize("names", [("x", "x/y.py"), ("ok.py", "n" * 300 + ".py")])
@@ -200,7 +201,7 @@ def test_names_that_cannot_be_files_are_left_out(tmp_path: Path, names: tuple[st
     text = "".join(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x = 1\n" for name in names)
     change = read_patch(tmp_path, text, "p", tmp_path / "keep")
     assert list(change.files) == [names[0]]
-    assert any("cannot be" in note for note in change.notes)
+    assert any("cannot be" in gap for gap in change.gaps)
 
 
 def test_a_patch_made_in_a_folder_is_found_from_the_top(tmp_path: Path) -> None:
@@ -234,7 +235,9 @@ def test_of_a_fragment_secrets_are_looked_for_and_what_cannot_look_is_said(tmp_p
     assert isinstance(security, dict)
     assert (security["analyzers"], security["files"]) == (["secrets"], ["a.py"])
     assert "style" not in tasks
-    assert any("bandit" in note and "did not look" in note for note in unable(change))
+    (gap,) = missed(change)
+    assert gap.reason == "The patch was not made for a.py as here."
+    assert "bandit" in gap.impact
 
 
 def test_beside_a_patch_nobody_looks_for_what_the_tree_does_not_mention(tmp_path: Path) -> None:

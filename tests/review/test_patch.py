@@ -55,6 +55,26 @@ def test_git_renames_deletions_modes_and_binaries_are_told_apart(tmp_path: Path)
     assert changed_lines(list(files.values())) == {"new name.py": ((3, 3),), "pic.png": (), "fresh.py": ((1, 1),)}
 
 
+@pytest.mark.parametrize("setting", ["diff.mnemonicPrefix=true", "diff.noprefix=true"])
+@pytest.mark.parametrize("what", [(), ("--cached",), ("HEAD",), ("-R", "HEAD")])
+def test_names_are_the_same_whatever_git_writes_before_them(
+    tmp_path: Path, setting: str, what: tuple[str, ...]
+) -> None:
+    """Letters for what is compared, or nothing; in a folder of one letter too."""
+    files = {"a/x.py": "x = 1\n", "c/gone.py": "y = 1\n", "i/old name.py": "".join(f"z{n} = 1\n" for n in range(9))}
+    root = repository(tmp_path / "r", files)
+    (root / "w").mkdir()
+    git(root, "mv", "i/old name.py", "w/new name.py")
+    git(root, "rm", "-q", "c/gone.py")
+    write(root, {"a/x.py": "x = 2\n", "b/new.py": "n = 1\n"})
+    git(root, "add", "-A")
+    write(root, {"a/x.py": "x = 3\n"})
+    write(root, {"w/new name.py": files["i/old name.py"] + "more = 1\n"})
+    names = [(file.old, file.new) for file in parse(git(root, "-c", setting, "diff", "-M", *what))]
+    assert names == [(file.old, file.new) for file in parse(git(root, "diff", "-M", *what))]
+    assert all(name is None or name.split("/")[0] in "abciw" for pair in names for name in pair)
+
+
 @pytest.mark.parametrize(
     "name", ['quo"te.py', "new\nline.py", "tab\there.py", "ünï.py", "a b/c d.py", "back\\slash.py", "--x.py"]
 )

@@ -70,14 +70,42 @@ def test_nothing_in_a_finding_can_command_a_terminal_or_a_page(tmp_path: Path) -
     name, words = "a\x1b[31m.py", "mes`sage` **bold** <b>\n::error::x \x1b]0;t\x07"
     write(tmp_path, {name: "code = '\x1b[2J'\n"})
     source = Source(tmp_path)
-    selection = select([finding(1, path=name, message=words)], change(tmp_path, None), source, min_confidence=0)
-    shown = text(selection, source, "end", all=True, paint=plain)
-    assert "\x1b" not in shown
-    assert "\x07" not in shown
+    whole = Change(tmp_path, tmp_path, {name: 10})
+    selection = select([finding(1, path=name, message=words)], whole, source, min_confidence=0)
+    assert len(selection.shown) == 1
+    shown = text(selection, source, "end", all=True, paint=plain, width=None)
+    page = markdown(selection, source, files=1, gaps=(), all=True, summary="As \x1b[31mit\x07 is.")
+    for document in (shown, github(selection, ("\x1b",)), page):
+        assert "\x1b" not in document
+        assert "\x07" not in document
     assert not [line for line in github(selection, ()).splitlines()[1:] if line.startswith("::")]
-    page = markdown(selection, source, files=1, gaps=(), all=True)
     assert "<b>" not in page.replace("\\<b\\>", "")
     assert "**bold**" not in page
+
+
+@pytest.mark.parametrize("name", ["back\\slash.py", "./a.py", ".\\a.py"])
+def test_a_path_is_mended_only_where_no_file_has_it(tmp_path: Path, name: str) -> None:
+    """A backslash may be part of a name, or a model's way to write a path."""
+    own = name if name.startswith("b") else "a.py"
+    write(tmp_path, {own: "one = 1\n"})
+    selection = select(
+        [finding(1, path=name)], Change(tmp_path, tmp_path, {own: 8}), Source(tmp_path), min_confidence=0
+    )
+    assert [f.path for f in selection.findings] == [own]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_lines_fit_the_terminal(tmp_path: Path, width: int) -> None:
+    """Messages and advice go on below where they begin, code is cut, and no word is."""
+    write(tmp_path, {"a.py": f"    value = {'call_of_it(' * 20}\n"})
+    source, words = Source(tmp_path), "It goes wrong in a way that takes a long sentence to describe " * 2
+    found = [finding(1, message=words, suggestion=words), finding(1, message="Short.", category="todo")]
+    selection = select(found, Change(tmp_path, tmp_path, {"a.py": 10}), source, min_confidence=0)
+    shown = text(selection, source, headline(selection, 1), all=True, paint=plain, width=width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert " ".join(shown.split()).count("takes a long sentence") == 4
+    assert "Short.  (todo, confidence 90)" in shown
+    assert max(map(len, text(selection, source, "", all=True, paint=plain, width=None).splitlines())) > 120
 
 
 def test_a_category_outside_of_the_vocabulary_becomes_the_lens_own(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from chargehand.messages import Reply
 from chargehand.models import Attribution
 from chargehand.plan import Plan
 from chargehand.team import Team, Worker
-from tests.simulation.play import Played, play
+from tests.simulation.play import Played, _tokens, play  # pyright: ignore[reportPrivateUsage]
 from tests.simulation.test_simulation import _taken_out, _without_time  # pyright: ignore[reportPrivateUsage]
 from tests.simulation.world import World, look
 
@@ -93,12 +93,34 @@ def test_teams_within_teams_keep_every_invariant(chunk: int) -> None:
     for number in range(WORLDS // 4):
         seed = f"{BASE}/hierarchy/{chunk}/{number}"
         try:
-            played = play(Nested(seed))
+            world = Nested(seed)
+            played = play(world)
+            _check_team_budgets(world, played)
             if number % 5 == 0 and not (played.interrupts and played.cuts):
                 assert _said(play(Nested(seed))) == _said(played), "the same seed gave another trace"
         except BaseException as error:
             error.add_note(f"world {seed!r}: replay it with play(Nested({seed!r}))")
             raise
+
+
+def _check_team_budgets(world: World, played: Played) -> None:
+    """No attempt of a team uses more than its own [budget] or its task's, but for what estimates were off."""
+    if played.cuts:
+        return
+    replies = [event for event in played.events if event.kind == "model_replied"]
+    budgets = {team.name: team.budget.tokens for team in _teams(world.team)}
+    of_tasks = {task.id: task.budget.tokens for task in world.plan.tasks if task.budget}
+    for event in played.events:
+        if event.kind != "decision" or event.data["decision"] != "delegate":
+            continue
+        scope = event.data["key"].removesuffix("@start")
+        used = sum(_tokens([each for each in replies if each.data["key"].startswith(scope)]))
+        limits = (budgets[event.data["value"]["team"]], of_tasks.get(event.task or ""))
+        assert all(limit is None or used <= limit + played.short for limit in limits)
+
+
+def _teams(team: Team) -> list[Team]:
+    return [team, *(each for inner in team.nested for each in _teams(inner))]
 
 
 def _said(played: Played) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -55,15 +56,24 @@ def test_sources_point_into_the_material(name: str, played: Run) -> None:
 
 @ALL
 def test_the_evaluation_passes_on_the_scripted_model(name: str, shell: Shell) -> None:
-    """Every case of every kind."""
+    """Every case of every kind, but for support's routing: words decide there, and words alone are wrong at times."""
     got = shell("eval", name, "--model", model(name), "--json", "--jobs", "2")
     assert got.code == 0, got.err
-    failed = [result["case"] for result in got.json["results"] if not result["passed"]]
-    assert not failed
     kinds = {kind["kind"]: kind for kind in got.json["candidates"][0]["kinds"]}
     assert {kind: each["results"] for kind, each in kinds.items()} == Counter(case["kind"] for case in cases(name))
-    for each in kinds.values():
-        assert (each["passed"], each["errors"]) == (each["results"], 0)
+    assert {each["errors"] for each in kinds.values()} == {0}
+    shares = {kind: each["passed"] / each["results"] for kind, each in kinds.items()}
+    if name == "support":
+        assert 0.8 <= shares.pop("routing") < 1
+    assert set(shares.values()) == {1.0}, [each["case"] for each in got.json["results"] if not each["passed"]]
+
+
+@ALL
+def test_a_script_knows_no_label(name: str) -> None:
+    """Its router goes by single words: a rule with a whole request would measure only that it was copied."""
+    rules = json.loads((example(name) / "script.json").read_text(encoding="utf-8"))["replies"]
+    words = [rule["when"].get("contains", "") for rule in rules if rule.get("when", {}).get("role") == "router"]
+    assert all(len(word.removeprefix('<data>\n"').split()) <= 3 for word in words)
 
 
 def _place(source: str) -> tuple[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import subprocess
 import sys
@@ -11,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from chargehand.analyzers import Scope
-from chargehand.testgen.generators import GENERATORS
 from chargehand.testgen.playbook import playbook, survey
 from chargehand.testgen.project import read_project
 from chargehand.testgen.writing import write_files
@@ -25,12 +22,12 @@ SAMPLE = ROOT / "examples" / "testgen-sample"
 HOSTILE = """
 import pathlib, os as system
 
-def writes_home(n: int) -> int:
-    getattr(pathlib.Path.home() / "planted", "write" + "_text")("x")
-    return n
-
-def writes_tree(n: int) -> int:
-    getattr(pathlib.Path({root!r}) / "planted", "write" + "_text")("x")
+def writes(n: int) -> int:
+    for folder in (getattr(pathlib.Path, "ho" + "me")(), pathlib.Path({root!r})):
+        try:
+            getattr(folder / "planted", "write" + "_text")("x")
+        except OSError:
+            pass
     return n
 
 def forks(n: int) -> int:
@@ -111,6 +108,7 @@ def test_hostile_code_is_contained(shell: Shell, tmp_path: Path) -> None:
     assert "forks(1) started more processes than it may" in done.out
     assert "allocates(1) raises MemoryError" in done.out or "allocates(n=0) raises MemoryError" in done.out
     assert "prints(1) printed more than it may" in done.out
+    assert "`trap.writes`: it was seen to reach files: ~/planted" in done.out
 
 
 def test_without_a_sandbox_nothing_runs(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,66 +179,47 @@ def test_the_plan_has_a_task_for_each_function(tmp_path: Path) -> None:
     assert workers.count("ghostwriter") == 2
 
 
-def said(tests: str, task: str = "m1", **when: Any) -> dict[str, Any]:
+def said(tests: str) -> dict[str, Any]:
     output = {"target": "mine.double", "tests": tests}
-    reply = {"summary": "Tests.", "output": output, "claims": [], "findings": [], "confidence": 90}
-    return {"when": {"role": "worker", "task": task, **when}, "reply": {"json": reply}}
+    return {"summary": "Tests.", "output": output, "claims": [], "findings": [], "confidence": 90}
 
 
 GOOD = "from mine import double\n\n\ndef test_double_of_three_is_six():\n    assert double(3) == 6\n"
 WRONG = GOOD + "\n\ndef test_double_of_two_is_five():\n    assert double(2) == 5\n"
 
 
-def test_a_models_tests_are_run_and_mended(shell: Shell, tmp_path: Path) -> None:
-    """What failed goes back through recovery with the error; the file holds what passed, of both workers."""
+def test_a_models_tests_are_run_and_mended_over_http(shell: Shell, tmp_path: Path) -> None:
+    """The tester is sent the source of its function alone, and again, rewritten from the error, when its tests fail.
+
+    The file holds what passed, of both workers. How tests came about is nothing workers could disagree in.
+    """
     means()
-    root = project(
-        tmp_path / "project", {"pyproject.toml": "", "mine.py": "def double(n: int) -> int:\n    return n * 2\n"}
-    )
-    model = shell.script(said(WRONG, attempt=1), said(GOOD))
-    done = shell("testgen", root, "--model", model, "--json")
-    outcome = next(each for each in done.json["outcomes"] if each["worker"] == "tester")
-    text = (root / "tests" / "generated" / "test_mine.py").read_text()
-    assert (outcome["status"], outcome["attempts"]) == ("done", 2)
-    assert "test_double_of_three_is_six" in text
-    assert "test_double_gives_what_it_gave" in text
-    assert "is_five" not in text
-
-
-def test_a_models_test_that_stays_wrong_is_a_suspected_bug(tmp_path: Path) -> None:
-    """What is left of a failed task goes into the file as far as it passes; the failing test is reported."""
-    root = project(tmp_path, {"pyproject.toml": "", "mine.py": "def double(n: int) -> int:\n    return n * 2\n"})
-    found = survey(read_project(root))
-    order = next(task for task in playbook(found, means(), model=True).tasks if task.worker == "verifier")
-    given = {"m1": {"target": "mine.double", "tests": WRONG}, "t1": {"tests": "not ( Python"}, "x": "no object"}
-    scope = Scope(root, ("mine.py",), options={**order.context["options"], "inputs": given})
-    made = asyncio.run(GENERATORS["testgen-file"].run(scope))
-    assert "is_six" in made.output["source"]
-    assert "is_five" not in made.output["source"]
-    (bug,) = made.findings
-    assert bug.message == "test_double_of_two_is_five failed and was left out: assert 4 == 5 + where 4 = double(2)"
-    assert (bug.path, bug.line) == ("mine.py", 1)
-
-
-def test_a_models_tests_over_http(shell: Shell, tmp_path: Path) -> None:
-    """Real requests: the tester is sent the source of its function and nothing of the project besides."""
-    means()
-    files = {"mine.py": "def double(n: int) -> int:\n    return n * 2\n", "other.py": "PRIVATE = 'kept here'\n"}
+    mine = "def double(n: int) -> int:\n    return n * 2\ndef shown(n: int) -> None:\n    pass\n"
+    files = {"mine.py": mine, "other.py": "PRIVATE = 'kept here'\n", "test_mine.py": "import mine\nmine.shown(1)\n"}
     root = project(tmp_path / "project", {"pyproject.toml": "", **files})
 
     def reply(request: Seen) -> Answer:
-        if request.role == "worker":
-            return answer_json(said(GOOD)["reply"]["json"])
-        return answer_json({"answer": "One test was written [m1].", "confidence": 80})
+        if request.role == "refiner":
+            return answer_json({"instruction": "Write the tests again: two doubled is four, and not five."})
+        return answer_json(said(WRONG if request.headers["x-chargehand-attempt"] == "1" else GOOD))
 
     with serving(reply) as server:
         shell_settings(shell, f"{server.url}/v1")
-        done = shell("testgen", root, "--model", "local:m")
+        done = shell("testgen", root, "--model", "local:m", "--json")
     assert done.code == 0, done.err
-    (asked,) = [seen for seen in server.requests if seen.role == "worker"]
-    assert "def double(n: int)" in asked.text
+    assert [seen.role for seen in server.requests] == ["worker", "refiner", "worker"]
+    first, about, second = (seen.text for seen in server.requests)
+    assert "def double(n: int)" in first
+    assert "assert 4 == 5" in about, "what failed goes back with its error"
+    assert "and not five" in second
     assert not any("kept here" in seen.text for seen in server.requests)
-    assert "test_double_of_three_is_six" in (root / "tests" / "generated" / "test_mine.py").read_text()
+    outcome = next(each for each in done.json["outcomes"] if each["worker"] == "tester")
+    assert (outcome["status"], outcome["attempts"]) == ("done", 2)
+    assert (done.json["status"], done.json["contradictions"]) == ("complete", [])
+    text = (root / "tests" / "generated" / "test_mine_2.py").read_text()
+    assert "test_double_of_three_is_six" in text
+    assert "test_double_gives_what_it_gave" in text
+    assert "is_five" not in text
 
 
 def test_a_project_too_large_to_copy_is_refused_at_once(

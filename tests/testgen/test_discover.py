@@ -13,6 +13,7 @@ import pytest
 from chargehand.errors import UsageError
 from chargehand.testgen.discover import find_targets
 from chargehand.testgen.evidence import gather
+from chargehand.testgen.playbook import marks
 from chargehand.testgen.project import Project, read_project
 from tests.testgen.rooms import project, reading
 
@@ -178,3 +179,11 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (root / "loop").symlink_to(root)
     (root / "out.py").symlink_to(tmp_path / "other" / "b.py")
     assert [module.name for module in read_project(root).modules] == ["a"]
+
+
+def test_marks_are_short_strings_that_can_be_written(tmp_path: Path) -> None:
+    """Separators of the module's code; half a character is none."""
+    (module,) = reading(
+        tmp_path, {"mine.py": "GLUE, HALF, WORD, END = '; ', '\\ud800', 'abc', '||'\nSEP = ','\n"}
+    ).modules
+    assert marks(module) == (",", "||")

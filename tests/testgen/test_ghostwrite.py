@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from chargehand.testgen import ghostwrite
+from chargehand.testgen import verify as verify_file
 from chargehand.testgen.assemble import assemble, without
-from chargehand.testgen.sandbox import room
+from chargehand.testgen.inside.values import PLAIN
+from chargehand.testgen.sandbox import Ended, room
 from chargehand.testgen.verify import Verified, verify
 from tests.testgen.rooms import means, project, written
 
@@ -49,13 +56,44 @@ def test_types_of_the_module_itself_are_made_and_compared(tmp_path: Path) -> Non
     assert bugs == []
 
 
+ORDERS = """
+import itertools, json, sys
+words = json.loads(sys.argv[1])
+print(json.dumps([next(iter({one, other})) == one for one, other in itertools.combinations(words, 2)]))
+"""
+
+
+@pytest.mark.parametrize("seeds", [ghostwrite.SEEDS, verify_file.SEEDS])
+def test_the_order_of_a_set_shows_under_the_seeds(seeds: tuple[str, ...]) -> None:
+    """Of any two strings that functions are given, each is the first of a set under one of them; "" is always first."""
+    assert not set(ghostwrite.SEEDS) & set(verify_file.SEEDS)
+    plain = [ast.literal_eval(text) for text in PLAIN[str]]
+    for words in (plain, *([*plain, f"a{mark}b{mark}"] for mark in (",", ";", "|"))):
+        command = [sys.executable, "-c", ORDERS, json.dumps([word for word in words if word])]
+        ran = [subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True) for seed in seeds]
+        orders = [json.loads(each.stdout) for each in ran]
+        assert all({*order} == {True, False} for order in zip(*orders, strict=True))
+
+
+DIFFERS = """
+def order(words: list[str]) -> list[str]:
+    return list(set(words))
+
+def joined(words: set[str]) -> str:
+    return ",".join(words)
+
+def dice():
+    return id(object()) % 1000003
+"""
+
+
 def test_results_that_differ_are_not_characterised(tmp_path: Path) -> None:
     """What depends on the hash seed or on chance is no fact to test."""
-    code = "def order(words: list[str]) -> list[str]:\n    return list(set(words))\n"
-    source, _, _ = made(tmp_path, code, "order")
-    assert "'Hello, World'" not in source
-    _, why, _ = made(tmp_path, "def dice():\n    return id(object()) % 1000003\n", "dice")
-    assert why == "its results differ from run to run or from day to day"
+    for name in ("order", "joined"):
+        source, _, _ = made(tmp_path, DIFFERS, name)
+        assert f"unit.{name}" in source
+        assert "'Hello, World'" not in source
+    assert made(tmp_path, DIFFERS, "dice")[1] == "its results differ from run to run, or with the day or the place"
 
 
 @pytest.mark.parametrize(
@@ -99,12 +137,64 @@ def test_input_that_cannot_be_made_is_no_bug(tmp_path: Path) -> None:
         ("import not_installed_anywhere\ndef f(n: int) -> int:\n    return n\n", "import failed: ModuleNotFoundError"),
         ("import sys\nsys.exit(1)\ndef f(n: int) -> int:\n    return n\n", "import failed: SystemExit"),
         ("def f(n):\n    return n\n", "no inputs could be made: no type to make 'n' from"),
-        ("def f(n: int) -> None:\n    print(n)\n", ""),
+        ("def f() -> None:\n    print(1)\n", "it returns nothing to compare"),
+        ("def f():\n    return {}[0]\n", "every call that was tried raised an error: KeyError: 0"),
     ],
 )
 def test_without_tests_there_is_a_reason(tmp_path: Path, code: str, why: str) -> None:
-    """What cannot be imported or called says so."""
+    """What cannot be imported or called, or gives nothing, says so."""
     assert why in made(tmp_path, code, "f")[1]
+
+
+REACHING = """
+import argparse, io
+system = vars(argparse)["_os"]
+
+def kills():
+    system.kill(-1, 9)
+
+def reads():
+    return io.open("/etc/shadow").read()
+
+def asks() -> bool:
+    try:
+        return bool(io.open(".env"))
+    except OSError as error:
+        raise ValueError("no settings") from error
+
+def lists() -> list[str]:
+    return system.listdir("/")
+
+def writes():
+    getattr(argparse.FileType("w")("x"), "close")()
+
+def ends():
+    system._exit(0)
+
+def loads() -> int:
+    import later, zoneinfo
+    return len(io.open(__file__).read()) + len(zoneinfo.ZoneInfo(later.ZONE).key)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "why", "bugs"),
+    [
+        ("kills", "it was seen to reach processes: os.kill", []),
+        ("reads", "it was seen to reach the machine: /etc/shadow", []),
+        ("asks", "it was seen to reach a file that is not there: .env", []),
+        ("lists", "it was seen to reach the machine: /", []),
+        ("writes", "it was seen to reach files: x", []),
+        ("ends", "ends() ended Python itself (code 0).", ["ends() ended Python itself (code 0)."]),
+        ("loads", "", []),
+    ],
+)
+def test_what_a_function_reaches_by_any_name_is_seen(tmp_path: Path, name: str, why: str, bugs: list[str]) -> None:
+    """No test of it is offered, and what the sandbox did not give it is no bug. Its own files are its own."""
+    project(tmp_path, {"later.py": "ZONE = 'UTC'\n"})
+    source, *rest = made(tmp_path, REACHING, name)
+    assert rest == [why, bugs]
+    assert bool(source) == (why == "")
 
 
 def verified(folder: Path, source: str) -> Verified:
@@ -215,3 +305,9 @@ def test_a_project_may_have_modules_named_as_our_own(tmp_path: Path) -> None:
     """What runs inside leaves no module of its own behind."""
     root = project(tmp_path, {"pyproject.toml": "", "values.py": "def f(n: int) -> int:\n    return n\n"})
     assert "assert values.f(1) == 1" in written(root, "values.f").source
+
+
+def test_notes_can_be_recorded_whatever_the_code_says() -> None:
+    """Half a character of an error's text is replaced; what is no note is dropped."""
+    ended = Ended(0, None, "", "", '{"crash": "KeyError: \\ud800"}\n{"cut\n1\n', 0.1)
+    assert ghostwrite.notes_of(ended) == [{"crash": "KeyError: ?"}]

@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -60,20 +61,6 @@ def test_a_file_that_breaks_the_suite_is_refused(tmp_path: Path) -> None:
     assert asyncio.run(refused(place.names["calc"])) == {}
 
 
-def test_tests_are_verified_with_the_projects_own_settings(tmp_path: Path) -> None:
-    """A fixture of its conftest and its filters count: what fails under them is left out, and is no bug of the code."""
-    strict = (
-        "import pytest\n@pytest.fixture(autouse=True)\ndef strict(request):\n"
-        "    assert 'forbidden' not in request.node.name\n"
-    )
-    root = project(tmp_path, {"pyproject.toml": "", "calc.py": ADD, "conftest.py": strict, "tests/test_own.py": ""})
-    made, _ = filed(root, {"t1": {"tests": f"{ADDED}\ndef test_forbidden():\n    assert calc.add(1, 1) == 2\n"}})
-    assert "test_add_gives" in made.output["source"]
-    assert "forbidden" not in made.output["source"]
-    assert made.findings == ()
-    assert "test_forbidden was left out" in made.output["unusable"]["calc.add"]
-
-
 def test_a_plugin_the_sandbox_lacks_does_not_stop_the_verification(tmp_path: Path) -> None:
     """Options in the project's settings that nothing here understands are left aside."""
     settings = "[tool.pytest.ini_options]\naddopts = '--of-no-plugin'\n"
@@ -81,26 +68,71 @@ def test_a_plugin_the_sandbox_lacks_does_not_stop_the_verification(tmp_path: Pat
     assert made.output["tests"] == 1
 
 
-def test_a_failed_characterisation_is_no_suspected_bug(tmp_path: Path) -> None:
-    """It is listed with its function, as is what is no Python; only a test a model thought out speaks of a bug."""
-    root = project(tmp_path, {"pyproject.toml": "", "calc.py": ADD})
-    wrong = f"{ADDED}\ndef test_wrong():\n    assert calc.add(1, 1) == 3\n"
-    made, _ = filed(root, {"t1": {"tests": wrong}, "m1": {"tests": "not ( Python"}}, model=True)
+STRICT = """
+import pytest
+@pytest.fixture(autouse=True)
+def strict(request):
+    assert 'forbidden' not in request.node.name
+"""
+DAY = """
+from datetime import date
+TODAY = getattr(date, 'to' + 'day')()
+def add(a: int, b: int) -> int:
+    return a + b
+def year(n: int) -> int:
+    return n + TODAY.year
+"""
+SEEN = """
+import calc, datetime, time
+def test_forbidden():
+    assert calc.add(1, 1) == 2
+def test_year():
+    assert calc.year(0) == {year}
+def test_zone():
+    assert time.localtime(0).tm_hour == {hour}
+def test_same():
+    assert datetime.date.today() == datetime.date.fromtimestamp(time.time())
+def test_kind():
+    assert isinstance(datetime.datetime.now(), datetime.date)
+"""
+THOUGHT_OUT = """
+from calc import add
+def test_sum_of_three():
+    assert add(1, 2) == 3
+def test_sum_is_five():
+    assert add(2, 2) == 5
+"""
+
+
+def test_only_what_stays_so_everywhere_is_offered(tmp_path: Path) -> None:
+    """What fails under the project's settings, on another day, in another zone or at all is left out.
+
+    Of what the code was seen to do it is listed with its function; of what a model thought out it is a suspected bug.
+    """
+    root = project(tmp_path, {"pyproject.toml": "", "calc.py": DAY, "conftest.py": STRICT, "tests/test_own.py": ""})
+    seen = SEEN.format(year=datetime.datetime.now(datetime.UTC).year, hour=time.localtime(0).tm_hour)
+    inputs: dict[str, object] = {
+        "t1": {"tests": ADDED},
+        "t2": {"tests": seen},
+        "m1": {"tests": THOUGHT_OUT},
+        "x": "no object",
+    }
+    made, _ = filed(root, inputs, model=True)
+    assert set(made.output["left_out"]) == {"test_forbidden", "test_year", "test_zone", "test_sum_is_five"}
+    assert made.output["tests"] == 4
+    assert "test_add_gives" in made.output["source"]
+    assert "is_five" not in made.output["source"]
+    assert "was left out, it does not stay so" in made.output["unusable"]["calc.year"]
+    (bug,) = made.findings
+    assert bug.message == "test_sum_is_five failed and was left out: assert 4 == 5 + where 4 = add(2, 2)"
+    assert (bug.path, bug.line) == ("calc.py", 4)
+
+
+def test_what_is_no_python_is_listed_with_its_function(tmp_path: Path) -> None:
+    """And is no bug of the code."""
+    made, _ = filed(project(tmp_path, {"pyproject.toml": "", "calc.py": ADD}), {"t1": {"tests": "def ("}})
+    assert "not Python" in made.output["unusable"]["calc.add"]
     assert made.findings == ()
-    assert set(made.output["left_out"]) == {"test_wrong"}
-    assert "not Python" in filed(root, {"t1": {"tests": "def ("}})[0].output["unusable"]["calc.add"]
-
-
-def test_what_depends_on_the_day_is_not_offered(tmp_path: Path) -> None:
-    """However it asks for the time: one of the runs is on another day."""
-    code = "from datetime import date\nYEAR = getattr(date, 'to' + 'day')().year\n"
-    code += "def add(n: int) -> int:\n    return n + YEAR\n"
-    root = project(tmp_path, {"pyproject.toml": "", "calc.py": code})
-    year = "import calc, datetime, time\ndef test_year():\n    assert calc.add(0) == {}\n"
-    today = "def test_same():\n    assert datetime.date.today() == datetime.date.fromtimestamp(time.time())\n"
-    today += "def test_kind():\n    assert isinstance(datetime.datetime.now(), datetime.date)\n"
-    made, _ = filed(root, {"t1": {"tests": year.format(datetime.datetime.now(datetime.UTC).year) + today}})
-    assert set(made.output["left_out"]) == {"test_year"}
 
 
 def test_code_whose_names_look_like_tests_can_be_tested(tmp_path: Path) -> None:

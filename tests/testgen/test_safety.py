@@ -60,10 +60,15 @@ def test_reach_goes_through_modules_classes_and_bases(tmp_path: Path) -> None:
         "from urllib.parse import quote\ndef f(x): return quote(x)",
         "def f(n): return f(n - 1) if n else 0",
         "import math\ndef f(x): return math.sqrt(x)",
+        "import sys\ndef f(x): return x if sys.version_info > (3,) else print(x, file=sys.stderr)",
+        "from pathlib import Path\ndef f(): return Path(__file__).resolve().parent / 'x'",
+        "def f(site, input): return site.upper() * input",
+        "class Shop:\n    def exists(self): return 1\ndef f(shop: Shop): return shop.exists()",
+        "import os\nHOME = os.environ\ndef f(HOME): return HOME",
     ],
 )
 def test_pure_functions_are_let_through(tmp_path: Path, code: str) -> None:
-    """Paths as text, reading, and neighbours that do more are nothing to fear."""
+    """Paths as text, reading, neighbours that do more, and names of one's own are nothing to fear."""
     assert danger(tmp_path, code) is None
 
 
@@ -125,3 +130,27 @@ def test_the_day_and_chance_are_nothing_to_test(tmp_path: Path, code: str, what:
     """What a function gave once is no fact where it depends on them; a seeded generator is one."""
     assert what in (danger(tmp_path, code) or "nothing")
     assert danger(tmp_path, "import random\ndef f(seed): return random.Random(seed).random()") is None
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("from pathlib import Path\ndef f(): return Path('/x').exists()", "reaches the machine: .exists()"),
+        ("def f(root): return (root / '.git').is_dir()", "reaches the machine: .is_dir()"),
+        ("def f(p): return p.stat().st_uid", "reaches the machine: .stat()"),
+        ("def f(p): return [*p.iterdir()] + [*p.rglob('*')]", "reaches the machine: .iterdir()"),
+        ("from pathlib import Path\ndef f(ps): return filter(Path.is_file, ps)", "pathlib.Path.is_file"),
+        ("import pathlib\ndef f(): return pathlib.Path.cwd().name", "reaches the machine: pathlib.Path.cwd"),
+        ("import resource\ndef f(): return resource.getrlimit(1)", "reaches the machine: resource.getrlimit"),
+        ("import platform\ndef f(): return platform.node()", "reaches the machine: platform.node"),
+        ("import platform\nHOST = platform.node()\ndef f(): return HOST", "platform.node through HOST (mine.py:2)"),
+        ("import config\ndef f(): return config.HOST", "platform.node through HOST (config.py:3)"),
+        ("from locale import getlocale\ndef f(): return getlocale()", "reaches the machine: locale.getlocale"),
+        ("import sys\ndef f(): return sys.prefix", "reaches the machine: sys.prefix"),
+        ("import sys\ndef f(): sys.modules['os'].kill(-1, 9)", "reaches code made at run time: sys.modules"),
+    ],
+)
+def test_what_the_machine_is_like_is_nothing_to_test(tmp_path: Path, code: str, what: str) -> None:
+    """What is on its disk and how Python was started there, asked in the function or once for its module."""
+    config = "import platform\nif True:\n    HOST = platform.node()\n"
+    assert what in (danger(tmp_path, code, config=config) or "nothing")

@@ -231,6 +231,25 @@ def test_large_pages_and_bombs_are_cut(packing: str) -> None:
         assert len(text) < 46_000
 
 
+NOT_WHOLE = "the page was not sent to its end: the rest is missing"
+
+
+@pytest.mark.parametrize(
+    ("packed", "said"),
+    [
+        (gzip.compress(b"one ") + gzip.compress(b"two") + b"\0" * 9, "one two"),
+        (gzip.compress(b"one ") + gzip.compress(b"")[:12], f"one \n[{NOT_WHOLE}]"),
+        (gzip.compress(b"whole")[:-1], f"whole\n[{NOT_WHOLE}]"),
+        (b"", "[there is no text on this page]"),
+    ],
+    ids=["two members and fill", "a member cut short", "an end cut short", "nothing"],
+)
+def test_a_packed_page_is_whole_or_says_it_is_not(packed: bytes, said: str) -> None:
+    """Every part of a gzip body is read, and one without an end is told."""
+    with site(lambda _: page(packed, "text/plain", content_encoding="gzip")) as (_, get):
+        assert get().text.endswith(f"\n\n{said}")
+
+
 @pytest.mark.parametrize(
     ("raw", "kind"),
     [

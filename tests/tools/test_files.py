@@ -273,8 +273,11 @@ def test_a_line_longer_than_an_answer_is_cut(root: Path) -> None:
     [
         (b"", "docs/f (empty)\n"),
         (b"\xef\xbb\xbfbom", "docs/f (lines 1-1 of 1)\nbom"),
-        ("ø".encode("latin-1"), "docs/f (lines 1-1 of 1; not UTF-8: unknown bytes are shown as \ufffd)\n\ufffd"),
+        ("Käse ø".encode("latin-1"), "docs/f (lines 1-1 of 1; Windows-1252)\nKäse ø"),
+        (b"\x81", "docs/f (lines 1-1 of 1; Latin-1)\n\x81"),
         ("wide".encode("utf-16"), "docs/f (lines 1-1 of 1; UTF-16)\nwide"),
+        ("wide".encode("utf-32"), "docs/f (lines 1-1 of 1; UTF-32)\nwide"),
+        (b"\0\0\xfe\xff\0\0\0w", "docs/f (lines 1-1 of 1; UTF-32)\nw"),
         (b"\n\n", "docs/f (lines 1-2 of 2)\n\n"),
     ],
 )
@@ -392,6 +395,16 @@ def test_a_search_finds_lines(root: Path) -> None:
     assert text("search_files", context, query="^B.TA$", regex=True, ignore_case=True) == "docs/a.txt:2: beta"
     assert "not a regular expression" in refusal("search_files", context, query="(", regex=True)
     assert "1 to 1000" in refusal("search_files", context, query="")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16", "utf-32"])
+def test_every_tool_reads_the_same_text(tmp_path: Path, encoding: str) -> None:
+    """In whatever encoding a file is, what one tool shows the others find."""
+    (tmp_path / "f.txt").write_bytes("Käse Größe".encode(encoding))
+    context = given_docs(tmp_path)
+    assert text("read_file", context, path="docs/f.txt").endswith("\nKäse Größe")
+    assert text("search_files", context, query="Käse") == "docs/f.txt:1: Käse Größe"
+    assert text("search_documents", context, query="Größe") == "docs/f.txt:1-1\nKäse Größe"
 
 
 def test_a_search_never_sees_outside(root: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -196,7 +197,7 @@ ESCAPES = [
 ]
 
 
-def run_here(statement: str, known: tuple[tables.Source, ...]) -> None:
+def run_here(statement: str, known: tables.Catalog) -> None:
     """As the child does it, but for the limits of its process."""
     with sql._connection() as base:  # pyright: ignore[reportPrivateUsage]
         base.execute("CREATE TABLE sales_2024 AS SELECT 'x' AS city, 1 AS amount")
@@ -208,7 +209,7 @@ def run_here(statement: str, known: tuple[tables.Source, ...]) -> None:
 def test_sql_that_writes_or_reaches_out_is_refused(folder: Path) -> None:
     """Where queries run nothing but the loaded tables can be read, whatever the statement."""
     files = {"secret": folder.parent / "secret.csv", "out": folder.parent / "out"}
-    known = tables.sources(given_data(folder))
+    known = tables.catalog(given_data(folder))
     before = sorted(folder.parent.rglob("*"))
     run_here("SELECT * FROM sales_2024", known)
     for text in [*WRITES, *ESCAPES]:
@@ -252,25 +253,162 @@ def test_a_query_without_bounds_runs_out_of_its_own_memory(folder: Path) -> None
 def test_a_link_out_of_the_material_is_no_table(folder: Path) -> None:
     """Neither listed nor read."""
     (folder / "linked.csv").symlink_to(folder.parent / "secret.csv")
-    assert "linked" not in [source.name for source in tables.sources(given_data(folder))]
+    assert "linked" not in [source.name for source in tables.catalog(given_data(folder)).sources]
 
 
 def test_names_of_tables_are_plain_and_unlike(tmp_path: Path) -> None:
     """Whatever the files are called; the same stem twice gets its folder, then a number."""
-    for name in ("2024 q1.csv", "a/x.csv", "b/x.json", "b/X.tsv", "Select.CSV", "æ.csv", "a-b.csv", "a_b.csv"):
+    for name in ("2024 q1.csv", "a/x.csv", "b/x.json", "b/X.tsv", "Select.CSV", "Æ.csv", "a-b.csv", "a_b.csv", "-.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("n\n1\n")
-    found = {source.file: source.name for source in tables.sources(given_data(tmp_path))}
+    found = {source.file: source.name for source in tables.catalog(given_data(tmp_path)).sources}
     assert found == {
         "data/2024 q1.csv": "t2024_q1",
-        "data/Select.CSV": "select",
+        "data/-.csv": "data",
+        "data/Select.CSV": "select_",
         "data/a-b.csv": "a_b",
         "data/a/x.csv": "x",
         "data/a_b.csv": "data_a_b",
         "data/b/X.tsv": "b_x",
         "data/b/x.json": "x_2",
-        "data/æ.csv": "data",
+        "data/Æ.csv": "æ",
     }
+
+
+def test_names_of_tables_need_no_quotes(tmp_path: Path) -> None:
+    """Whatever word of SQL a file is called by, or in whatever script: as a table, as a prefix and as a schema."""
+    with sql._connection() as base:  # pyright: ignore[reportPrivateUsage]
+        every = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+        words = [word for (word,) in base.execute(every).fetchall()]
+    odd = ["main", "temp", "system", "memory", "information_schema", "pg_catalog", "U\u0308bung", "日本", "x²"]
+    for word in [*words, *odd]:
+        (tmp_path / f"{word}.csv").touch()
+    known = [source.name for source in tables.catalog(given_data(tmp_path)).sources]
+    assert len(known) == len({*words, *odd})
+    with sql._connection() as base:  # pyright: ignore[reportPrivateUsage]
+        for name in known:
+            base.execute(f'CREATE TABLE "{name}" AS SELECT 7 AS n')
+            assert base.execute(f"SELECT max({name}.n) FROM {name}").fetchone() == (7,)
+            base.execute(f'DROP TABLE "{name}"; CREATE SCHEMA "{name}"; CREATE TABLE "{name}".t AS SELECT 7 AS n')
+            assert base.execute(f"SELECT max(t.n) FROM {name}.t").fetchone() == (7,)
+
+
+def test_a_table_in_another_script_is_queried(tmp_path: Path) -> None:
+    """Through the whole tool; a SQLite file may have the name of a database of DuckDB's."""
+    (tmp_path / "Übersicht.csv").write_text("n\n1\n")
+    for name in ("main", "temp"):
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as base, base:
+            base.execute('CREATE TABLE "two words" AS SELECT 3 AS n')
+    shown = answer(tmp_path, "SHOW TABLES")
+    assert shown.split("\n") == [
+        "übersicht: 1 rows (n BIGINT)",
+        'main_."two words": 1 rows (n BIGINT)',
+        'temp_."two words": 1 rows (n BIGINT)',
+    ]
+    joined = 'SELECT ü.n + a.n + b.n FROM übersicht ü, main_."two words" a, temp_."two words" b'
+    assert "| 7 |" in answer(tmp_path, joined)
+
+
+def test_more_files_than_tables_are_told(tmp_path: Path) -> None:
+    """In the list of tables, and where a table is not there."""
+    for number in range(501):
+        (tmp_path / f"t{number:03}.db").touch()
+    assert answer(tmp_path, "SHOW TABLES").endswith(f"\n[{tables.MORE}]")
+    assert tables.listed(tables.catalog(given_data(tmp_path))).endswith(tables.MORE)
+
+
+HEAD = "id,name,eur\n"
+ROWS = "".join(f"{number},n{number},{number}.5\n" for number in range(1, 13))
+
+
+@pytest.mark.parametrize(
+    ("content", "rows", "note"),
+    [
+        (HEAD + ROWS, 12, ""),
+        (HEAD + ROWS + "13,Acme, Inc.,1\n", 12, "1 of 14 records left out: line 14 has 4 fields, not 3"),
+        (HEAD + ROWS + "13,x\n", 12, "1 of 14 records left out: line 14 has 2 fields, not 3"),
+        (HEAD + "0,Acme, Inc.,1\n" + ROWS, 12, "1 of 14 records left out: line 2 has 4 fields, not 3"),
+        (HEAD + ROWS + "0,a,b,1\n" + ROWS, 24, "1 of 26 records left out: line 14 has 4 fields, not 3"),
+        (HEAD + ROWS + "1\n2\n3\n4\n", 12, "line 16 has 1 fields, not 3; and 1 more"),
+        ((HEAD + ROWS).replace("\n", "\r\n") + '13,"a\r\nb, c",1\r\n14,x\r\n', 13, "line 16 has 2 fields, not 3"),
+        ((HEAD + ROWS).replace(",", ";") + "13;x;1;\n", 12, "line 14 has 4 fields, not 3"),
+        ((HEAD + ROWS).replace(",", ";").replace(".", ","), 12, ""),
+        ((HEAD + ROWS).replace(",", "\t") + "13\tx\n", 12, "line 14 has 2 fields, not 3"),
+        ((HEAD + ROWS).replace(",", " | "), 12, ""),
+        (HEAD + ROWS + '13,"x,1\n14,y,2\n', 12, "lines 14-15: a quotation mark is not closed"),
+        (HEAD + ROWS + '13,"x" y,1\n', 12, "line 14: "),
+        ("Report of 2024\n\n" + HEAD + ROWS, 12, "1 of 14 records left out: line 1 has 1 fields, not 3"),
+        (HEAD + "\n" + ROWS + "\n  \n", 12, ""),
+        (ROWS, 12, ""),
+        (HEAD, 0, ""),
+        ("note\nhello, world\nbye\nso, and, on\n", 3, ""),
+        ("note\n" + "x" * 1_000_000 + "\n", 1, ""),
+        (HEAD.replace(",", ", ") + ROWS.replace(",", ", ") + '13, "Acme, Inc.", 1\n', 13, ""),
+    ],
+)
+def test_no_row_of_a_csv_is_lost_without_a_word(tmp_path: Path, content: str, rows: int, note: str) -> None:
+    """Records that do not fit are told by their lines; all others are rows, whatever the dialect."""
+    (tmp_path / "x.csv").write_bytes(content.encode("utf-16"))
+    context = given_data(tmp_path)
+    with sql._connection() as base:  # pyright: ignore[reportPrivateUsage]
+        loaded = tables.load(tables.catalog(context).sources[0], base, tmp_path, context)
+        found = base.execute("FROM x").fetchall()
+        names = [column[0] for column in base.description or []]
+    assert len(found) == rows
+    assert note in loaded.left_out
+    assert bool(loaded.left_out) == bool(note)
+    assert names in (["id", "name", "eur"], ["note"], ["column0", "column1", "column2"])
+
+
+def test_a_row_too_many_in_a_csv_is_told_with_the_result(tmp_path: Path) -> None:
+    """The worker sees it in the list of tables and in every query of that table."""
+    (tmp_path / "x.csv").write_text(HEAD + ROWS + "13,Acme, Inc.,1\n")
+    note = "[data/x.csv: 1 of 14 records left out: line 14 has 4 fields, not 3]"
+    assert answer(tmp_path, "SHOW TABLES") == f"x: 12 rows (id BIGINT, name VARCHAR, eur DOUBLE)\n{note}"
+    assert answer(tmp_path, "SELECT sum(id) AS s FROM x").endswith(f"| 78 |\n{note}")
+
+
+def test_what_is_only_in_the_log_of_a_sqlite_file_is_read(tmp_path: Path) -> None:
+    """Committed rows are there wherever SQLite keeps them; a result is out of date once the log has changed."""
+    data = tmp_path / "data"
+    data.mkdir()
+    with closing(sqlite3.connect(data / "wal.db", isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("CREATE TABLE t AS SELECT 1 AS n")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        before = query(data, "SELECT count(*) AS n FROM wal.t")
+        assert before.text.endswith("| 1 |")
+        db.execute("INSERT INTO t VALUES (2), (3)")
+        result = query(data, "SELECT count(*) AS n FROM wal.t")
+        assert result.text.endswith("| 3 |")
+        context = given_data(data)
+        assert still_valid(result.reads, context)
+        db.execute("INSERT INTO t VALUES (4)")
+        assert not still_valid(result.reads, context)
+        alone = ToolContext(material=(Material(name="wal.db", path=str(data / "wal.db")),))
+        refused = asyncio.run(call(BUILTIN["query_data"], {"sql": "FROM wal.t"}, alone))
+        assert "the changes in its -wal file are not in the material" in str(refused.error)
+
+
+def test_only_a_few_queries_run_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many workers that query together do not multiply the memory of one."""
+    running: list[int] = [0, 0]
+
+    async def run(*_: object) -> ToolResult:
+        running[0] += 1
+        running[1] = max(running)
+        await asyncio.sleep(0)
+        running[0] -= 1
+        return ToolResult(text="done")
+
+    monkeypatch.setattr(sql.isolation, "run", run)
+
+    async def many() -> None:
+        await asyncio.gather(*(call(BUILTIN["query_data"], {"sql": "x"}, given_data(folder)) for _ in range(9)))
+
+    asyncio.run(many())
+    asyncio.run(many())
+    assert running == [0, sql.AT_ONCE]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +429,7 @@ def test_a_file_that_is_not_what_it_seems_is_told(tmp_path: Path, name: str, con
     (data / name).write_bytes(content)
     context = given_data(data)
     with sql._connection() as base, pytest.raises(ToolError) as told:  # pyright: ignore[reportPrivateUsage]
-        tables.load(tables.sources(context)[0], base, copies, context)
+        tables.load(tables.catalog(context).sources[0], base, copies, context)
     assert said in str(told.value)
     assert str(tmp_path) not in str(told.value)
     assert not list(copies.iterdir())
@@ -302,7 +440,7 @@ def test_too_large_files_are_left_out(folder: Path) -> None:
     with (folder / "huge.csv").open("wb") as huge:
         huge.truncate(1_000_000_000)
     context = given_data(folder)
-    source = next(each for each in tables.sources(context) if each.name == "huge")
+    source = next(each for each in tables.catalog(context).sources if each.name == "huge")
     with sql._connection() as base, pytest.raises(ToolError, match="is 1000 MB; files over 200 MB are not read"):  # pyright: ignore[reportPrivateUsage]
         tables.load(source, base, folder, context)
 

@@ -111,6 +111,39 @@ def test_one_enormous_line_becomes_several_passages(tmp_path: Path) -> None:
     assert len(result.text) < 3000
 
 
+def test_a_word_on_a_cut_is_found() -> None:
+    """A long line is cut at blanks, without them between words: every word is in a passage, and nothing is lost."""
+    spaced = "".join(f"word{number} " for number in range(1000)).rstrip()
+    for line in (spaced, spaced.replace(" ", ";"), "x" * 5000, "天" * 5000):
+        parts = [each.text for each in passages.passages("f", [line])]
+        assert "".join(parts) == line
+        assert len(parts) > 3
+        assert max(map(len, parts)) <= passages.MOST
+    for line in (spaced, spaced.replace(" ", ";")):
+        index = passages.Index(passages.passages("f", [line]))
+        assert all(len(index.ranked(f"word{number}", 9)) == 1 for number in range(1000))
+
+
+def test_files_that_are_no_text_are_told(tmp_path: Path) -> None:
+    """A worker must not take them for searched: a few by name, the others counted, before other notes."""
+    (tmp_path / "agreement.pdf").write_bytes(b"%PDF-1.7\nneedle")
+    assert search(tmp_path, "needle").text.split("\n") == [
+        "No passage of 0 documents has any of these words; try others.",
+        "[not text, so not searched: docs/agreement.pdf]",
+    ]
+    (tmp_path / "marked.txt").write_bytes("needle".encode("utf-16-le"))
+    for number in range(5):
+        (tmp_path / f"p{number}.png").write_bytes(b"needle\0")
+    (tmp_path / "text.txt").write_text("needle")
+    result = search(tmp_path, "needle")
+    assert result.text == (
+        "docs/text.txt:1-1\nneedle\n[not text, so not searched: docs/agreement.pdf, docs/marked.txt, docs/p0.png, "
+        "docs/p1.png, docs/p2.png and 2 more]"
+    )
+    files = asyncio.run(call(BUILTIN["search_files"], {"query": "nothing"}, given_docs(tmp_path)))
+    assert files.text.startswith("No match in 1 text files.\n[not text, so not searched: docs/agreement.pdf")
+
+
 def test_a_gigabyte_is_capped_with_a_note(tmp_path: Path) -> None:
     """Large files are named as left out, the rest is searched, and memory stays bounded."""
     for number in range(10):
@@ -134,7 +167,7 @@ def test_what_is_over_the_total_is_left_out_by_name(tmp_path: Path, monkeypatch:
     for name in "bcd":
         (tmp_path / f"{name}.txt").write_text(f"needle {name} " + "x" * 480)
     result = search(tmp_path, "needle", most=9)
-    assert result.text.count("docs/") == 3
+    assert result.text.count(".txt:1-1\n") == 2
     assert "1 files from docs/d.txt on are left out; narrow the pattern" in result.text
     assert found(tmp_path, "needle", pattern="d.txt") == ["docs/d.txt:1-1"]
 

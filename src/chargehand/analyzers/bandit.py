@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chargehand.analyzers import categories, child, packages, suppression
 from chargehand.analyzers.hit import Hit, Hits
 from chargehand.analyzers.ruff import weight
+from chargehand.analyzers.shapes import Shapes
 from chargehand.analyzers.sources import Reader, is_python
 
 if TYPE_CHECKING:
@@ -57,17 +58,19 @@ def examine(order: Order) -> Hits:
     hits: list[Hit] = []
     for path, issues in by_path.items():
         source = reader.read(path)
-        lines = source.lines if source else []
-        hits += suppression.kept((_hit(path, issue, lines) for issue in issues), lines)
+        lines, shapes = source.lines if source else [], Shapes(source)
+        hits += suppression.kept((_hit(path, issue, lines, shapes) for issue in issues), lines)
     return Hits(tuple(hits), reader.notes(), reader.unchecked())
 
 
-def _hit(path: str, issue: Any, lines: list[str]) -> Hit:
-    rule = f"bandit:{issue.test_id}"
+def _hit(path: str, issue: Any, lines: list[str], shapes: Shapes) -> Hit:
+    rule, code = f"bandit:{issue.test_id}", f"S{issue.test_id[1:]}"
     number: int = issue.lineno
     last = max(number, *issue.linerange)
     text = "\n".join(lines[number - 1 : last])
-    known = weight(f"S{issue.test_id[1:]}", issue.text, text, path)
+    known = weight(code, issue.text, text, path)
+    if known is None:
+        known = shapes.worth(code, issue.text, number, last)
     if known is None and issue.confidence == "LOW":
         known = max(0, categories.rule_of(rule, "security").confidence - UNSURE)
     return Hit(rule, path, number, issue.text, end_line=last, confidence=known)

@@ -22,6 +22,10 @@ OFF = (
     *("-c", "protocol.allow=never"),
     *("-c", "safe.bareRepository=explicit"),
     *("-c", "color.ui=false"),
+    # Files it may name elsewhere: one without an end would be read for ever.
+    *("-c", "diff.orderFile=/dev/null"),
+    *("-c", "core.attributesFile=/dev/null"),
+    *("-c", "mailmap.file=/dev/null"),
     *("-c", "core.quotePath=false"),
 )
 ENVIRONMENT = {
@@ -58,6 +62,18 @@ async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None)
     """git in a folder; where the repository is follows from that alone, also inside of a hook."""
     command = ["git", "--no-pager", *OFF, "-C", str(root), *arguments]
     return await process.run(command, tool="git", env={**ENVIRONMENT, **(env or {})}, seconds=SECONDS)
+
+
+async def blame(root: Path, *arguments: str) -> str | None:
+    """What `git blame` answers; None also where the repository has it read what is no file and may have no end.
+
+    That setting is a list, which nothing given here can empty.
+    """
+    named = await ask(root, "config", "--null", "--type=path", "--get-all", "blame.ignoreRevsFile")
+    paths = [root / name for name in (named or "").split("\0") if name]
+    if any(path.exists() and not path.is_file() for path in paths):
+        return None
+    return await ask(root, "blame", *arguments)
 
 
 async def is_repository(root: Path) -> bool:

@@ -180,7 +180,7 @@ async def _changed_again(
     if not blocks:
         return []
     ranges = [f"-L{old + 1},{old_end}" for old, old_end, _ in blocks if old < len(before)]
-    blame = await git.ask(scope.root, "blame", "--porcelain", "--no-textconv", *ranges, base, "--", path)
+    blame = await git.blame(scope.root, "--porcelain", "--no-textconv", *ranges, base, "--", path)
     if blame is None:
         return None
     authors = dict(_blamed(blame))

@@ -55,8 +55,11 @@ def _in(tree: ast.Module) -> Iterator[Found]:
         loops = [statement for statement in statements if isinstance(statement, Loop)]
         kinds = _kinds(statements) if loops else {}
         for loop in loops:
+            # What is made anew on every turn does not grow from turn to turn.
+            anew = {name for statement in loop.body for name in _bound(statement)}
+            lasting = {name: kind for name, kind in kinds.items() if name not in anew}
             for node in _own(loop):
-                yield from _at(node, loop, kinds)
+                yield from _at(node, loop, lasting)
 
 
 def _statements(body: list[ast.stmt], scopes: list[list[ast.stmt]]) -> list[ast.stmt]:
@@ -161,6 +164,16 @@ def _at_front(verb: str, node: ast.Call) -> bool:
 
 def _grows(name: str, loop: Loop) -> bool:
     return any(isinstance(node, ast.Call) and _dotted(node.func) == f"{name}.append" for node in _own(loop))
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    match statement:
+        case ast.Assign(targets=targets):
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+        case _:
+            return
 
 
 def _kinds(statements: list[ast.stmt]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from chargehand.analyzers import Analysis, Scope, categories, packages, process, suppression
 from chargehand.analyzers.hit import Hit
+from chargehand.analyzers.shapes import Shapes
 from chargehand.analyzers.sources import Reader, Source, is_python, text_key
 from chargehand.errors import AnalyzerFailed
 
@@ -46,6 +47,8 @@ TARGET = "py313"
 NEWER_SYNTAX = re.compile(r"on Python 3\.\d+ \(syntax was added in")
 # The kernel's limit for one argument list is 2 MB with the environment; far below is still one process for a big tree.
 MAX_ARGUMENTS = 500_000
+# Enough to find a few files among thousands; a ruff that fails on more is broken.
+MOST_FAILURES = 60
 COMPLEXITY = re.compile(r"\((\d+) > \d+\)")
 # Prose has verbs too; SQL has them in capitals, or goes into something called a query.
 SQL = re.compile(r"SELECT|INSERT|UPDATE|DELETE|WITH\b|execute|cursor|query|sql|\bwhere\b|\bvalues\b")
@@ -59,12 +62,46 @@ def version() -> str:
 async def analyze(scope: Scope, lens: Lens) -> Analysis:
     reader = Reader(scope.root)
     paths = [path for path in scope.files if is_python(path, scope.root) and reader.fits(path)]
-    hits: list[Hit] = []
-    for part in _parts([str(scope.root / path) for path in paths]):
-        hits += _hits(await _check(part, lens), dict(zip(map(text_key, part), _relative(scope, part), strict=True)))
-    return Analysis(
-        categories.findings(_judged(hits, reader, lens), lens), reader.notes(), unchecked=reader.unchecked()
-    )
+    names = {str(scope.root / path): path for path in paths}
+    rows, unread = await _checked(list(names), lens)
+    hits = _judged(_hits(rows, {text_key(file): path for file, path in names.items()}), reader, lens)
+    for file in unread:
+        reader.missed("made ruff fail", names[file])
+        hits += _unread(names[file], reader) if lens == "bugs" else []
+    return Analysis(categories.findings(hits, lens), reader.notes(), unchecked=reader.unchecked())
+
+
+async def _checked(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any]], list[str]]:
+    """What ruff says of the files, and those it fails on: where it fails on many, it is asked about each half."""
+    rows: list[dict[str, Any]] = []
+    unread: list[str] = []
+    waiting = _parts(files)
+    tries = MOST_FAILURES
+    while waiting:
+        part = waiting.pop()
+        try:
+            rows += await _check(part, lens)
+        except Failed:
+            tries -= 1
+            if tries == 0 or len(files) == 1:
+                raise
+            if len(part) == 1:
+                unread += part
+            else:
+                waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
+    return rows, unread
+
+
+def _unread(path: str, reader: Reader) -> list[Hit]:
+    """A finding, so that no file gets past a gate by breaking the tool that would have looked at it."""
+    source = reader.read(path)
+    last = len(source.lines) if source else 1
+    message = "ruff fails on this file: it is broken, or nested deeper than any parser goes."
+    return [Hit("ruff:invalid-syntax", path, 1, message, end_line=last, confidence=90)]
+
+
+class Failed(AnalyzerFailed):
+    """ruff ended without a result."""
 
 
 async def _check(files: Sequence[str], lens: Lens) -> list[dict[str, Any]]:
@@ -78,7 +115,7 @@ async def _check(files: Sequence[str], lens: Lens) -> list[dict[str, Any]]:
     try:
         return json.loads(ended.stdout)
     except ValueError:
-        raise AnalyzerFailed(f"ruff ended with code {ended.code} and no result: {ended.last_words}") from None
+        raise Failed(f"ruff ended with code {ended.code} and no result: {ended.last_words}") from None
 
 
 def _parts(files: Sequence[str]) -> list[list[str]]:
@@ -92,10 +129,6 @@ def _parts(files: Sequence[str]) -> list[list[str]]:
             size = len(file)
         parts[-1].append(file)
     return parts
-
-
-def _relative(scope: Scope, files: Sequence[str]) -> list[str]:
-    return [file[len(str(scope.root)) :].lstrip("/") for file in files]
 
 
 def _hits(rows: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> list[Hit]:
@@ -130,8 +163,8 @@ def _judged(hits: Sequence[Hit], reader: Reader, lens: Lens) -> list[Hit]:
             # What follows the first error is mostly its echo; the other lenses leave it to the bugs lens.
             judged += _syntax_error(errors[0], source, reader) if lens == "bugs" else []
             continue
-        lines = source.lines if source else []
-        judged += [_weighed(hit, lines) for hit in suppression.kept(own, lines)]
+        lines, shapes = source.lines if source else [], Shapes(source)
+        judged += [_weighed(hit, lines, shapes) for hit in suppression.kept(own, lines)]
     return judged
 
 
@@ -145,13 +178,15 @@ def _syntax_error(hit: Hit, source: Source | None, reader: Reader) -> list[Hit]:
     return [replace(hit, line=min(hit.line, said), end_line=None)]
 
 
-def _weighed(hit: Hit, lines: Sequence[str]) -> Hit:
-    text = "\n".join(lines[hit.line - 1 : hit.end_line or hit.line])
-    return replace(hit, confidence=weight(hit.rule.partition(":")[2], hit.message, text, hit.path))
+def _weighed(hit: Hit, lines: Sequence[str], shapes: Shapes) -> Hit:
+    code, last = hit.rule.partition(":")[2], hit.end_line or hit.line
+    text = "\n".join(lines[hit.line - 1 : last])
+    known = weight(code, hit.message, text, hit.path)
+    return replace(hit, confidence=shapes.worth(code, hit.message, hit.line, last) if known is None else known)
 
 
 def weight(code: str, message: str, text: str, path: str) -> int | None:
-    """A rule's confidence where the place of the match says more than the rule; shared with bandit for S rules."""
+    """A rule's confidence where the text of the match says more than the rule; shared with bandit for S rules."""
     match code:
         case "S311" if SECRET_NAME.search(text):
             return 88

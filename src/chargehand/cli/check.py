@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from chargehand.plan import Problem, Reading
     from chargehand.supervisor import Supervisor
+    from chargehand.team import Team
 
 MOST = 200
 _ID = re.compile(rb'"id"\s*:\s*"((?:[^"\\]|\\.)*)"')
@@ -25,13 +27,13 @@ _ID = re.compile(rb'"id"\s*:\s*"((?:[^"\\]|\\.)*)"')
 @click.option("--team", metavar="TEAM", help="The team a plan is for. [default: the plan's own, else general]")
 @click.option("--json", "as_json", is_flag=True, help="Print {ok, problems} as one JSON document.")
 def check(path: str, team: str | None, as_json: bool) -> int:
-    """Find everything wrong with a plan file or a team folder, at once, without calling a model.
+    """Find everything wrong with a plan file or a team folder, its evals included, at once, without calling a model.
 
     Warnings alone are fine: exit code 0. Errors: exit code 2.
     """
     from chargehand.plan import errors_in
 
-    is_team = Path(path).is_dir() or Path(path).name == "team.toml"
+    is_team = os.path.isdir(path) or Path(path).name == "team.toml"
     problems = _of_team(path) if is_team else _of_plan(path, team)
     ok = not errors_in(problems)
     out = screen()
@@ -50,8 +52,6 @@ def check(path: str, team: str | None, as_json: bool) -> int:
 
 
 def _of_team(path: str) -> list[Problem]:
-    import os
-
     from chargehand.errors import InvalidTeam
     from chargehand.home import default_path
     from chargehand.plan import Problem
@@ -60,12 +60,25 @@ def _of_team(path: str) -> list[Problem]:
 
     folder = Path(path).absolute()
     try:
-        return load(folder, TrustRegistry(str(default_path(os.environ).absolute()))).problems()
+        team = load(folder, TrustRegistry(str(default_path(os.environ).absolute())))
+        return [*team.problems(), *_of_evals(folder if folder.is_dir() else folder.parent, team)]
     except InvalidTeam as error:
         return [
             found if isinstance(found, Problem) else Problem(code="invalid_team", message=str(found))
             for found in error.problems or (str(error),)
         ]
+
+
+def _of_evals(folder: Path, team: Team) -> Sequence[Problem]:
+    from chargehand.evaluation import InvalidSuite, files_of, read_suite
+
+    if not any(folder.glob("evals/*.jsonl")):
+        return ()
+    try:
+        read_suite(team.name, files_of(folder), {team.name: team}, folder)
+    except InvalidSuite as error:
+        return error.problems
+    return ()
 
 
 def _of_plan(path: str, team: str | None) -> list[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ PARTIAL, FAILED, USAGE, INTERRUPTED = 3, 1, 2, 130
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="How often to try each case.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=4, show_default=True, help="How many cases at once.")
 @click.option("--baseline", metavar="FILE", help="What --json gave before: exit 1 if anything got worse.")
-@click.option("--fresh", is_flag=True, help="Measure everything again; earlier results of this suite are dropped.")
+@click.option("--fresh", is_flag=True, help="Measure everything again; what was measured before is dropped.")
 @click.option(
     "-o",
     "--output",
@@ -67,7 +68,7 @@ def eval(
     wanted = items(read, candidates, repeat)
     store = store_of(read, Path(candidates[0].settings.home))
     if fresh:
-        store.clear()
+        store.drop({item.key for item in wanted})
     if kept := len(known(wanted, store)):
         out.say(f"{kept} of {len(wanted)} results are there from before; --fresh measures them again.")
     progress = _Progress(out, kept, len(wanted))
@@ -113,8 +114,9 @@ def _located(suite: str) -> tuple[Path, str | None]:
     from chargehand.team import shipped
     from chargehand.team.code import shipped_home
 
-    path = Path(suite).expanduser()
-    if path.is_file():
+    path = Path(os.path.expanduser(suite))  # of a user nobody knows it stays as it is
+    # Unlike Path's own these take a name that is too long, or holds a zero, for one that is not there.
+    if os.path.isfile(path):
         owner = path.absolute().parent.parent
         owned = path.absolute().parent.name == "evals" and (owner / "team.toml").is_file()
         return path, str(owner) if owned else None
@@ -122,7 +124,7 @@ def _located(suite: str) -> tuple[Path, str | None]:
     names = [name for name, _ in shipped()]
     if suite in names:
         return shipped_home() / suite, suite
-    if path.is_dir():
+    if os.path.isdir(path):
         return path, str(path)
     raise UsageError(
         f"There is no suite {suite!r}: name a .jsonl file, a team folder or a team.{suggestion(suite, names)}"
@@ -230,7 +232,8 @@ def _table(evaluation: Evaluation, out: Screen) -> None:
     wrong = [result for result in evaluation.results if not result.passed and result.error is None]
     for result in wrong[:MOST_TOLD]:
         why = "; ".join(f"{check.name}: {check.said}".rstrip(": ") for check in result.checks if not check.passed)
-        out.put(f"{result.file}:{result.line}: {result.case} failed with {result.candidate}: {why}")
+        which = f" (repeat {result.repeat})" if evaluation.repeat > 1 else ""
+        out.put(f"{result.file}:{result.line}: {result.case} failed with {result.candidate}{which}: {why}")
     if len(wrong) > MOST_TOLD:
         out.put(f"and {len(wrong) - MOST_TOLD:,} more; -o FILE.html shows all.")
 
@@ -247,6 +250,8 @@ def _exit_code(evaluation: Evaluation, verdict: Verdict | None, out: Screen) -> 
     if verdict is not None:
         for each in verdict.regressions:
             out.complain(f"regression: {each.candidate}: {each.message}")
+        for each in verdict.unclear:
+            out.complain(f"too few judged cases to tell: {each.candidate}: {each.message}")
         for name in verdict.unknown:
             out.complain(f"{name} is not in the baseline: it was not compared.")
         if verdict.regressions:

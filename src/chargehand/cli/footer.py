@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable
 import click
 
 from chargehand.cli.screen import WIDEST, Screen
+from chargehand.home import Home, default_path
 from chargehand.report import Contradiction, Gap, Report
 from chargehand.trace.figures import duration, money, several
 
 COLOURS = {"complete": "green", "partial": "yellow", "failed": "red", "cancelled": "red", "interrupted": "yellow"}
 MOST = 12
 LABEL = 15
+DOCUMENT = "document"
 NARROWEST = 20
 
 
@@ -31,9 +33,11 @@ def print_footer(report: Report, screen: Screen) -> None:
         status = click.style(report.status, fg=COLOURS.get(report.status), bold=True)
         first = first.replace(report.status, status, 1)
     lines = ["", first, *(f"  {line}" for line in more)]
-    for label, text in (*details(report), *labelled("next", commands(report))):
+    for label, text in (*details(report), *documents(report), *labelled("next", commands(report))):
         head = f"{label:<{LABEL}}"
-        first, *more = _wrapped(screen.clean(text), width - LABEL)
+        # A path is to be copied: it stays whole.
+        whole = screen.clean(text)
+        first, *more = [whole] if label == DOCUMENT else _wrapped(whole, width - LABEL)
         lines += [(click.style(head, dim=True) if colour else head) + first, *(" " * LABEL + line for line in more)]
     print("\n".join(lines), file=sys.stderr, flush=True)
 
@@ -52,7 +56,7 @@ def details(report: Report) -> list[tuple[str, str]]:
     """What a reader should know besides the answer, as (label, text)."""
     # Why there is no answer at all is said already.
     found = [("gap", _gap(gap)) for gap in report.gaps if gap.reason != report.answer]
-    found += [("contradiction", _contradiction(each)) for each in report.contradictions]
+    found += [("contradiction", _contradiction(each)) for each in report.contradictions if not each.settled]
     found += [("citation", problem) for problem in report.provenance.problems]
     if report.provenance.unused:
         found.append(("not used", ", ".join(report.provenance.unused)))
@@ -60,6 +64,17 @@ def details(report: Report) -> list[tuple[str, str]]:
     if len(found) > MOST:
         found = [*found[:MOST], ("", f"and {len(found) - MOST:,} more: chargehand show {report.run}")]
     return found
+
+
+def settled(report: Report) -> list[tuple[str, str]]:
+    """What looked like a contradiction and is none."""
+    return [("settled", _contradiction(each)) for each in report.contradictions if each.settled]
+
+
+def documents(report: Report) -> list[tuple[str, str]]:
+    """Where the documents are that the run wrote; of many, where all of them are."""
+    found = Home(default_path(os.environ).absolute()).documents(report.run)
+    return [(DOCUMENT, str(path)) for path in (found if len(found) <= MOST else [found[0].parent])]
 
 
 def figures(report: Report) -> str:

@@ -25,7 +25,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     """Make the plan for REQUEST and run nothing. The JSON can be edited, checked and run with `run --plan`.
 
     What running it would take is estimated on stderr. With --team review it is the plan of a review of --with, or of
-    this folder, which needs neither a model nor a REQUEST.
+    this folder, which needs neither a model nor a REQUEST; with --model, a planner may add tasks to it.
     """
     import asyncio
 
@@ -41,7 +41,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     if team == "review":
         from chargehand.cli.review import planned
 
-        made = planned(material, model)
+        made = planned(material, model, out)
         _show(made, form, out)
         out.say(f"Running it: {several(len(made.tasks), 'task')}, {made.strategy}; `chargehand review` does.")
         return

@@ -25,7 +25,7 @@ keys of the supervisor itself begin with `@`. `fingerprint` is a hash of what wa
 
 _WHEN: dict[EventKind, str] = {
     "run_started": "a session of the run begins; once more for each resume, with a higher `epoch`",
-    "plan_drafted": "there is a plan to check, made by the planner or given",
+    "plan_drafted": "there is a plan to check, made by the planner or given, or tasks a planner adds to one",
     "plan_rejected": "the draft has errors, which go back to the planner",
     "plan_approved": "the plan is going to be run",
     "task_ready": "all the task depends on is over",

@@ -32,7 +32,9 @@ MOST_COMMENTS = 500_000
     "--diff", "base", metavar="BASE", help="Review what changed since the merge base with BASE, as it is now."
 )
 @click.option("--patch", metavar="FILE", help="Review a unified diff for the files under PATH; `-` is stdin.")
-@click.option("--staged", is_flag=True, help="Review what the next commit will change, and nothing else.")
+@click.option(
+    "--staged", is_flag=True, help="Review what the next commit will change; by pre-commit, what that runs on."
+)
 @click.option(
     "--min-confidence",
     type=click.IntRange(0, 100),
@@ -107,8 +109,10 @@ def review(
     comments = _comments(pr_comments)
     out = screen()
     if (why := change.nothing) is not None:
-        _say_nothing(change, why, form, out, output)
-        return 0
+        # With a gate it is said in any case: nobody is to take a review that was none for one that found nothing.
+        said = out.say if fail_on is None else out.complain
+        said(" ".join((why, *change.gaps)))
+        return _put_nothing(change, why, form, out, output)
     try:
         kept = choice(change, min_confidence=min_confidence, baseline=known, all=show_all, written=settings.has_model)
         report, code = _run(change, kept, settings, warnings, comments, out)
@@ -121,19 +125,25 @@ def review(
         out.complain(report.answer)
         return code
     reviewed = _reviewed(report, change, kept, out)
-    _put(rendered(reviewed, form, out.redactor, _paint(output)), out, output)
+    _put(rendered(reviewed, form, out.redactor, _paint(output), _width(output)), out, output)
     print_footer(reviewed.report, out)
+    if code == 3 and fail_on is not None and out.quiet:
+        for gap in reviewed.report.gaps:
+            out.complain(f"{gap.reason} {gap.impact}".strip())
     if code in (0, 3) and fail_on is not None and (count := reviewed.selection.at_least(fail_on)):
         out.complain(f"{several(count, 'finding')} as severe as {fail_on}, or more.")
         return 1
     return code
 
 
-def planned(paths: Sequence[str], model: str | None) -> Plan:
-    """The plan of a review of a folder, for `chargehand plan --team review`."""
+def planned(paths: Sequence[str], model: str | None, out: Screen) -> Plan:
+    """The plan of a review of a folder, for `chargehand plan --team review`, with what a planner adds to it."""
+    import asyncio
+
     from chargehand.cli.front import by_consent
-    from chargehand.errors import UsageError
-    from chargehand.review import playbook, read_tree
+    from chargehand.errors import PlanningFailed, UsageError
+    from chargehand.review import playbook, read_tree, subject
+    from chargehand.supervisor import Supervisor
 
     if len(paths) > 1:
         raise UsageError("A review is of one folder: give --with once.")
@@ -141,7 +151,15 @@ def planned(paths: Sequence[str], model: str | None) -> Plan:
     change = read_tree(Path(paths[0] if paths else "."))
     if (why := change.nothing) is not None:
         raise UsageError(why)
-    return playbook(change, model=settings.has_model)
+    plan = playbook(change, model=settings.has_model)
+    if not settings.has_model:
+        return plan
+    try:
+        door = Supervisor("review", settings=settings)
+        return asyncio.run(door.plan(plan.goal, plan=plan, subject=subject(plan, change)))
+    except PlanningFailed as error:
+        out.say(f"warning: No tasks were added to the plan. {error}")
+        return plan
 
 
 def again(report: Report, out: Screen, *, later: bool = False) -> Report:
@@ -160,9 +178,11 @@ def again(report: Report, out: Screen, *, later: bool = False) -> Report:
 
 
 def _change(path: str, base: str | None, patch: str | None, home: Path, *, staged: bool) -> Change:
+    import os
+
     from chargehand.cli.inputs import read_bytes
     from chargehand.errors import UsageError
-    from chargehand.review import read_diff, read_patch, read_staged, read_tree
+    from chargehand.review import read_diff, read_hooked, read_patch, read_tree
 
     where = Path(path)
     flags = {"--diff": base is not None, "--patch": patch is not None, "--staged": staged}
@@ -170,7 +190,7 @@ def _change(path: str, base: str | None, patch: str | None, home: Path, *, stage
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} are {len(given)} changes: give one of them.")
     if staged:
-        return read_staged(where, home / "cache" / "staged")
+        return read_hooked(where, home / "cache" / "staged", os.environ)
     if base is not None:
         return read_diff(where, base)
     if patch is not None:
@@ -189,13 +209,14 @@ def _run(
     change: Change, kept: Choice, settings: Settings, warnings: list[str], comments: str | None, out: Screen
 ) -> tuple[Report, int]:
     from chargehand.cli.driving import drive
-    from chargehand.review import playbook
+    from chargehand.review import missed, playbook, subject
     from chargehand.supervisor import Supervisor
 
     door = Supervisor("review", settings=settings)
     door.warnings = warnings
     plan = playbook(change, model=settings.has_model, pr_comments=comments, kept=kept)
-    return drive(partial(door.run, plan.goal, plan=plan), out)
+    about = subject(plan, change, comments) if settings.has_model else None
+    return drive(partial(door.run, plan.goal, plan=plan, subject=about, gaps=missed(change)), out)
 
 
 def _reviewed(report: Report, change: Change, kept: Choice, out: Screen, *, later: bool = False) -> Review:
@@ -209,15 +230,16 @@ def _reviewed(report: Report, change: Change, kept: Choice, out: Screen, *, late
     return Review(shown, selection, change, source, kept.all)
 
 
-def _say_nothing(change: Change, why: str, form: Form, out: Screen, output: Path | None) -> None:
-    """Said plainly on stderr; who asked for a document gets an empty one."""
+def _put_nothing(change: Change, why: str, form: Form, out: Screen, output: Path | None) -> int:
+    """Who asked for a document gets an empty one."""
     from chargehand.review import Selection, Source, nothing
     from chargehand.review.formats import Review, rendered
 
-    out.say(why)
+    report = nothing(change, why)
     if form != "text":
-        empty = Review(nothing(change, why), Selection((), ()), change, Source(change.root))
+        empty = Review(report, Selection((), ()), change, Source(change.root))
         _put(rendered(empty, form, out.redactor, _paint(output)), out, output)
+    return report.exit_code
 
 
 def _paint(output: Path | None) -> Paint:
@@ -230,6 +252,14 @@ def _paint(output: Path | None) -> Paint:
     if output is not None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return plain
     return lambda words, style: click.style(words, **STYLES[style])
+
+
+def _width(output: Path | None) -> int | None:
+    """Of the terminal; a file and another program get lines as they are."""
+    import shutil
+    import sys
+
+    return shutil.get_terminal_size().columns if output is None and sys.stdout.isatty() else None
 
 
 def _put(text: str, out: Screen, output: Path | None) -> None:

@@ -20,7 +20,7 @@ NAMES = (
 _LEFT_OUT: dict[str, frozenset[str]] = {
     "Task": frozenset({"on_dependency_failure", "budget", "timeout_s", "tier", "best_of"}),
     "Plan": frozenset({"team", "workers"}),
-    "Outcome": frozenset({"partial", "error", "escalation", "because"}),
+    "Outcome": frozenset({"partial", "error", "escalation", "because", "gaps", "contradictions"}),
     "Report": frozenset({"data", "error"}),
 }
 # What people write may leave out all but this.

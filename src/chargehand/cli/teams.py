@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,8 @@ def new(name: str) -> None:
     out = screen()
     for path in new_team(Path(name)):
         out.put(str(path))
-    out.say(f'Try it: chargehand run "{REQUEST}" --team {name} --model scripted:{name}/script.json')
+    team, script = shlex.quote(name), shlex.quote(f"scripted:{name}/script.json")
+    out.say(f'Try it: chargehand run "{REQUEST}" --team {team} --model {script}')
 
 
 def _folders(root: Path) -> list[Path]:

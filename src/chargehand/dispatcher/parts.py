@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chargehand.errors import ErrorKind
-from chargehand.outcome import Claim, Finding, Outcome, failed
+from chargehand.outcome import Claim, Contradiction, Finding, Outcome, failed
 from chargehand.plan import Task
 
 
@@ -17,7 +17,8 @@ def joined(task: Task, parts: list[Outcome]) -> Outcome:
         message = f"Split into {len(parts)} tasks, of which some are not done: {missing}"
         kind: ErrorKind = kinds[0] if kinds else "contract"
         result = failed(task.id, task.worker, kind, message, output=output or None)
-        return result.model_copy(update={"claims": _claims(task, good), "findings": _findings(task, good)})
+        known = {"claims": _claims(task, good), "findings": _findings(task, good), "contradictions": _at_odds(good)}
+        return result.model_copy(update=known)
     stated = [part.confidence for part in good if part.confidence is not None]
     return Outcome(
         task=task.id,
@@ -28,6 +29,9 @@ def joined(task: Task, parts: list[Outcome]) -> Outcome:
         claims=_claims(task, good),
         findings=_findings(task, good),
         confidence=min(stated) if stated else None,
+        partial=any(part.partial for part in good),
+        gaps=tuple(gap.model_copy(update={"task": task.id}) for part in good for gap in part.gaps),
+        contradictions=_at_odds(good),
     )
 
 
@@ -36,6 +40,10 @@ def joined(task: Task, parts: list[Outcome]) -> Outcome:
 
 def _claims(task: Task, parts: list[Outcome]) -> tuple[Claim, ...]:
     return tuple(c.model_copy(update={"sources": (task.id, *c.sources[1:])}) for p in parts for c in p.claims)
+
+
+def _at_odds(parts: list[Outcome]) -> tuple[Contradiction, ...]:
+    return tuple(each for part in parts for each in part.contradictions)
 
 
 def _findings(task: Task, parts: list[Outcome]) -> tuple[Finding, ...]:

@@ -285,7 +285,11 @@ class Pursuit:
             message = f"The result does not have the agreed shape: {'; '.join(wrong)}"
             return failed(task.id, outcome.worker, "contract", message, output=outcome.output)
         assignment = Assignment(task, number, self.inputs, self.usages, within=after)
-        return await checked(assignment, outcome, worker, self.engine, self.help.score)
+        checking = checked(assignment, outcome, worker, self.engine, self.help.score)
+        held = await self._in_time(checking, task, number, after)
+        if held.ok or held.output is not None:
+            return held
+        return held.model_copy(update={"output": outcome.output, "partial": True})
 
     async def _ask(self, task: Task, outcome: Outcome) -> str:
         assert self.help.ask is not None

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.result import Result
-from chargehand.evaluation.statistics import estimate
+from chargehand.evaluation.statistics import FEWEST, difference
 from chargehand.evaluation.summary import Evaluation, better, figures, metric_names
-from chargehand.trace.figures import short
+from chargehand.trace.figures import several, short
 from chargehand.value import Value
+
+# A judge gives the same answer a few points more or less from one time to the next.
+JUDGED_TOLERANCE = 0.05
+_ROUNDING = 1e-9
 
 
 class Regression(Value):
@@ -25,6 +30,8 @@ class Verdict(Value):
     """What became worse. `compared` counts cases both have; a candidate without a counterpart is in `unknown`."""
 
     regressions: tuple[Regression, ...] = ()
+    # Figures of a judge that fell over too few cases to tell it from the judge's own moods: no regressions.
+    unclear: tuple[Regression, ...] = ()
     compared: int = 0
     unknown: tuple[str, ...] = ()
 
@@ -32,7 +39,7 @@ class Verdict(Value):
 def against(now: Evaluation, baseline: Evaluation) -> Verdict:
     """Only cases both have count, so that a suite may grow. A sole candidate of the baseline stands for every other."""
     names = [candidate.name for candidate in baseline.candidates]
-    found: list[Regression] = []
+    found: list[tuple[Regression, bool]] = []
     unknown: list[str] = []
     compared: set[tuple[str, str]] = set()
     for candidate in now.candidates:
@@ -44,51 +51,62 @@ def against(now: Evaluation, baseline: Evaluation) -> Verdict:
         theirs = [result for result in baseline.results if result.candidate == name and result.error is None]
         shared = {result.case for result in ours} & {result.case for result in theirs}
         compared |= {(candidate.name, case) for case in shared}
-        found += _regressions(
-            candidate.name,
-            [result for result in ours if result.case in shared],
-            [result for result in theirs if result.case in shared],
-        )
-    return Verdict(regressions=tuple(found), compared=len(compared), unknown=tuple(unknown))
+        ours = [result for result in ours if result.case in shared]
+        theirs = [result for result in theirs if result.case in shared]
+        found += _fallen(candidate.name, ours, theirs)
+        found += [(each, True) for each in _no_longer(candidate.name, ours, theirs)]
+    return Verdict(
+        regressions=tuple(each for each, sure in found if sure),
+        unclear=tuple(each for each, sure in found if not sure),
+        compared=len(compared),
+        unknown=tuple(unknown),
+    )
 
 
-def _regressions(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[Regression]:
+def _fallen(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[tuple[Regression, bool]]:
+    """Figures that got worse, and whether that is sure."""
     for kind in KINDS:
         now = [result for result in ours if result.kind == kind]
         before = [result for result in theirs if result.kind == kind]
         for metric in metric_names(kind, before):
-            message = _worse(kind, metric, now, before)
-            if message is not None:
-                yield Regression(candidate=name, kind=kind, metric=metric, message=message)
-    yield from _no_longer(name, ours, theirs)
+            judged = metric in ("passed", "score") and any(result.judged for result in (*now, *before))
+            if (worse := _worse(kind, metric, now, before, judged=judged)) is not None:
+                message, cases = worse
+                regression = Regression(candidate=name, kind=kind, metric=metric, message=message)
+                yield regression, not judged or cases >= FEWEST
 
 
-def _worse(kind: Kind, metric: str, now: Sequence[Result], before: Sequence[Result]) -> str | None:
-    ours = estimate(figures(kind, metric, now), f"{kind}/{metric}")
-    theirs = estimate(figures(kind, metric, before), f"{kind}/{metric}")
-    if ours is None or theirs is None:
+def _worse(
+    kind: Kind, metric: str, now: Sequence[Result], before: Sequence[Result], *, judged: bool
+) -> tuple[str, int] | None:
+    """In words and over how many cases a figure got worse, case by case; None where that may be chance."""
+    ours, theirs = figures(kind, metric, now), figures(kind, metric, before)
+    change = difference(theirs, ours)
+    if change is None:
         return None
     match better(kind, metric):
         case "higher":
-            worse = ours.high < theirs.mean - 1e-9
+            loss, least = -change.mean, -change.high
         case "lower":
-            worse = ours.low > theirs.mean + 1e-9
+            loss, least = change.mean, change.low
         case "neither":
-            worse = False
-    if not worse:
+            return None
+    if least <= _ROUNDING or (judged and loss <= JUDGED_TOLERANCE):
         return None
-    interval = f"{ours.mean:.3g} (95 %: {ours.low:.3g} to {ours.high:.3g})"
-    return f"{kind} {metric} was {theirs.mean:.3g} and is {interval} over {ours.n} cases."
+    was, is_now = (fmean(fmean(each[case]) for case in ours if case in theirs) for each in (theirs, ours))
+    interval = f" (95 %: {change.low:.3g} to {change.high:.3g})" if change.low < change.high else ""
+    told = f"{change.mean:.3g}{interval} over {several(change.n, 'case')}"
+    return f"{kind} {metric} was {was:.3g} and is {is_now:.3g}, a change of {told}.", change.n
 
 
 def _no_longer(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[Regression]:
-    """Cases that always passed by code's own checks, and now fail one of them."""
+    """Cases that passed every check by code, whatever a judge said, and now fail one of them."""
     passed: dict[str, bool] = {}
     for result in theirs:
-        passed[result.case] = passed.get(result.case, True) and result.passed and result.by_code
+        passed[result.case] = passed.get(result.case, True) and not result.failed_by_code
     told: set[str] = set()
     for result in ours:
-        failed = [check for check in result.checks if check.by == "code" and not check.passed]
+        failed = result.failed_by_code
         if passed[result.case] and failed and result.case not in told:
             told.add(result.case)
             why = "; ".join(f"{check.name}: {check.said}" if check.said else check.name for check in failed)

@@ -107,7 +107,7 @@ class _Case(Value):
 
 
 class RoutingCase(_Case):
-    """A request and the worker it is for. The secondary worker counts only where one is given."""
+    """A request and the worker it is for. A secondary worker is held to only where one is given; else it is counted."""
 
     kind: Literal["routing"] = "routing"
     request: Text

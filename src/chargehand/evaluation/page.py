@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 
 from chargehand.evaluation import plots
-from chargehand.evaluation.baseline import Verdict
+from chargehand.evaluation.baseline import Regression, Verdict
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.plots import Bar, Point, number, span
 from chargehand.evaluation.result import Result
@@ -55,7 +55,7 @@ def to_html(evaluation: Evaluation, verdict: Verdict | None = None) -> str:
         f'<header><p class="eyebrow"><span class="brand">chargehand</span> <span class="pill">evaluation</span></p>'
         f'<h1>{name}</h1><p class="facts">{_facts(evaluation)}</p><p>{_key(evaluation)}</p></header>\n<main>\n'
         f'<dl class="figures">{_cards(evaluation)}</dl>\n' + "\n".join(part for part in parts if part) + "\n</main>\n"
-        "<footer>Intervals are 95 %, by bootstrap over cases. Nothing is loaded from elsewhere.</footer>\n"
+        "<footer>Intervals are 95 %, over cases. Nothing is loaded from elsewhere.</footer>\n"
         "</body>\n</html>\n"
     )
 
@@ -98,12 +98,16 @@ def _cost(results: Sequence[Result]) -> str:
 def _verdict(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
+    unclear = f"<p>Too few judged cases to tell:</p>{_listed(verdict.unclear)}" if verdict.unclear else ""
     if not verdict.regressions:
-        return section("Baseline", f"<p>No regression in {several(verdict.compared, 'comparison')} of cases.</p>")
-    items = "".join(
-        f"<li><strong>{escape(each.candidate)}</strong> {escape(each.message)}</li>" for each in verdict.regressions
-    )
-    return section("Regressions against the baseline", f"<ul>{items}</ul>", "alert")
+        said = f"<p>No regression in {several(verdict.compared, 'comparison')} of cases.</p>"
+        return section("Baseline", said + unclear)
+    return section("Regressions against the baseline", _listed(verdict.regressions) + unclear, "alert")
+
+
+def _listed(regressions: Sequence[Regression]) -> str:
+    items = (f"<li><strong>{escape(each.candidate)}</strong> {escape(each.message)}</li>" for each in regressions)
+    return f"<ul>{''.join(items)}</ul>"
 
 
 def _kinds(evaluation: Evaluation) -> Iterator[str]:

@@ -34,7 +34,9 @@ def number(value: float) -> str:
 
 
 def span(estimate: Estimate) -> str:
-    """`0.85 (0.75 to 0.95)`."""
+    """`0.85 (0.75 to 0.95)`; the figure alone where there is no interval."""
+    if estimate.low == estimate.high:
+        return number(estimate.mean)
     return f"{number(estimate.mean)} ({number(estimate.low)} to {number(estimate.high)})"
 
 

@@ -29,17 +29,9 @@ class Check(Value):
     said: str = ""
 
 
-class Result(Value):
-    # Suite, case, candidate and repeat: a result with the same key is the same measurement. Only the store has it.
-    key: str = ""
-    case: str
-    kind: Kind
-    file: str
-    line: int
-    candidate: str
-    repeat: int
-    passed: bool = False
-    score: float = Field(default=0.0, ge=0, le=1)
+class _Trial(Value):
+    """What trying a case gave."""
+
     checks: tuple[Check, ...] = ()
     metrics: dict[str, float] = Field(default_factory=dict)
     # Routing: the worker that was expected and the one that was chosen.
@@ -55,32 +47,42 @@ class Result(Value):
     error: Fault | None = None
 
     @property
-    def by_code(self) -> bool:
-        """Whether no model had a say in whether it passed."""
-        return all(check.by == "code" for check in self.checks)
+    def judged(self) -> bool:
+        """Whether a model had a say in whether it passed."""
+        return any(check.by == "judge" for check in self.checks)
+
+    @property
+    def failed_by_code(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.by == "code" and not check.passed)
 
 
-class Tried(Value):
-    """What trying a case gave, before it is a result under a key."""
+class Result(_Trial):
+    # Case, candidate and repeat: a result with the same key is the same measurement. Only the store has it.
+    key: str = ""
+    case: str
+    kind: Kind
+    file: str
+    line: int
+    candidate: str
+    repeat: int
+    passed: bool = False
+    score: float = Field(default=0.0, ge=0, le=1)
 
-    checks: tuple[Check, ...] = ()
-    metrics: dict[str, float] = Field(default_factory=dict)
+
+class Tried(_Trial):
+    """The same before it is a result under a key."""
+
     # None: the mean of the checks.
     score: float | None = None
-    expected: str | None = None
-    chosen: str | None = None
-    answer: str = ""
-    usage: Usage = Field(default_factory=Usage)
-    seconds: float = 0.0
-    run: str | None = None
-    error: Fault | None = None
 
     @property
     def passed(self) -> bool:
-        return bool(self.checks) and all(check.passed for check in self.checks)
+        return self.error is None and bool(self.checks) and all(check.passed for check in self.checks)
 
     @property
     def mark(self) -> float:
+        if self.error is not None:
+            return 0.0
         if self.score is not None or not self.checks:
             return self.score or 0.0
         return sum(check.score for check in self.checks) / len(self.checks)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from chargehand.errors import UsageError
 from chargehand.evaluation.candidate import Candidate
@@ -36,7 +37,7 @@ def items(suite: Suite, candidates: Sequence[Candidate], repeat: int) -> list[It
     """Everything to measure, all candidates of a case together."""
     prints = {candidate.name: candidate.fingerprint for candidate in candidates}
     return [
-        Item(placed, candidate, number, f"{suite.hash}/{placed.digest[:16]}/{prints[candidate.name]}/{number}")
+        Item(placed, candidate, number, f"{placed.digest[:16]}/{prints[candidate.name]}/{number}")
         for number in range(1, repeat + 1)
         for placed in suite.cases
         for candidate in candidates
@@ -44,8 +45,8 @@ def items(suite: Suite, candidates: Sequence[Candidate], repeat: int) -> list[It
 
 
 def store_of(suite: Suite, home: Path) -> Store:
-    """Where the results of this suite are kept."""
-    return Store(home / "evals" / f"{suite.hash}.jsonl")
+    """Where the results of this suite are kept, however it grows: keys say what was measured."""
+    return Store(home / "evals" / f"{suite.place}.jsonl")
 
 
 def known(wanted: Sequence[Item], store: Store) -> dict[str, Result]:
@@ -105,7 +106,9 @@ async def _result(item: Item) -> Result:
     except UsageError as error:  # of this case alone: the others go on
         where = f"{item.placed.file}:{item.placed.line}"
         tried = Tried(error=Fault(kind="bad_request", message=f"{where}: {error}"))
+    came: dict[str, Any] = {**dict(tried), "score": tried.mark, "passed": tried.passed}
     return Result(
+        **came,
         key=item.key,
         case=item.placed.id,
         kind=item.placed.case.kind,
@@ -113,15 +116,4 @@ async def _result(item: Item) -> Result:
         line=item.placed.line,
         candidate=item.candidate.name,
         repeat=item.repeat,
-        passed=tried.passed and tried.error is None,
-        score=0.0 if tried.error else tried.mark,
-        checks=tried.checks,
-        metrics=tried.metrics,
-        expected=tried.expected,
-        chosen=tried.chosen,
-        answer=tried.answer,
-        usage=tried.usage,
-        seconds=tried.seconds,
-        run=tried.run,
-        error=tried.error,
     )

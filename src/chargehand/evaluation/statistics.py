@@ -1,22 +1,34 @@
-"""Figures of cases -> their mean with a 95 % interval by bootstrap: cases are drawn anew, and within each its repeats.
+"""Figures of cases -> their mean with a 95 % interval that says what the cases tell about others like them.
 
-Seeded by what is measured, so that the same figures always give the same interval.
+Shares that are 0 or 1 in every case have Wilson's interval, which is honest where all pass or none do; any other
+figure has one by bootstrap, drawing cases anew, always the same ones, so that equal figures give equal intervals.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from statistics import fmean
+from functools import lru_cache
+from math import sqrt
+from statistics import fmean, stdev
 
 from chargehand.value import Value
 
 DRAWS = 1_000
 CONFIDENCE = 0.95
+# The standard normal's quantile for it.
+_Z = 1.959964
+# With fewer cases than this, a bootstrap draws from too little to be believed.
+FEWEST = 5
+# From so many cases on, the normal interval is the same and takes no drawing.
+MANY = 500
 
 
 class Estimate(Value):
-    """A mean over cases, repeats of a case averaged first, and the interval it lies in. `n` counts cases."""
+    """A mean over cases, repeats of a case averaged first, and the interval it lies in. `n` counts cases.
+
+    An interval without width is none: there is one case, or all gave the same figure.
+    """
 
     mean: float
     low: float
@@ -28,45 +40,52 @@ class Estimate(Value):
 Figures = Mapping[str, Sequence[float]]
 
 
-def estimate(figures: Figures, seed: str) -> Estimate | None:
-    """None where nothing was measured."""
-    cases = [list(values) for values in figures.values() if values]
+def estimate(figures: Figures, *, share: bool = False) -> Estimate | None:
+    """None where nothing was measured. A `share` lies between 0 and 1 by its nature."""
+    cases = [values for values in figures.values() if values]
     if not cases:
         return None
-    mean = fmean(fmean(values) for values in cases)
-    first = cases[0][0]
-    if all(value == first for values in cases for value in values):
-        return Estimate(mean=mean, low=first, high=first, n=len(cases))
-    low, high = _interval(cases, seed)
+    means = [values[0] if len(values) == 1 else fmean(values) for values in cases]
+    mean = fmean(means)
+    if share and all(value in (0.0, 1.0) for values in cases for value in values):
+        low, high = _wilson(mean, len(means))
+    elif all(each == means[0] for each in means):
+        low = high = mean = means[0]
+    else:
+        low, high = _normal(means, mean) if len(means) >= MANY else _bootstrap(means)
     # Rounding in a sum must not put the mean outside of its own interval.
-    return Estimate(mean=mean, low=min(low, mean), high=max(high, mean), n=len(cases))
+    return Estimate(mean=mean, low=min(low, mean), high=max(high, mean), n=len(means))
 
 
-def difference(first: Figures, second: Figures, seed: str) -> Estimate | None:
+def difference(first: Figures, second: Figures) -> Estimate | None:
     """How much higher the second is, case by case over the cases both have."""
     shared = [case for case in first if first[case] and second.get(case)]
-    return estimate({case: [fmean(second[case]) - fmean(first[case])] for case in shared}, seed)
+    return estimate({case: [fmean(second[case]) - fmean(first[case])] for case in shared})
 
 
-def _interval(cases: Sequence[Sequence[float]], seed: str) -> tuple[float, float]:
-    chance = random.Random(seed)
-    means = [fmean(values) for values in cases]
-    # Drawing again from repeats that are all equal gives the same again.
-    varied = {number: values for number, values in enumerate(cases) if any(value != values[0] for value in values)}
-    numbers = range(len(cases))
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    """Repeats of a case are no more cases: each counts with its own share."""
+    middle = share + _Z**2 / (2 * n)
+    spread = _Z * sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2)
+    whole = 1 + _Z**2 / n
+    return max((middle - spread) / whole, 0.0), min((middle + spread) / whole, 1.0)
 
-    def drawn() -> float:
-        if not varied:
-            return fmean(chance.choices(means, k=len(means)))
-        return fmean(
-            sum(chance.choices(values, k=len(values))) / len(values)
-            if (values := varied.get(number))
-            else means[number]
-            for number in chance.choices(numbers, k=len(cases))
-        )
 
-    found = sorted(drawn() for _ in range(DRAWS))
+def _normal(means: Sequence[float], mean: float) -> tuple[float, float]:
+    spread = _Z * stdev(means, mean) / sqrt(len(means))
+    return mean - spread, mean + spread
+
+
+def _bootstrap(means: Sequence[float]) -> tuple[float, float]:
+    found = sorted(sum(map(means.__getitem__, draw)) / len(means) for draw in _draws(len(means)))
     return quantile(found, (1 - CONFIDENCE) / 2), quantile(found, (1 + CONFIDENCE) / 2)
+
+
+@lru_cache(maxsize=8)
+def _draws(n: int) -> tuple[list[int], ...]:
+    """Which cases are drawn each time: the same for every figure of as many cases."""
+    chance = random.Random(n)
+    return tuple(chance.choices(range(n), k=n) for _ in range(DRAWS))
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

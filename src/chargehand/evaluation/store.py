@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -39,9 +39,17 @@ class Store:
             finally:
                 os.close(handle)
 
-    def clear(self) -> None:
+    def drop(self, keys: Collection[str]) -> None:
+        """Forget the results of these keys."""
+        known = self.read()
+        if known.keys().isdisjoint(keys):
+            return
+        kept = "".join(f"{result.model_dump_json()}\n" for key, result in known.items() if key not in keys)
+        draft = self.path.with_suffix(".draft")
         with storage(self.path):
-            self.path.unlink(missing_ok=True)
+            draft.touch(mode=0o600)
+            draft.write_text(kept, encoding="utf-8")
+            draft.replace(self.path)
 
 
 def _results(data: bytes) -> Iterator[Result]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +64,8 @@ class Placed:
 class Suite:
     name: str
     cases: tuple[Placed, ...]
+    # The same for all that stands in one folder, whatever its content.
+    place: str
 
     @property
     def hash(self) -> str:
@@ -80,7 +83,7 @@ def files_of(suite: Path) -> list[Path]:
     return found
 
 
-def read_suite(name: str, files: Iterable[Path], teams: Mapping[str, Team], folder: Path | None) -> Suite:
+def read_suite(name: str, files: Sequence[Path], teams: Mapping[str, Team], folder: Path | None) -> Suite:
     """The cases of all files. `teams` are all that are to be tried; `folder` the suite's team."""
     reading = _Reading(teams, folder)
     for file in files:
@@ -92,7 +95,7 @@ def read_suite(name: str, files: Iterable[Path], teams: Mapping[str, Team], fold
         left = len(reading.problems) - MOST_TOLD
         more = f"\n  and {left:,} more" if left > 0 else ""
         raise InvalidSuite(f"The suite {name} cannot be run:{lines}{more}", reading.problems)
-    return Suite(name, tuple(reading.cases))
+    return Suite(name, tuple(reading.cases), _digest(str(files[0].resolve().parent))[:16])
 
 
 @dataclass(slots=True)
@@ -169,7 +172,7 @@ def _object(line: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise _Wrong(("invalid_encoding", f":{error.start + 1}: not UTF-8 text: save the file as UTF-8.")) from None
     try:
-        data: object = json.loads(text, parse_constant=_no_constant)
+        data: object = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise _Wrong(("invalid_json", f":{error.colno}: not JSON: {error.msg}.")) from None
     except (RecursionError, ValueError) as error:
@@ -184,6 +187,12 @@ def _object(line: bytes) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    if math.isinf(number := float(digits)):
+        raise ValueError(f"{digits} is larger than any number it could be compared with")
+    return number
 
 
 def _case(fields: dict[str, Any]) -> Case:

@@ -10,27 +10,17 @@ from pydantic import Field
 
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.result import Result
-from chargehand.evaluation.statistics import Estimate, Figures, difference, estimate
+from chargehand.evaluation.statistics import FEWEST, Estimate, Figures, difference, estimate
 from chargehand.value import JSON, Value
 
 VERSION = 1
 Better = Literal["higher", "lower", "neither"]
 # Which way a figure gets better. Cost and time are shown, and never a regression by themselves: cases set their limits.
-_LOWER = frozenset({"gaps", "citation_problems", "unreadable"})
-_NEITHER = frozenset(
-    {
-        "tokens",
-        "usd",
-        "seconds",
-        "calls",
-        "wall_seconds",
-        "parallelism",
-        "contradictions",
-        "confidence",
-        "speedup",
-        "by_rule",
-    }
-)
+_LOWER = frozenset({"gaps", "citation_problems", "unreadable", "extra_worker"})
+_AMOUNTS = frozenset({"tokens", "usd", "seconds", "wall_seconds", "parallelism", "confidence", "speedup"})
+_NEITHER = _AMOUNTS | {"contradictions", "by_rule"}
+# All others are shares of what there could be.
+_NO_SHARE = _AMOUNTS | {"gaps", "contradictions", "citation_problems"}
 # What "passed" is called where it has a name of its own.
 _PASSED: dict[Kind, str] = {"routing": "accuracy"}
 # Kinds whose score is one of their figures under its own name.
@@ -81,7 +71,7 @@ class Comparison(Value):
     first: str
     second: str
     difference: Estimate
-    # The interval leaves out zero.
+    # There are enough cases, and the interval leaves out zero.
     clear: bool
 
 
@@ -131,8 +121,7 @@ def _kind(kind: Kind, results: Sequence[Result]) -> KindSummary:
     tried = [result for result in results if result.error is None]
     metrics: dict[str, Metric] = {}
     for name in metric_names(kind, tried):
-        # A seed of its own for each, so that one more figure changes no other.
-        found = estimate(figures(kind, name, tried), f"{kind}/{name}")
+        found = estimate(figures(kind, name, tried), share=name not in _NO_SHARE)
         if found is not None:
             metrics[name] = Metric(estimate=found, better=better(kind, name))
     return KindSummary(
@@ -184,9 +173,9 @@ def _compared(first: str, second: str, results: dict[str, list[Result]]) -> Iter
         ours = [result for result in results[first] if result.kind == kind]
         theirs = [result for result in results[second] if result.kind == kind]
         for name in metric_names(kind, ours):
-            found = difference(figures(kind, name, ours), figures(kind, name, theirs), f"{kind}/{name}/difference")
+            found = difference(figures(kind, name, ours), figures(kind, name, theirs))
             if found is not None:
-                clear = found.low > 0 or found.high < 0
+                clear = found.n >= FEWEST and (found.low > 0 or found.high < 0)
                 yield Comparison(kind=kind, metric=name, first=first, second=second, difference=found, clear=clear)
 
 

@@ -131,9 +131,10 @@ async def _routing(case: RoutingCase, bench: _Bench) -> Tried:
     if bench.faults:
         return Tried(error=bench.faults[0], usage=Usage.total(used))
     also = f" and {found.secondary}" if found.secondary else ""
+    extra = {"extra_worker": float(found.secondary is not None)} if case.secondary is None else {}
     return Tried(
         checks=scorers.routed(case, found.primary, found.secondary),
-        metrics={"by_rule": float(found.source == "rule"), "unreadable": float(found.source == "default")},
+        metrics={"by_rule": float(found.source == "rule"), "unreadable": float(found.source == "default"), **extra},
         expected=case.primary,
         chosen=found.primary,
         answer=short(f"{found.primary}{also}: {found.reason}", _MOST_ANSWER),

@@ -99,6 +99,8 @@ class Replay:
                 self.approved_within[data["within"]] = data
             case "plan_drafted" if data.get("within"):
                 pass  # of a nested team: what counts is what was approved
+            case "plan_drafted" if data.get("source") == "added":
+                pass  # what it is added to is the plan until that is approved
             case "plan_drafted" if event.task is not None:
                 self.splits[event.task] = data["plan"]
             case "plan_drafted":

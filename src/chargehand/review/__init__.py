@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from chargehand.review.change import Change, read_tree
-from chargehand.review.difference import read_diff, read_staged
+from chargehand.review.difference import read_diff
+from chargehand.review.hooked import read_hooked
 from chargehand.review.patched import read_patch
-from chargehand.review.playbook import playbook
+from chargehand.review.playbook import missed, playbook, subject
 from chargehand.review.selection import Selection, select
 from chargehand.review.source import Source
 from chargehand.review.view import nothing, view
@@ -14,12 +15,14 @@ __all__ = [
     "Change",
     "Selection",
     "Source",
+    "missed",
     "nothing",
     "playbook",
     "read_diff",
+    "read_hooked",
     "read_patch",
-    "read_staged",
     "read_tree",
     "select",
+    "subject",
     "view",
 ]

@@ -12,6 +12,7 @@ from chargehand.errors import UsageError
 from chargehand.review import git
 from chargehand.review.files import LARGEST, NOT_SOURCE, Reason, why_not
 from chargehand.review.patch import Ranges, ranges
+from chargehand.trace.figures import several
 
 # More than this is not one review: name a folder, or a base.
 MOST_FILES = 10_000
@@ -21,13 +22,14 @@ _WHY: dict[Reason, str] = {
     "binary": "binary",
     "generated": "generated",
     "vendored": "vendored",
-    "lock file": "lock files",
+    "lock file": "lock file",
     "too large": f"over {LARGEST // 10**6} MB",
-    "link": "links",
-    "submodule": "submodules",
+    "link": "link",
+    "submodule": "submodule",
     "deleted": "deleted",
     "unreadable": "unreadable",
 }
+_COUNTED: frozenset[Reason] = frozenset({"lock file", "link", "submodule"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Change:
     fragments: frozenset[str] = frozenset()
     skipped: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
     notes: tuple[str, ...] = ()
+    # What should have been reviewed and cannot be, in sentences.
+    gaps: tuple[str, ...] = ()
 
     @property
     def in_place(self) -> bool:
@@ -65,6 +69,8 @@ class Change:
             if kinds == {"lock file"}:
                 return "Nothing to review: only lock files are there."
             return f"Nothing to review: {_counted(self.skipped)}."
+        if self.gaps:
+            return "Nothing to review."
         return "Nothing to review: there are no files." if self.changed is None else "Nothing to review: no change."
 
 
@@ -86,10 +92,11 @@ def made(
     changed: Mapping[str, Ranges] | None = None,
     base: str | None = None,
     home: Path | None = None,
+    gone: Iterable[str] = (),
 ) -> Change:
-    """The review of these files, less those that are not worth it."""
+    """The review of these files, less those that are not worth it; `gone` were deleted."""
     files: dict[str, int] = {}
-    skipped: dict[str, Reason] = {}
+    skipped: dict[str, Reason] = dict.fromkeys(gone, "deleted")
     unnameable = 0
     for name in sorted(set(names)):
         if len(files) > MOST_FILES:
@@ -102,7 +109,8 @@ def made(
             skipped[name] = reason
     notes = [f"Not reviewed: {_counted(skipped)}."] if skipped and files else []
     if unnameable:
-        notes.append(f"{unnameable} files were left out: their names are not UTF-8.")
+        whose = "its name is" if unnameable == 1 else "their names are"
+        notes.append(f"Left out: {several(unnameable, 'file')}, as {whose} not UTF-8.")
     if changed is not None:
         changed = {name: _recounted(root, name, own) if name in files else own for name, own in changed.items()}
     return Change(root, home or root, files, changed, base, frozenset(), skipped, tuple(notes))
@@ -152,8 +160,9 @@ def _recounted(root: Path, name: str, own: Ranges) -> Ranges:
 
 
 def _counted(skipped: Mapping[str, Reason]) -> str:
-    counts = Counter(skipped.values())
-    return ", ".join(f"{count:,} {_WHY[reason]}" for reason, count in counts.most_common())
+    counts = Counter(skipped.values()).most_common()
+    words = (several(n, _WHY[reason]) if reason in _COUNTED else f"{n:,} {_WHY[reason]}" for reason, n in counts)
+    return ", ".join(words)
 
 
 def _listed_by_git(root: Path, inside: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from chargehand.analyzers.sources import LOCKS, VENDORED
 
@@ -17,6 +17,9 @@ Reason = Literal[
 LARGEST = 1_000_000
 _HEAD = 8_192
 _LONGEST_LINE = 5_000
+# What tools write on one line, and how much of it then is.
+_PACKABLE = (".js", ".mjs", ".cjs", ".css", ".html", ".htm", ".json", ".svg", ".xml")
+_PACKED = 0.9
 
 # Never looked into where there is no git to say what belongs to the tree.
 NOT_SOURCE = VENDORED | {".git", ".hg", ".svn", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".idea"}
@@ -50,7 +53,8 @@ def why_not(root: Path, path: str) -> Reason | None:
         if os.path.getsize(full) > LARGEST:
             return "too large"
         with open(full, "rb") as file:
-            return why_not_by_content(file.read(_HEAD))
+            reason = why_not_by_content(head := file.read(_HEAD))
+            return "generated" if reason is None and _is_packed(path, head, file) else reason
     except (OSError, ValueError):
         return "unreadable"
 
@@ -67,9 +71,20 @@ def why_not_by_name(path: str) -> Reason | None:
 def why_not_by_content(head: bytes) -> Reason | None:
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "binary"
-    if max(map(len, head.splitlines()), default=0) > _LONGEST_LINE or _GENERATED_HEAD.search(_header(head[:2_000])):
-        return "generated"
-    return None
+    return "generated" if _GENERATED_HEAD.search(_header(head[:2_000])) else None
+
+
+def _is_packed(path: str, head: bytes, rest: BinaryIO) -> bool:
+    """Whether nearly all of a file is in lines that nobody writes: it was packed for browsers or other programs."""
+    if not path.lower().endswith(_PACKABLE) or not _in_long_lines(head):
+        return False
+    whole = head + rest.read()
+    return _in_long_lines(whole) >= _PACKED * len(whole)
+
+
+def _in_long_lines(data: bytes) -> int:
+    """How many bytes."""
+    return sum(len(line) for line in data.splitlines() if len(line) > _LONGEST_LINE)
 
 
 def _header(head: bytes) -> bytes:

@@ -29,8 +29,8 @@ class Review:
     all: bool = False
 
 
-def rendered(review: Review, form: Form, redactor: Redactor, paint: Paint) -> str:
-    """Ends with a newline unless it is empty."""
+def rendered(review: Review, form: Form, redactor: Redactor, paint: Paint, width: int | None = None) -> str:
+    """Ends with a newline unless it is empty. `paint` and `width` are for text."""
     report, selection = review.report, review.selection
     match form:
         case "json":
@@ -44,7 +44,8 @@ def rendered(review: Review, form: Form, redactor: Redactor, paint: Paint) -> st
             return redactor.delivered(report.answer)
         case "text":
             words = headline(selection, len(review.change.files), len(report.gaps))
-            return redactor.delivered(text(selection, review.source, words, all=review.all, paint=paint))
+            shown = text(selection, review.source, words, all=review.all, paint=paint, width=width)
+            return redactor.delivered(shown)
         case _:
             assert_never(form)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from chargehand.report import Gap
 from chargehand.review.selection import SEVERITIES, Judged, Selection
 from chargehand.review.source import Source
-from chargehand.review.text import headline
+from chargehand.review.text import harmless, headline
 
 _TITLES = {"critical": "Critical", "warning": "Warnings", "info": "Notes"}
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
@@ -17,7 +17,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 def markdown(
     selection: Selection, source: Source, *, files: int, gaps: Sequence[Gap], all: bool, summary: str = ""
 ) -> str:
-    parts = ["# Review", headline(selection, files, len(gaps)), *([summary.strip()] if summary.strip() else [])]
+    parts = ["# Review", headline(selection, files, len(gaps)), *_paragraphs(summary)]
     for severity in SEVERITIES:
         group = [each for each in selection.shown if each.finding.severity == severity]
         if group:
@@ -27,6 +27,12 @@ def markdown(
     if gaps:
         parts += ["## Not reviewed", "\n".join(f"- {_escaped(f'{gap.reason} {gap.impact}'.strip())}" for gap in gaps)]
     return "\n\n".join(parts) + "\n"
+
+
+def _paragraphs(summary: str) -> list[str]:
+    """A model's words, as it set them."""
+    lines = "\n".join(map(harmless, summary.strip().splitlines()))
+    return [lines] if lines else []
 
 
 def _entries(group: Iterable[Judged], source: Source) -> Iterable[str]:
@@ -46,11 +52,11 @@ def _entries(group: Iterable[Judged], source: Source) -> Iterable[str]:
 
 def _code(text: str) -> str:
     """A code span that nothing in the text can end."""
-    flat = " ".join(text.split())
+    flat = harmless(" ".join(text.split()))
     fence = "`" * (max(map(len, re.findall(r"`+", flat)), default=0) + 1)
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""
     return f"{fence}{pad}{flat}{pad}{fence}"
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _SPECIAL.sub(r"\\\1", harmless(" ".join(text.split())))

@@ -14,6 +14,9 @@ Ranges = tuple[tuple[int, int], ...]
 MOST_LINES = 1_000_000_000
 _HUNK = re.compile(r"@@ -(\d{1,10})(?:,(\d{1,10}))? \+(\d{1,10})(?:,(\d{1,10}))? @@")
 _COMBINED = re.compile(r"diff --(?:cc|combined) |@@@+ -\d")
+# What git writes before names: a/ and b/, or with diff.mnemonicPrefix letters for what is compared.
+_PREFIX = re.compile(r"[abciow12]/")
+_MOVES = {"rename from ": "old", "rename to ": "new", "copy from ": "old", "copy to ": "new"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -109,25 +112,27 @@ class _Reader:
         self.files.append(FilePatch(old, new, line=self._at + 1))
 
     def _names(self, before: str, after: str) -> None:
-        old, new = _name(before[4:], "a/"), _name(after[4:], "b/")
+        old, new = _name(before[4:]), _name(after[4:])
         file = self.files[-1] if self.files else None
         if file is None or file.hunks or file.named or file.binary:
-            self._begin(old, new)
+            self._begin(*_unprefixed(old, new))
         else:
-            file.old, file.new = old, new
+            bare = _unprefixed(old, new)
+            # What stands above is known without its prefix, also where the other name is no help.
+            file.old = file.old if _is_prefixed(old, file.old) else bare[0]
+            file.new = file.new if _is_prefixed(new, file.new) else bare[1]
         self.files[-1].named = True
 
     def _header(self, line: str) -> None:
         file = self.files[-1]
         if file.hunks:
             return
-        for prefix, side in (("rename from ", "old"), ("rename to ", "new"), ("copy to ", "new")):
+        file.copied |= line.startswith("copy from ")
+        for prefix, side in _MOVES.items():
             if line.startswith(prefix):
                 setattr(file, side, _unquoted(line[len(prefix) :]))
                 return
-        if line.startswith("copy from "):
-            file.copied = True
-        elif line.startswith("new file mode"):
+        if line.startswith("new file mode"):
             file.old = None
         elif line.startswith("deleted file mode"):
             file.new = None
@@ -173,23 +178,34 @@ def _git_names(rest: str) -> tuple[str | None, str | None]:
     """`a/x b/x`: the two names are equal but for renames, which say so in lines of their own."""
     if rest.startswith('"'):
         first, _, second = rest[1:].partition('" ')
-        return _name(f'"{first}"', "a/"), _name(second, "b/")
+        return _unprefixed(_name(f'"{first}"'), _name(second))
     if rest.endswith('"'):
         first, _, second = rest.partition(' "')
-        return _name(first, "a/"), _name(f'"{second}', "b/")
+        return _unprefixed(_name(first), _name(f'"{second}'))
     middle = len(rest) // 2
     if rest[middle : middle + 1] == " " and rest[2:middle] == rest[middle + 3 :]:
-        return _name(rest[:middle], "a/"), _name(rest[middle + 1 :], "b/")
+        return _unprefixed(_name(rest[:middle]), _name(rest[middle + 1 :]))
     first, _, second = rest.partition(" b/")
-    return _name(first, "a/"), second or None
+    return _unprefixed(_name(first), f"b/{second}" if second else None)
 
 
-def _name(written: str, prefix: str) -> str | None:
+def _name(written: str) -> str | None:
     """A path as written after ---, +++ or diff --git; None for /dev/null."""
     path = _unquoted(written) if written.startswith('"') else written.partition("\t")[0].rstrip("\r")
-    if path == "/dev/null":
-        return None
-    return path.removeprefix(prefix)
+    return None if path == "/dev/null" else path
+
+
+def _unprefixed(old: str | None, new: str | None) -> tuple[str | None, str | None]:
+    """The two names of one file without their prefixes; names that are the same have none."""
+    if old == new:
+        return old, new
+    if old and new and old[2:] == new[2:] and _PREFIX.match(old) and _PREFIX.match(new):
+        return old[2:], new[2:]
+    return old and old.removeprefix("a/"), new and new.removeprefix("b/")
+
+
+def _is_prefixed(name: str | None, bare: str | None) -> bool:
+    return name is not None and (name == bare or (name[2:] == bare and _PREFIX.match(name) is not None))
 
 
 def _unquoted(written: str) -> str:

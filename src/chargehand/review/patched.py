@@ -19,26 +19,24 @@ from chargehand.trace.figures import several
 
 def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
     """What a patch writes. Files as they will be are kept under `keep`, unless the tree has them already."""
-    files, notes = _confined(parse(text, name))
+    files, gaps = _confined(parse(text, name))
     root = _root(path, files)
     files = composed(files, partial(lines_of, root))
-    gone = [file.new for file in files if file.new is not None and file.binary]
+    hidden = [file.new for file in files if file.new is not None and file.binary]
     whole = [file for file in files if file.new is not None and not file.binary]
     taken = snapshot(root, whole, keep)
     # Afterwards: a hunk goes where its lines are, whatever number it has.
     changed = changed_lines([file for file in files if file.new not in taken.impossible])
     if taken.impossible:
-        notes.append(f"{several(len(taken.impossible), 'file')} of the patch cannot be: left out by name or size.")
-    if taken.fragments:
-        some = f"{len(taken.fragments)} files differ from what the patch was made for"
-        notes.append(f"{some}: only its own lines of them are checked, by what needs no more.")
-    if hidden := [name for name in gone if why_not(root, name) is None]:
-        said = f"{several(len(hidden), 'file')} of text the patch calls binary, without their lines"
-        notes.append(f"{said}: not reviewed. Make it with `git diff --text`.")
+        gaps.append(f"{several(len(taken.impossible), 'file')} of the patch cannot be: left out by name or size.")
+    if texts := [name for name in hidden if why_not(root, name) is None]:
+        said = f"{several(len(texts), 'file')} of text that the patch calls binary, without lines"
+        gaps.append(f"{said}: not reviewed. Make the patch with `git diff --text`.")
     names = [file.new for file in whole if file.new and file.new not in taken.impossible]
-    found = made(taken.root, names, changed=changed, home=root)
-    skipped: dict[str, Reason] = {**found.skipped, **dict.fromkeys(gone, "binary")}
-    return replace(found, fragments=taken.fragments, skipped=skipped, notes=(*found.notes, *notes))
+    gone = [file.old for file in files if file.new is None and file.old]
+    found = made(taken.root, names, changed=changed, home=root, gone=gone)
+    skipped: dict[str, Reason] = {**found.skipped, **dict.fromkeys(hidden, "binary")}
+    return replace(found, fragments=taken.fragments, skipped=skipped, gaps=tuple(gaps))
 
 
 def _root(path: Path, files: list[FilePatch]) -> Path:
@@ -61,7 +59,8 @@ def _confined(files: list[FilePatch]) -> tuple[list[FilePatch], list[str]]:
     """Without files that lie outside of the tree."""
     inside = [file for file in files if all(_is_inside(name) for name in (file.old, file.new))]
     outside = len(files) - len(inside)
-    return inside, [f"{outside} files of the patch lie outside of the tree and were left out."] if outside else []
+    refused = f"{several(outside, 'file')} of the patch outside of the tree: refused and not reviewed."
+    return inside, [refused] if outside else []
 
 
 def _is_inside(name: str | None) -> bool:

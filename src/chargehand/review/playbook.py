@@ -1,6 +1,6 @@
 """A change -> the plan of its review: every lens on every group of files, with a model also a reader for each lens.
 
-No model makes this plan. It is validated and run like any other.
+No model makes this plan. It is validated and run like any other; with a model, a planner may add tasks to it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pathlib import Path
 from chargehand.analyzers import ANALYZERS, LENSES, Lens
 from chargehand.analyzers.sources import is_python
 from chargehand.plan import Plan, Synthesis, Task
+from chargehand.report import Gap
+from chargehand.request import Subject
 from chargehand.review.change import Change
 from chargehand.review.groups import grouped
 from chargehand.review.readers import GUIDELINES, READERS, excerpt, is_code, rules
@@ -29,6 +31,10 @@ LEAST_SPLIT = 80_000
 LARGEST_READING = 40_000
 # More groups than this are not read by models: the analyzers still see everything.
 MOST_READINGS = 12
+# So many files are named in a sentence.
+_NAMED = 3
+# Characters of comments on earlier changes that a planner gets.
+MOST_NOTES = 8_000
 
 _LOOKS: dict[Lens, str] = {
     "security": "Look for injection, unsafe calls, weak cryptography and secrets",
@@ -56,22 +62,44 @@ def playbook(change: Change, *, model: bool, pr_comments: str | None = None, kep
     return Plan(goal=goal, tasks=tuple(tasks), synthesis=Synthesis(instruction=instruction), team="review")
 
 
+def subject(plan: Plan, change: Change, pr_comments: str | None = None) -> Subject:
+    """What a planner is told who may add tasks to the plan: the files its readers have, none of their lines."""
+    contexts = [task.context for task in plan.tasks if task.worker in READERS]
+    files: dict[str, JSON] = {}
+    for path in dict.fromkeys(path for context in contexts for path in context["code"]):
+        files[path] = {"bytes": change.files[path]}
+        if (ranges := _ranges(change, path)) is not None:
+            files[path]["changed_lines"] = sum(last - first + 1 for first, last in ranges)
+    return Subject(files=files, notes=(pr_comments or "")[:MOST_NOTES])
+
+
 def unread(change: Change) -> int:
     """How many files models do not get to read: there are too many."""
     return sum(len(group) for group in _reading_groups(change)[MOST_READINGS:])
 
 
 def unable(change: Change) -> tuple[str, ...]:
-    """What could not be looked at as it should be, in sentences: a patch shows less than a tree."""
+    """What a patch does not let anybody look at, in sentences: it shows less than a tree."""
     notes: list[str] = []
     if not change.in_place:
         names = " and ".join(name for name, each in ANALYZERS.items() if each.whole_tree)
         notes.append(f"{names} need the whole tree with the change in it: they did not look.")
     if change.fragments:
-        names = ", ".join(name for name, each in ANALYZERS.items() if each.languages is not None)
-        files = several(len(change.fragments), "file")
-        notes.append(f"Of {files} only the patch's own lines are known: {names} did not look at them.")
+        some = several(len(change.fragments), "file")
+        notes.append(f"Of {some}, not here as the patch was made for, only its own lines are known and checked.")
     return tuple(notes)
+
+
+def missed(change: Change) -> tuple[Gap, ...]:
+    """What of the change could not be reviewed as it should be."""
+    found = [Gap(reason=reason) for reason in change.gaps]
+    code = [name for name in sorted(change.fragments) if is_python(name, change.root)]
+    if code:
+        more = f" and {len(code) - _NAMED} more" if len(code) > _NAMED else ""
+        names = ", ".join(name for name, each in ANALYZERS.items() if each.languages is not None)
+        reason = f"The patch was not made for {', '.join(code[:_NAMED])}{more} as here."
+        found.append(Gap(reason=reason, impact=f"Not looked at by {names}."))
+    return tuple(found)
 
 
 def _analyses(change: Change, pr_comments: str | None) -> Iterable[Task]:

@@ -51,8 +51,15 @@ def recalled(plan: Plan) -> tuple[Change, Choice] | None:
             own = {path: tuple((a, b) for a, b in each) for path, each in context["changed"].items()}
             changed = {**(changed or {}), **own}
     root = Path(contexts[0]["root"])
-    fragments = frozenset(kept.fragments)
-    return Change(root, Path(kept.home), dict(sorted(files.items())), changed, None, fragments, {}, kept.notes), kept
+    change = Change(
+        root,
+        Path(kept.home),
+        dict(sorted(files.items())),
+        changed,
+        fragments=frozenset(kept.fragments),
+        notes=kept.notes,
+    )
+    return change, kept
 
 
 def _contexts(plan: Plan) -> Iterator[dict[str, Any]]:

@@ -67,7 +67,7 @@ def select(
     What names a file that is not reviewed, or a line that is not there, was made up: it is only counted. `later`: the
     files may have changed since, so that their lines say nothing about that.
     """
-    tidy = [_tidy(finding) for finding in findings]
+    tidy = [_tidy(finding, change.files) for finding in findings]
     real = [finding for finding in tidy if _is_there(finding, change, None if later else source)]
     extents = Extents(source)
     placed = sorted(merge_findings(extents.joined(real)), key=_place)
@@ -120,9 +120,11 @@ def _is_written(finding: Finding, change: Change, extents: Extents) -> bool | No
     return any(first <= end and start <= last for first, last in ranges)
 
 
-def _tidy(finding: Finding) -> Finding:
+def _tidy(finding: Finding, files: Collection[str]) -> Finding:
     """With a path as the tree has it and a category of the vocabulary: models have words of their own."""
-    path = None if finding.path is None else finding.path.replace("\\", "/").removeprefix("./")
+    path = finding.path
+    if path is not None and path not in files:
+        path = path.replace("\\", "/").removeprefix("./")
     category = finding.category if finding.category in CATEGORIES else _generic(finding.sources)
     if (path, category) == (finding.path, finding.category):
         return finding

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,15 +17,22 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 Paint = Callable[[str, str], str]
 # Of a line of code: how much is shown, how far in it begins, how much of it is marked.
 _LONGEST, _DEEPEST, _MARKED = 160, 24, 40
+# Where messages begin, and what stands before the lines below them.
+_MESSAGE, _MARGIN = 19, " " * 9
+_NARROWEST = 60
 
 
-def text(selection: Selection, source: Source, headline: str, *, all: bool, paint: Paint) -> str:
-    """`paint(words, style)` colours words, or leaves them. Styles are the severities, `path` and `dim`."""
-    parts = [*_by_file(selection.shown, source, paint)]
+def text(selection: Selection, source: Source, headline: str, *, all: bool, paint: Paint, width: int | None) -> str:
+    """`paint(words, style)` colours words, or leaves them. Styles are the severities, `path` and `dim`.
+
+    No line is longer than `width`, but for words that are, such as names of files; None sets no limit.
+    """
+    room = _Room(width)
+    parts = [*_by_file(selection.shown, source, paint, room)]
     if all and selection.left_out:
         parts.append(paint("Left out", "path"))
-        parts += _by_file(selection.left_out, source, paint)
-    parts.append(headline)
+        parts += _by_file(selection.left_out, source, paint, room)
+    parts.append("\n".join(room.wrapped(headline, 0)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -47,35 +55,69 @@ def left_out(selection: Selection) -> str:
     return f"Left out: {counted}; --all shows them."
 
 
-def _by_file(judged: Iterable[Judged], source: Source, paint: Paint) -> Iterable[str]:
+class _Room:
+    """How much goes on a line."""
+
+    def __init__(self, width: int | None) -> None:
+        self._width = None if width is None else max(width, _NARROWEST)
+
+    def left(self, taken: int, most: int) -> int:
+        return most if self._width is None else min(most, self._width - taken)
+
+    def wrapped(self, words: str, taken: int) -> list[str]:
+        if self._width is None:
+            return [words]
+        # A word stays whole: half of a secret would not be known for one.
+        return textwrap.wrap(words, self._width - taken, break_long_words=False, break_on_hyphens=False) or [""]
+
+    def beside(self, lines: list[str], words: str, taken: int) -> bool:
+        """Whether the words fit behind the last of the lines."""
+        return self._width is None or taken + len(lines[-1]) + 2 + len(words) <= self._width
+
+
+def _by_file(judged: Iterable[Judged], source: Source, paint: Paint, room: _Room) -> Iterable[str]:
     for path, group in itertools.groupby(judged, key=lambda each: each.finding.path):
         lines = [paint(_flat(path or "The change as a whole"), "path")]
         for each in group:
-            lines += _entry(each, source, paint)
+            lines += _entry(each, source, paint, room)
         yield "\n".join(lines)
 
 
-def _entry(judged: Judged, source: Source, paint: Paint) -> Iterable[str]:
+def _entry(judged: Judged, source: Source, paint: Paint, room: _Room) -> Iterable[str]:
     finding = judged.finding
     place = f"{finding.line}" if finding.line is not None else "-"
     severity = paint(f"{finding.severity:<8}", finding.severity)
-    tail = f"{finding.category or 'other'}, confidence {finding.confidence}"
-    yield f"  {place:>5}  {severity}  {_flat(finding.message)}  {paint(f'({tail})', 'dim')}"
+    tail = f"({finding.category or 'other'}, confidence {finding.confidence})"
+    message = room.wrapped(_flat(finding.message), _MESSAGE)
+    if room.beside(message, tail, _MESSAGE):
+        message[-1] += f"  {paint(tail, 'dim')}"
+    else:
+        message.append(paint(tail, "dim"))
+    yield f"  {place:>5}  {severity}  {message[0]}"
+    yield from (f"{' ' * _MESSAGE}{line}" for line in message[1:])
     code = _flat(source.shown(finding).expandtabs(4))
     if code.strip():
-        bar = f"         {paint('|', 'dim')} {' ' * min(len(code) - len(code.lstrip()), _DEEPEST)}"
-        shown = code.strip()[:_LONGEST]
+        indent = min(len(code) - len(code.lstrip()), _DEEPEST)
+        bar = f"{_MARGIN}{paint('|', 'dim')} {' ' * indent}"
+        shown = code.strip()[: room.left(len(_MARGIN) + 2 + indent, _LONGEST)]
         yield f"{bar}{shown}"
         yield f"{bar}{paint('^' * min(len(shown), _MARKED), finding.severity)}"
     if finding.suggestion:
-        yield f"         {paint('=', 'dim')} {_flat(finding.suggestion)}"
+        first, *more = room.wrapped(_flat(finding.suggestion), len(_MARGIN) + 2)
+        yield f"{_MARGIN}{paint('=', 'dim')} {first}"
+        yield from (f"{_MARGIN}  {line}" for line in more)
     if judged.why is not None:
-        yield f"         {paint(f'left out: {judged.why}', 'dim')}"
+        yield f"{_MARGIN}{paint(f'left out: {judged.why}', 'dim')}"
 
 
 def _flat(words: str) -> str:
     """On one line, and nothing in it that a terminal would obey."""
-    return _CONTROL.sub("�", words.replace("\n", "⏎"))
+    return harmless(words.replace("\n", "⏎"))
+
+
+def harmless(words: str) -> str:
+    """Without what a terminal would obey."""
+    return _CONTROL.sub("�", words)
 
 
 def plain(words: str, _style: str) -> str:

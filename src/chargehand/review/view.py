@@ -9,7 +9,7 @@ from chargehand.outcome import Outcome
 from chargehand.report import Gap, Report
 from chargehand.review.change import Change
 from chargehand.review.markdown import markdown
-from chargehand.review.playbook import unable, unread
+from chargehand.review.playbook import missed, unable, unread
 from chargehand.review.selection import Selection
 from chargehand.review.source import Source
 from chargehand.trace.figures import several
@@ -36,14 +36,25 @@ def view(report: Report, selection: Selection, change: Change, source: Source, *
     if written and (count := unread(change)):
         notes.append(f"{several(count, 'file')} more than models are given to read: only analyzers looked at them.")
     return report.model_copy(
-        update={"answer": answer, "findings": selection.findings, "gaps": gaps, "notes": tuple(notes), "data": data}
+        update={
+            "answer": answer,
+            "findings": selection.findings,
+            "gaps": gaps,
+            "notes": tuple(notes),
+            "data": data,
+        }
     )
 
 
 def nothing(change: Change, why: str) -> Report:
     """The report of a review that had nothing to do: no run was made."""
     return Report(
-        run="", request=f"Review {change.home.name}", status="complete", answer=f"{why}\n", notes=change.notes
+        run="",
+        request=f"Review {change.home.name}",
+        status="partial" if change.gaps else "complete",
+        answer=f"{why}\n",
+        gaps=missed(change),
+        notes=change.notes,
     )
 
 

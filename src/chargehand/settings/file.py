@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from chargehand.settings.toml_file import TomlFile, suggestion
 from chargehand.settings.value import RoleModel
 from chargehand.value import JSON
 
+# The largest number that means something: any number up to it is the same in JSON.
+MOST = 10**15
 TIERS: tuple[Tier, ...] = get_args(Tier)
 ROLES: tuple[Role, ...] = get_args(Role)
 # Providers without an endpoint.
@@ -91,6 +94,8 @@ class Reader:
             self.wrong(
                 (*path, key), f"{key!r} is {value}: it must be {'over 0' if least is None else f'at least {least:g}'}."
             )
+        elif value > MOST:
+            self.wrong((*path, key), f"{key!r} must be at most {MOST:g}.")
         else:
             return value
         return None
@@ -255,4 +260,4 @@ def _team(name: str | None, folder: Path) -> str | None:
     """A team given as a path is relative to the file that names it."""
     if name is None or not ("/" in name or name.startswith(".")):
         return name
-    return str(folder / Path(name).expanduser())
+    return str(folder / os.path.expanduser(name))

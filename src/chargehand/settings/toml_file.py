@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from chargehand.errors import UsageError
+from chargehand.schema import MAX_DEPTH, too_deep
 
-_TABLE = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_TABLE = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
 _ENTRY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
+_DEEP = f"lists and tables are nested more than {MAX_DEPTH} levels deep."
 _PART = re.compile(r""""([^"]*)"|'([^']*)'|([\w-]+)""")
 
 
@@ -57,15 +59,28 @@ def read(path: Path, label: str | None = None) -> TomlFile:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{label} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{label} is not UTF-8 text: save it as UTF-8.") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{label}:{line_of(error)}:1: not UTF-8 text: save it as UTF-8.") from None
     try:
-        return TomlFile(label, path, tomllib.loads(text), text)
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"^(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error), re.DOTALL)
         line = int(found[2]) if found and found[2] else max(len(text.splitlines()), 1)
         column = int(found[3]) if found and found[3] else 1
         raise UsageError(f"{label}:{line}:{column}: not valid TOML: {found[1] if found else error}.") from None
+    except RecursionError:
+        raise UsageError(f"{label}:1:1: {_DEEP}") from None
+    except ValueError as error:
+        # An integer of thousands of digits: the parser does not say where.
+        raise UsageError(f"{label}:1:1: not valid TOML: {str(error).partition(';')[0]}.") from None
+    if too_deep(data):
+        raise UsageError(f"{label}:1:1: {_DEEP}")
+    return TomlFile(label, path, data, text)
+
+
+def line_of(error: UnicodeDecodeError) -> int:
+    """The line of the byte that is no text."""
+    return error.object.count(b"\n", 0, error.start) + 1
 
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from chargehand.report import Contradiction
+from chargehand.outcome import ALL_HOLDS, Contradiction
 from chargehand.synthesizer.contradictions import Candidate, Statement
 
 Verdict = Literal["first", "second", "both", "neither", "unclear"]
@@ -59,7 +59,7 @@ class Disagreement:
         if not self.resolved:
             return None
         if not self.rejected:
-            return "All of it holds."
+            return ALL_HOLDS
         return "; ".join(map(_told, self.upheld)) or "None of it holds."
 
     def contradiction(self) -> Contradiction:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -41,6 +40,37 @@ _RUN: Final = (
     rf"[0-9]{{1,3}}(?:[ {GAPS}][0-9]{{3}})+(?![0-9])(?:[.,][0-9]{{1,2}}(?![0-9]))?|\.?[0-9][0-9.,'’_]*(?<=[0-9])"
 )
 
+# Alternatives in the order of trust: what is no figure, dates, numbers, words; those that start with a letter apart, so
+# that most of a prose costs one look a character. No repetition can match a text in two ways: the time is linear.
+_SCAN: Final = re.compile(
+    rf"""
+    (?=[-−0-9$€£¥₹#&.\[])(?:
+      (?P<mark> (?:(?<=[\w.!?)\]"”’])|(?<=[\w.!?)\]"”’]\ )|(?<=\],\ ))
+        \[[0-9]{{1,2}}(?:[,;–-]\ ?[0-9]{{1,2}}){{0,9}}\](?!\()
+        | &\#[0-9]+; )
+    | (?<![\w.])(?P<ymd> (?P<y1>[12][0-9]{{3}})(?P<s1>[-/.])(?P<m1>0?[1-9]|1[0-2])(?P=s1)
+        (?P<d1>0?[1-9]|[12][0-9]|3[01])(?![0-9]) )
+    | (?<![\w.-])(?P<ym> (?P<y2>[12][0-9]{{3}})-(?P<m2>0[1-9]|1[0-2])(?![\w-]) )
+    | (?<![\w./])(?P<dmy> (?P<a3>[0-9]{{1,2}})(?P<s3>[-/.])(?P<b3>[0-9]{{1,2}})(?P=s3)(?P<y3>{_YEAR}) )
+    | (?<![\w.])(?P<dm> (?P<d4>{_DAY})(?:\ of)?[ -](?P<m4>{_MONTH})(?:(?:,?\ |-)(?P<y4>{_YEAR}))? )
+    | (?<![\w.])(?P<yq> (?P<y8>[12][0-9]{{3}})[ -]?(?P<q8>Q[1-4])\b )
+    | (?:(?<![\w.:])|(?<=[0-9]T))(?P<time> (?P<h9>[01]?[0-9]|2[0-3]):(?P<s9>[0-5][0-9])(?::[0-5][0-9])?(?![0-9:])
+        (?:\ ?(?P<p9>[aApP])\.?[mM]\b)? | (?P<h10>1[0-2]|0?[1-9])\ ?(?P<p10>[aApP])\.?[mM]\b )
+    | (?P<number> (?P<sign>(?<![\w)\]%])[-−](?=[$€£¥₹0-9.]))?
+        (?: (?P<before>\#|[$€£¥₹])(?:(?<!\#)[ {GAPS}])? )? (?P<run>{_RUN}) )
+    )
+    | \b(?=[A-Za-z])(?:
+      (?P<url> https?://\S+ )
+    | (?P<md> (?P<m5>{_MONTH})\ (?P<d5>{_DAY})(?![.,:][0-9]|\ ?%)(?:,?\ (?P<y5>{_YEAR}))? )
+    | (?P<my> (?P<m6>{_MONTH}),?\ (?P<y6>{_YEAR}) )
+    | (?P<quarter> (?P<q7>Q[1-4]|H[12](?=[ -][12][0-9]))(?:[ -]?(?:of\ |FY\ ?)?(?P<y7>{_YEAR}))?\b )
+    | (?P<amount> (?P<code>{_CODES}|(?:US|[CA])\$)[ {GAPS}]?(?P<coded>{_RUN}) )
+    | (?P<word> (?i: (?: (?:{"|".join(TENS)})(?:[ -](?:{"|".join(ONES[1:10])})\b)? | {"|".join(reversed(ONES))}
+        | dozen | a(?=\ (?:{_SCALE})\b) ) (?:\ (?:{_SCALE})\b)*) (?!\w) )
+    )
+    """,
+    re.VERBOSE,
+)
 _PHRASE: Final = "|".join(phrase.replace(" ", r"\ ") for phrase in sorted(PHRASES, key=len, reverse=True))
 _AFTER: Final = re.compile(
     rf"""(?:[eE](?P<exponent>[-+]?[0-9]{{1,2}})(?![\w.]))? (?:(?:st|nd|rd|th)\b)?
@@ -73,44 +103,6 @@ _REACH: Final = 24
 _APART: Final = frozenset(["", *" ,(\"'$€£¥\n\t=<>~+*|"])
 
 
-@cache
-def _scan() -> re.Pattern[str]:
-    """Made at first use: it takes longer than all others.
-
-    Alternatives in the order of trust: what is no figure, dates, numbers, words; those that start with a letter apart,
-    so that most of a prose costs one look a character. No repetition can match a text in two ways: the time is linear.
-    """
-    return re.compile(
-        rf"""
-    (?=[-−0-9$€£¥₹#&.\[])(?:
-      (?P<mark> (?:(?<=[\w.!?)\]"”’])|(?<=[\w.!?)\]"”’]\ )|(?<=\],\ ))
-        \[[0-9]{{1,2}}(?:[,;–-]\ ?[0-9]{{1,2}}){{0,9}}\](?!\()
-        | &\#[0-9]+; )
-    | (?<![\w.])(?P<ymd> (?P<y1>[12][0-9]{{3}})(?P<s1>[-/.])(?P<m1>0?[1-9]|1[0-2])(?P=s1)
-        (?P<d1>0?[1-9]|[12][0-9]|3[01])(?![0-9]) )
-    | (?<![\w.-])(?P<ym> (?P<y2>[12][0-9]{{3}})-(?P<m2>0[1-9]|1[0-2])(?![\w-]) )
-    | (?<![\w./])(?P<dmy> (?P<a3>[0-9]{{1,2}})(?P<s3>[-/.])(?P<b3>[0-9]{{1,2}})(?P=s3)(?P<y3>{_YEAR}) )
-    | (?<![\w.])(?P<dm> (?P<d4>{_DAY})(?:\ of)?[ -](?P<m4>{_MONTH})(?:(?:,?\ |-)(?P<y4>{_YEAR}))? )
-    | (?<![\w.])(?P<yq> (?P<y8>[12][0-9]{{3}})[ -]?(?P<q8>Q[1-4])\b )
-    | (?:(?<![\w.:])|(?<=[0-9]T))(?P<time> (?P<h9>[01]?[0-9]|2[0-3]):(?P<s9>[0-5][0-9])(?::[0-5][0-9])?(?![0-9:])
-        (?:\ ?(?P<p9>[aApP])\.?[mM]\b)? | (?P<h10>1[0-2]|0?[1-9])\ ?(?P<p10>[aApP])\.?[mM]\b )
-    | (?P<number> (?P<sign>(?<![\w)\]%])[-−](?=[$€£¥₹0-9.]))?
-        (?: (?P<before>\#|[$€£¥₹])(?:(?<!\#)[ {GAPS}])? )? (?P<run>{_RUN}) )
-    )
-    | \b(?=[A-Za-z])(?:
-      (?P<url> https?://\S+ )
-    | (?P<md> (?P<m5>{_MONTH})\ (?P<d5>{_DAY})(?![.,:][0-9]|\ ?%)(?:,?\ (?P<y5>{_YEAR}))? )
-    | (?P<my> (?P<m6>{_MONTH}),?\ (?P<y6>{_YEAR}) )
-    | (?P<quarter> (?P<q7>Q[1-4]|H[12](?=[ -][12][0-9]))(?:[ -]?(?:of\ |FY\ ?)?(?P<y7>{_YEAR}))?\b )
-    | (?P<amount> (?P<code>{_CODES}|(?:US|[CA])\$)[ {GAPS}]?(?P<coded>{_RUN}) )
-    | (?P<word> (?i: (?: (?:{"|".join(TENS)})(?:[ -](?:{"|".join(ONES[1:10])})\b)? | {"|".join(reversed(ONES))}
-        | dozen | a(?=\ (?:{_SCALE})\b) ) (?:\ (?:{_SCALE})\b)*) (?!\w) )
-    )
-    """,
-        re.VERBOSE,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A number or a date of a text: two are the same if `value`, `unit` and `kind` are; `text` is text[start:end]."""
@@ -134,7 +126,7 @@ class _Read:
 def figures(text: str) -> tuple[Figure, ...]:
     """All figures of a text in its order, in linear time."""
     found: list[_Read] = []
-    for match in _scan().finditer(text):
+    for match in _SCAN.finditer(text):
         # The unit of a figure may hold what looks like the next one.
         if found and match.start() < found[-1].figure.end:
             continue

@@ -51,6 +51,12 @@ class Leaf:
     text: str
 
 
+def is_record(outcome: Outcome) -> bool:
+    """Whether it is how analyzers, and no model, went about their files: what they state is in their findings."""
+    output = cast(dict[str, JSON], outcome.output) if isinstance(outcome.output, dict) else {}
+    return isinstance(output.get("analyzers"), list) and outcome.usage.calls == 0
+
+
 def entries(outcome: Outcome) -> list[Leaf]:
     """The leaves of an output that is data and no prose."""
     if outcome.output is None or isinstance(outcome.output, str):

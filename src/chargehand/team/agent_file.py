@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from pydantic_core import from_json
+
 from chargehand.frontmatter import Field, FrontMatter, FrontMatterError, parse
 from chargehand.plan import Problem, Tier
-from chargehand.settings.toml_file import suggestion
+from chargehand.schema import problems_in
+from chargehand.settings.file import MOST
+from chargehand.settings.toml_file import line_of, suggestion
+from chargehand.team.source import contents
 from chargehand.team.worker import Kind, Worker
 from chargehand.tools import Tool
 
@@ -68,8 +72,9 @@ def read_agent(path: Path, root: Path, tools: Mapping[str, Tool], *, bare: bool,
     """The worker in the file. `bare`: from a folder of Claude Code agent files, with its meanings of tools."""
     agent = AgentFile(path.relative_to(root).as_posix())
     try:
-        matter = parse(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
+        matter = parse(contents(path).decode("utf-8"))
+    except UnicodeDecodeError as error:
+        agent.lines[""] = line_of(error)
         agent.wrong("unreadable", "", "this is not UTF-8 text: save it as UTF-8.")
         return agent
     except OSError as error:
@@ -110,7 +115,7 @@ def _check_keys(agent: AgentFile, matter: FrontMatter, bare: bool) -> None:
 def _worker(
     agent: AgentFile, matter: FrontMatter, tools: Mapping[str, Tool], path: Path, root: Path, *, bare: bool, steps: int
 ) -> Worker:
-    model, tier = _model_and_tier(agent, matter)
+    model, tier = _model_and_tier(agent, matter, bare)
     turns = _number(agent, matter, "maxTurns", whole=True)
     written = _text(matter, "kind")
     kind: Kind = written if written in ("human", "analyzer", "delegate") else "agent"
@@ -133,7 +138,7 @@ def _worker(
     )
 
 
-def _model_and_tier(agent: AgentFile, matter: FrontMatter) -> tuple[str | None, Tier | None]:
+def _model_and_tier(agent: AgentFile, matter: FrontMatter, bare: bool) -> tuple[str | None, Tier | None]:
     tier: Tier | None = None
     if written := _text(matter, "tier"):
         if written in get_args(Tier):
@@ -149,9 +154,11 @@ def _model_and_tier(agent: AgentFile, matter: FrontMatter) -> tuple[str | None, 
     for family, meant in _TIERS.items():
         if re.search(rf"\b{family}\b", model.lower()):
             return None, tier or meant
-    agent.wrong(
-        "invalid_value", "model", f"{model!r} is not a model: write haiku, sonnet, opus, inherit or 'provider:name'."
-    )
+    remedy = "write haiku, sonnet, opus, inherit or 'provider:name'."
+    if bare:
+        agent.warn("unknown_model", "model", f"{model!r} is not known here, the default is used: {remedy}")
+    else:
+        agent.wrong("invalid_value", "model", f"{model!r} is not a model: {remedy}")
     return None, tier
 
 
@@ -178,26 +185,26 @@ def _schema(agent: AgentFile, matter: FrontMatter, folder: Path, root: Path) -> 
     written = _text(matter, "output_schema").strip()
     if not written:
         return None
-    text = written
+    data = written.encode()
     if not written.startswith("{"):
-        path = (folder / written).resolve()
-        if not path.is_relative_to(root.resolve()):
-            agent.wrong("invalid_value", "output_schema", f"{written!r} is outside of the team's folder.")
-            return None
         try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            agent.wrong(
-                "invalid_value", "output_schema", f"{written!r} is not a JSON schema nor a file that holds one."
-            )
+            path = (folder / written).resolve()
+            if not path.is_relative_to(root.resolve()):
+                agent.wrong("invalid_value", "output_schema", f"{written!r} is outside of the team's folder.")
+                return None
+            data = contents(path)
+        except (OSError, ValueError, RuntimeError):
+            # What no path can hold is a ValueError, a link to itself a RuntimeError.
+            message = f"{written[:100]!r} is not a JSON schema nor a file that holds one."
+            agent.wrong("invalid_value", "output_schema", message)
             return None
     try:
-        schema = json.loads(text)
+        schema = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         agent.wrong("invalid_value", "output_schema", f"the schema is not JSON: {error}.")
         return None
-    if not isinstance(schema, dict):
-        agent.wrong("invalid_value", "output_schema", "the schema is not a JSON object.")
+    if wrong := problems_in(schema):
+        agent.wrong("invalid_value", "output_schema", f"the schema cannot be used: {wrong[0]}.")
         return None
     return cast("dict[str, Any]", schema)
 
@@ -213,6 +220,10 @@ def _number(agent: AgentFile, matter: FrontMatter, key: str, *, whole: bool) -> 
         return None
     value = entry.value
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-        agent.wrong("invalid_value", key, f"{key!r} is a {'whole ' if whole else ''}number, not {entry.text!r}.")
+        kind = "whole number" if whole else "number"
+        agent.wrong("invalid_value", key, f"{key!r} is a {kind}, not {entry.text[:60]!r}.")
+        return None
+    if whole and value > MOST:
+        agent.wrong("invalid_value", key, f"{key!r} must be at most {MOST:g}.")
         return None
     return value

@@ -42,10 +42,9 @@ def factory(team: Team, settings: Settings, *, ask: bool = False) -> Factory | N
     if team.factory is None or not settings.has_model:
         return None
     blank = _agent(Worker("blank", "Stands for any"), settings, ask)
-    known = team.tools()
-    allowed = [known[name] for name in team.factory.tools]
-    offered = {tool.name: _tool(tool) for tool in allowed if tool.lacks is None or tool.lacks() is None}
-    return Factory(offered, team.factory.tiers, blank)
+    known = [each for each in team.factory_tools or () if isinstance(each, Tool)]
+    allowed = {tool.name: _tool(tool) if tool.offered else None for tool in known}
+    return Factory(allowed, team.factory.tiers, blank)
 
 
 def _worker(worker: Worker, settings: Settings, ask: bool, nest: Nest | None) -> WorkerPort:
@@ -66,6 +65,9 @@ def _worker(worker: Worker, settings: Settings, ask: bool, nest: Nest | None) ->
                 worker.prompt,
                 worker.team.budget,
                 worker.output_schema,
+                disclaimers=worker.team.disclaimers,
+                max_tasks=worker.team.limits.max_tasks,
+                deadline_s=worker.team.limits.deadline_s,
                 check=check,
             )
         case "human":

@@ -69,9 +69,18 @@ def _stored(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict
         return {}, [code.warning]
     if code.hash is None:
         return {}, [f"{path} is gone: the team {team.get('name')!r} had its tools there when the run started."]
+    held = _held(team)
+    tools = {name: tool for name, tool in code.tools.items() if name in held}
     if code.hash != team.get("tools_hash"):
-        return code.tools, [f"{path} has changed since the run started: its tools may behave otherwise."]
-    return code.tools, []
+        return tools, [f"{path} has changed since the run started: its tools may behave otherwise."]
+    return tools, []
+
+
+def _held(team: Mapping[str, JSON]) -> set[str]:
+    """The names of the tools that a stored team uses itself. What else its code has may be named as another's."""
+    making: dict[str, JSON] = team.get("factory") or {}
+    held = [name for worker in team["workers"] for name in (*worker["tools"], worker.get("check"))]
+    return {*held, *making.get("tools", ())}
 
 
 def is_trusted(path: Path, trust: TrustRegistry | None) -> bool:
@@ -94,7 +103,7 @@ def _module(path: Path, source: bytes, digest: str, label: str) -> ModuleType:
     try:
         # What was hashed is what runs: the bytes, not a second read of the file.
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UsageError(
             f"{label}:{_line(error, path)}: cannot be imported: {type(error).__name__}: {error}"
@@ -106,7 +115,7 @@ def _tools(module: ModuleType) -> dict[str, Tool]:
     return {value.name: value for value in vars(module).values() if isinstance(value, Tool)}
 
 
-def _line(error: Exception, path: Path) -> int:
+def _line(error: BaseException, path: Path) -> int:
     if isinstance(error, SyntaxError):
         return error.lineno or 1
     line, at = 1, error.__traceback__

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from chargehand.errors import InvalidPlan
 from chargehand.plan import Problem, errors_in, parse
 from chargehand.team.roster import Example
 from chargehand.team.routes import RouteExample
+from chargehand.team.source import contents
+
+_AT = re.compile(r"(.*) at line (\d+) column (\d+)", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -35,12 +39,14 @@ def read_examples(folder: Path, workers: Sequence[str]) -> Examples:
     for path in sorted(folder.glob("examples/*.json")):
         label = path.relative_to(folder).as_posix()
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
-            examples.wrong(f"{label}:{error.lineno}:{error.colno}", f"not JSON: {error.msg}.")
+            data = from_json(contents(path).removeprefix(b"\xef\xbb\xbf"), allow_inf_nan=False)
+        except OSError as error:
+            examples.wrong(f"{label}:1:1", f"this cannot be read: {error.strerror}.")
             continue
-        except (OSError, UnicodeDecodeError) as error:
-            examples.wrong(f"{label}:1:1", f"this cannot be read: {error}.")
+        except ValueError as error:
+            found = _AT.fullmatch(str(error))
+            what, line, column = found.groups() if found else (str(error), 1, 1)
+            examples.wrong(f"{label}:{line}:{column}", f"not JSON: {what}.")
             continue
         several: list[Any] = cast("list[Any]", data) if isinstance(data, list) and data else [cast("Any", data)]
         for number, each in enumerate(several, 1):

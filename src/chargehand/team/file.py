@@ -78,10 +78,11 @@ class Parts:
 
 
 def read_parts(folder: Path, trust: TrustRegistry | None) -> Parts:
-    parts = Parts(folder.resolve().name)
+    parts, path = Parts(folder.resolve().name), folder / "team.toml"
     try:
-        file = read(folder / "team.toml", "team.toml")
+        file = read(path, "team.toml")
     except UsageError as error:
+        parts.file = TomlFile("team.toml", path, {}, "")
         parts.problems.append(Problem(code="invalid_toml", message=str(error)))
         return parts
     parts.file = file
@@ -147,14 +148,13 @@ def _ask(reader: Reader, data: Mapping[str, Any]) -> bool:
 
 def _recovery(reader: Reader, data: Mapping[str, Any]) -> Policy:
     table = dict(reader.table(data, "recovery"))
-    if "hedge_after" in table:
-        table["hedge_after_s"] = table.pop("hedge_after")
+    hedge_after = reader.number(table, "hedge_after", "recovery", whole=False)
+    table.pop("hedge_after", None)
     try:
-        return Policy.model_validate(table)
+        return Policy.model_validate({**table, **({"hedge_after_s": hedge_after} if hedge_after else {})})
     except ValidationError as error:
         for each in error.errors(include_url=False):
             names = [str(part) for part in each["loc"] if isinstance(part, str)]
-            names = ["hedge_after" if name == "hedge_after_s" else name for name in names]
             if each["type"] == "extra_forbidden":
                 reader.unknown(("recovery", *names), _RECOVERY)
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from chargehand.team.agent_file import AgentFile, read_agent
 from chargehand.team.code import TeamCode, is_trusted, read_code, shipped_home
 from chargehand.team.examples import Examples, read_examples
 from chargehand.team.file import Parts, read_parts
+from chargehand.team.nesting import nesting_problems
 from chargehand.team.problems import (
     MISSING_TEAM,
+    NO_WORKERS,
     Where,
     factory_problems,
-    nesting_problems,
     route_problems,
     worker_problems,
 )
@@ -27,40 +29,53 @@ from chargehand.trust import TrustRegistry
 
 def load(ref: str | Path, trust: TrustRegistry | None = None) -> Team:
     """The shipped team of that name, else the team in that folder. Without `trust` no folder's tool code is run."""
-    return _load_folder(_folder(ref, Path()), trust)
+    is_shipped = isinstance(ref, str) and ref in dict(shipped())
+    return _load_folder(shipped_home() / ref if is_shipped else _folder(ref, Path()), trust)
 
 
 def _folder(ref: str | Path, base: Path) -> Path:
-    if isinstance(ref, str) and ref in dict(shipped()):
+    """The folder found from `base`, else that of the shipped team: in this order on the command line too."""
+    # os.path says no to names that no folder can have, such as too long ones, where Path raises.
+    folder = os.path.join(base, os.path.expanduser(ref))
+    if os.path.basename(folder) == "team.toml" and os.path.isfile(folder):
+        folder = os.path.dirname(folder)
+    if os.path.isdir(folder):
+        return Path(folder)
+    names = [name for name, _ in shipped()]
+    if ref in names:
         return shipped_home() / ref
-    folder = base / Path(ref).expanduser()
-    if folder.name == "team.toml" and folder.is_file():
-        folder = folder.parent
-    if not folder.is_dir():
-        names = [name for name, _ in shipped()]
-        raise InvalidTeam(
-            f"There is no team {str(ref)!r}: name a folder or a shipped team.{suggestion(str(ref), names)}"
-        )
-    return folder
+    shown = str(ref)[:100]
+    raise InvalidTeam(f"There is no team {shown!r}: name a folder or a shipped team.{suggestion(shown, names)}")
 
 
 def shipped() -> list[tuple[str, str]]:
     """Name and description of every team that comes with chargehand."""
-    return [
-        (path.parent.name, str(read(path).data.get("description", "")))
-        for path in sorted(shipped_home().glob("*/team.toml"))
-    ]
+    return [(path.parent.name, _description(path)) for path in sorted(shipped_home().glob("*/team.toml"))]
 
 
-def _load_folder(folder: Path, trust: TrustRegistry | None, above: tuple[Path, ...] = ()) -> Team:
-    """`above` are the folders of the teams that this one is a delegate's of."""
+def _description(path: Path) -> str:
+    try:
+        return str(read(path).data.get("description", ""))
+    except UsageError:
+        return ""  # Loading that team says what is wrong; the others are not touched by it.
+
+
+def _load_folder(
+    folder: Path, trust: TrustRegistry | None, above: tuple[Path, ...] = (), max_depth: int | None = None
+) -> Team:
+    """`above` are the folders of the teams that this one is a delegate's of; the outermost's `max_depth` holds."""
     bare = not (folder / "team.toml").is_file()
     if bare and (folder / "workers").is_dir():
         message = "team.toml:1:1: the folder has workers/ but no team.toml: add one with name and description."
         raise invalid(folder.name, [Problem(code="no_team_file", message=message)])
     parts = Parts(folder.resolve().name) if bare else read_parts(folder, trust)
+    parts.max_depth = max_depth or parts.max_depth
     code = TeamCode() if bare else _code(folder, trust, parts.problems)
     agents = _agents(folder, parts, code, bare)
+    if bare and not any(agent.worker or agent.problems for agent in agents):
+        message = "team.toml:1:1: the folder has neither a team.toml nor an agent file (*.md with name and description)"
+        message += ": name another one, or begin a team with `chargehand teams new NAME`."
+        raise invalid(parts.name, [Problem(code=NO_WORKERS, message=message)])
     _keep_from_network(agents, folder, trust)
     _delegates(agents, folder, trust, (*above, folder.resolve()), parts.max_depth)
     parts.problems += [problem for agent in agents for problem in agent.problems]
@@ -77,13 +92,16 @@ def _load_folder(folder: Path, trust: TrustRegistry | None, above: tuple[Path, .
     of_roster = [
         *worker_problems(workers, parts.shared_tools, where, known_tools=known_tools),
         *route_problems(workers, parts.default, parts.routes, examples.routes, _where_routes(parts, examples)),
-        *factory_problems(making, parts.place("factory", "tools"), known_tools),
+        *factory_problems(making, workers, parts.place("factory", "tools"), known_tools),
         *nesting_problems(workers, parts.max_depth, where),
     ]
     told = {agent.label for agent in agents if any(p.code in _OF_TEAM for p in agent.problems)}
     of_roster = [p for p in of_roster if p.code != MISSING_TEAM or p.message.partition(":")[0] not in told]
-    if wrong := errors_in([*parts.problems, *examples.problems, *of_roster]):
-        raise invalid(parts.name, wrong)
+    if any(agent.worker is None and agent.problems for agent in agents):
+        of_roster = [p for p in of_roster if p.code != NO_WORKERS]
+    problems = [*parts.problems, *examples.problems, *of_roster]
+    if errors_in(problems):
+        raise invalid(parts.name, problems)
     return Team(
         workers,
         name=parts.name,
@@ -134,7 +152,7 @@ def _delegates(
                 path = " -> ".join([path.name for path in above] + [inner.resolve().name])
                 agent.wrong("depth", "team", f"teams nest more than {most} deep: {path}.")
             else:
-                team = _load_folder(inner, trust, above)
+                team = _load_folder(inner, trust, above, most)
                 agent.worker = worker.leading(team)
                 agent.problems += [_within(problem, ref) for problem in team.warnings]
         except InvalidTeam as error:
@@ -154,7 +172,7 @@ def _factory_tools(parts: Parts, code: TeamCode, folder: Path, trust: TrustRegis
     """The tools the factory may use; from an untrusted folder none that reaches the network."""
     if parts.factory_tools is None:
         return None
-    known = {**BUILTIN, **code.tools}
+    known = BUILTIN.beside(code.tools)
     found: list[Tool | str] = [known.get(name, name) for name in parts.factory_tools]
     reaching = [each.name for each in found if isinstance(each, Tool) and each.needs_trust]
     if reaching and not is_trusted(folder / "team.toml", trust):
@@ -170,7 +188,7 @@ def _factory_tools(parts: Parts, code: TeamCode, folder: Path, trust: TrustRegis
 
 def _agents(folder: Path, parts: Parts, code: TeamCode, bare: bool) -> list[AgentFile]:
     paths = sorted({*folder.glob("*.md"), *folder.glob("*/*.md")}) if bare else sorted(folder.glob("workers/*.md"))
-    tools = {**BUILTIN, **code.tools}
+    tools = BUILTIN.beside(code.tools)
     agents = [read_agent(path, folder, tools, bare=bare, steps=parts.steps) for path in paths]
     if code.warning is not None:
         # What could not be found may be in the code that was not loaded: the worker does without it.

@@ -1,4 +1,4 @@
-"""Everything wrong with a team, at once: its workers, who holds which tool, who stands in, who gets what, how deep."""
+"""Everything wrong with a team, at once: its workers, who holds which tool, who stands in, who gets what."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ MOST_WORKERS = 7
 MOST_TOOLS = 10
 ESCALATE = "escalate"
 MISSING_TEAM = "missing_team"
+NO_WORKERS = "no_workers"
 
 # Says where a worker's field is written, as `file:line: `; empty for a team made in Python.
 Where: TypeAlias = Callable[[int, str], str]
@@ -32,9 +33,7 @@ def worker_problems(
     shared = set(shared_tools)
     found: list[Problem] = []
     if not workers:
-        found.append(
-            Problem(code="no_workers", message=f"{where(-1, '')}the team has no workers: give it at least one.")
-        )
+        found.append(Problem(code=NO_WORKERS, message=f"{where(-1, '')}the team has no workers: give it at least one."))
     for index, worker in enumerate(workers):
         found += _own_problems(worker, lambda field, at=index: where(at, field), [*known_tools])
     found += _duplicates(workers, where)
@@ -171,17 +170,32 @@ def _clashes(workers: Sequence[Worker], where: Where) -> list[Problem]:
             if times > 1:
                 message = f"{where(index, 'tools')}the worker {worker.name!r} has the tool {held!r} twice."
                 found.append(Problem(code="duplicate_tool", message=message))
-        nested = worker.team.tools().values() if worker.team else ()
-        for held in (*worker.tools, *nested):
-            if not _same(first.setdefault(held.name, held), held):
-                message = f"{where(index, 'tools')}two different tools are named {held.name!r}: rename one."
-                found.append(Problem(code="duplicate_tool", message=message))
+        other = [held for held in _known_to(worker) if not _same(first.setdefault(held.name, held), held)]
+        found += [_clash(held, where(index, "tools")) for held in other]
     return found
+
+
+def _known_to(worker: Worker) -> tuple[Tool, ...]:
+    """What it holds and is checked by; of a delegate also all of its team's."""
+    return (*worker.all_tools, *(worker.team.tools().values() if worker.team else ()))
+
+
+def _clash(tool: Tool, where: str) -> Problem:
+    message = f"{where}two different tools are named {tool.name!r}: rename one."
+    return Problem(code="duplicate_tool", message=message)
 
 
 def _same(one: Tool, other: Tool) -> bool:
     """Also a copy is the same tool: another team may have the same file."""
-    return one is other or one == other or (one.spec, one.effect, one.code) == (other.spec, other.effect, other.code)
+    if one == other:
+        return True
+    here, there = (
+        (tool.spec, tool.effect, tool.isolated, tool.approve, tool.code, tool.fn.__code__, tool.fn.__defaults__)
+        for tool in (one, other)
+    )
+    # Functions that one module makes with the same words may still close over different values.
+    copied = one.fn.__globals__ is not other.fn.__globals__
+    return here == there and (copied or one.fn.__closure__ == other.fn.__closure__)
 
 
 def _overlaps(workers: Sequence[Worker], allowed: set[str], where: Where) -> list[Problem]:
@@ -269,33 +283,21 @@ def route_problems(
 
 
 def factory_problems(
-    tools: Sequence[Tool | str] | None, where: str = "", known_tools: Iterable[str] = tuple(BUILTIN)
+    tools: Sequence[Tool | str] | None,
+    workers: Sequence[Worker],
+    where: str = "",
+    known_tools: Iterable[str] = tuple(BUILTIN),
 ) -> list[Problem]:
-    return [
-        Problem(
-            code="unknown_tool",
-            message=f"{where}the factory's tool {name!r} does not exist.{suggestion(name, [*known_tools])}",
-        )
-        for name in tools or ()
-        if isinstance(name, str)
-    ]
-
-
-def nesting_problems(workers: Sequence[Worker], most: int, where: Where = lambda _index, _field: "") -> list[Problem]:
-    """Delegates that lead deeper than allowed."""
+    """What is wrong with the tools that workers may have which a plan defines."""
+    held = {known.name: known for worker in workers for known in _known_to(worker)}
     found: list[Problem] = []
-    for index, worker in enumerate(workers):
-        path = _deepest(worker)
-        if len(path) > most:
-            names = " -> ".join(path)
-            message = f"{where(index, 'team')}teams nest {len(path)} deep and at most {most} are allowed: {names}."
-            found.append(Problem(code="depth", message=message))
+    for each in tools or ():
+        if isinstance(each, str):
+            message = f"{where}the factory's tool {each!r} does not exist.{suggestion(each, [*known_tools])}"
+            found.append(Problem(code="unknown_tool", message=message))
+        elif not _same(held.setdefault(each.name, each), each):
+            found.append(_clash(each, where))
+        elif each.lacks is not None and (lacking := each.lacks()):
+            message = f"{where}no worker of a plan is offered the factory's tool {each.name!r}, which needs {lacking}."
+            found.append(Problem(code="tool_not_offered", severity="warning", message=message))
     return found
-
-
-def _deepest(worker: Worker) -> list[str]:
-    """The names of the teams on the longest way down."""
-    if worker.team is None:
-        return []
-    below = [_deepest(each) for each in worker.team.workers]
-    return [worker.team.name, *max(below, key=len)]

@@ -23,7 +23,8 @@ from chargehand.plan import (
 )
 from chargehand.recovery import Policy
 from chargehand.settings import Limits, Models
-from chargehand.team.problems import factory_problems, nesting_problems, route_problems, worker_problems
+from chargehand.team.nesting import nesting_problems
+from chargehand.team.problems import factory_problems, route_problems, worker_problems
 from chargehand.team.routes import RouteExample, Rule
 from chargehand.team.worker import AnyTool, Worker, found_tool
 from chargehand.tools import BUILTIN, Tool
@@ -152,7 +153,7 @@ class Team:
             *self.warnings,
             *worker_problems(self.workers, self.shared_tools),
             *route_problems(self.workers, self.default, self.routes, self.route_examples),
-            *factory_problems(self.factory_tools),
+            *factory_problems(self.factory_tools, self.workers),
             *nesting_problems(self.workers, self.max_depth),
         ]
 
@@ -170,16 +171,21 @@ class Team:
 
     @property
     def factory(self) -> Factory | None:
+        """What a plan may give the workers it defines: tools that work here."""
         if self.factory_tools is None:
             return None
-        names = tuple(each.name for each in self.factory_tools if isinstance(each, Tool))
+        names = tuple(name for name, each in self._made_with().items() if each.offered)
         return Factory(tools=names, tiers=self.factory_tiers)
+
+    def _made_with(self) -> dict[str, Tool]:
+        """What the factory's workers may hold, here or elsewhere, by name."""
+        return {each.name: each for each in self.factory_tools or () if isinstance(each, Tool)}
 
     def hiring(self, specs: Sequence[WorkerSpec]) -> Team:
         """The team with the workers a valid plan defines."""
         if not specs:
             return self
-        allowed = {each.name: each for each in self.factory_tools or () if isinstance(each, Tool)}
+        allowed = self._made_with()
         hired = [
             Worker(
                 spec.name,
@@ -201,6 +207,12 @@ class Team:
         """The teams its delegates stand for."""
         return tuple(worker.team for worker in self.workers if worker.team is not None)
 
+    @property
+    def disclaimers(self) -> tuple[str, ...]:
+        """What its answers may have to end with: the lines of the teams in it, then its own."""
+        lines = [*(line for team in self.nested for line in team.disclaimers), self.disclaimer]
+        return tuple(dict.fromkeys(line for line in lines if line))
+
     def fallbacks(self) -> dict[str, str]:
         return {worker.name: worker.fallback for worker in self.workers if worker.fallback is not None}
 
@@ -216,9 +228,8 @@ class Team:
 
     def tools(self) -> dict[str, Tool]:
         """Every tool a worker holds, may be made with or is checked by, by name, nested teams included."""
-        made = {t.name: t for t in self.factory_tools or () if isinstance(t, Tool)}
         held = {t.name: t for worker in self.workers for t in worker.all_tools}
-        return {**{name: t for team in self.nested for name, t in team.tools().items()}, **made, **held}
+        return {**{name: t for team in self.nested for name, t in team.tools().items()}, **self._made_with(), **held}
 
     def to_json(self) -> dict[str, JSON]:
         """As stored with a run, so that it can be resumed with the team it started with."""
@@ -241,14 +252,16 @@ class Team:
             "supervisor": {"mode": self.mode, "default": self.default},
             "routes": [rule.to_json() for rule in self.routes],
             "route_examples": [example.to_json() for example in self.route_examples],
-            "factory": None if self.factory is None else self.factory.to_json(),
+            "factory": None
+            if self.factory_tools is None
+            else Factory(tools=tuple(self._made_with()), tiers=self.factory_tiers).to_json(),
             "max_depth": self.max_depth,
         }
 
     @staticmethod
     def from_json(data: Mapping[str, JSON], tools: Mapping[str, Tool]) -> Team:
         """The stored team; `tools` are the own tools of it and of the teams in it, the built-ins are known."""
-        known = {**BUILTIN, **tools}
+        known = BUILTIN.beside(tools)
         supervisor: dict[str, JSON] = data.get("supervisor") or {}
         factory: dict[str, JSON] | None = data.get("factory")
         making = None if factory is None else [known.get(name) or str(name) for name in factory["tools"]]
@@ -284,5 +297,5 @@ class Team:
 
 
 def invalid(name: str, problems: Sequence[Problem]) -> InvalidTeam:
-    lines = "".join(f"\n  {problem.message}" for problem in problems)
+    lines = "".join(f"\n  {problem.message}" for problem in errors_in(problems))
     return InvalidTeam(f"The team {name!r} cannot be used:{lines}", problems)

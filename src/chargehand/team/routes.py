@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
 from pydantic import Field, field_validator
 
+from chargehand.schema import matches
 from chargehand.value import Value
 
 # What of a request a rule looks at.
@@ -14,34 +14,32 @@ MOST_CHARACTERS = 20_000
 
 
 class Rule(Value):
-    """`match` is a regular expression searched in the request, or words of which one is in it; case is ignored."""
+    """`match` is a regular expression searched in the request, or words of which one is in it; case is ignored.
+
+    A request in which `unless` is found in the same way is not for this rule.
+    """
 
     match: str | tuple[str, ...] = Field(min_length=1)
     worker: str = Field(min_length=1)
     secondary: str | None = None
+    unless: str | tuple[str, ...] | None = Field(default=None, min_length=1)
 
-    @field_validator("match")
+    @field_validator("match", "unless")
     @classmethod
-    def _readable(cls, match: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        if isinstance(match, str):
-            try:
-                re.compile(match)
-            except re.error as error:
-                raise ValueError(f"{match!r} is not a regular expression: {error}") from None
-        elif not all(word.strip() for word in match):
+    def _readable(cls, sought: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        if isinstance(sought, tuple) and not all(word.strip() for word in sought):
             raise ValueError("an empty word would match every request")
-        return match
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        if isinstance(self.match, str):
-            return re.compile(self.match, re.IGNORECASE)
-        # As whole words; `\b` would not do beside a sign, as in `C++`.
-        words = "|".join(re.escape(word.strip()) for word in self.match)
-        return re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
+        if sought is not None and _found(sought, "") is None:
+            shown = repr(sought[:100])
+            raise ValueError(
+                f"{shown} is not a regular expression, is too large, or has look-around or back-references, "
+                "which are not offered ('unless' says what must not be in the request)"
+            )
+        return sought
 
     def matches(self, request: str) -> bool:
-        return self._pattern.search(request[:MOST_CHARACTERS]) is not None
+        text = request[:MOST_CHARACTERS].strip()
+        return bool(_found(self.match, text)) and not (self.unless and _found(self.unless, text))
 
     @property
     def words(self) -> str:
@@ -56,3 +54,12 @@ class RouteExample(Value):
     primary: str
     secondary: str | None = None
     reason: str = ""
+
+
+def _found(sought: str | tuple[str, ...], text: str) -> bool | None:
+    """Whether it is in the text, found in linear time; None when it cannot be looked for."""
+    if isinstance(sought, tuple):
+        # As whole words; `\b` would not do beside a sign, as in `C++`.
+        words = "|".join(re.escape(word.strip()) for word in sought)
+        sought = rf"(?:\A|\W)(?:{words})(?:\W|\z)"
+    return matches(f"(?i){sought}", text)

@@ -54,8 +54,6 @@ def new_team(folder: Path) -> list[Path]:
     name = folder.resolve().name
     if not WORKER_NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot be the name of a team: use letters, digits, '-', '_' and '.'.")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there already: name a folder that is new or empty.")
     files = {
         "team.toml": _TOML.format(name=name),
         "workers/researcher.md": _RESEARCHER,
@@ -65,6 +63,8 @@ def new_team(folder: Path) -> list[Path]:
         "script.json": _json(_script()),
     }
     try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"{folder} is there already: name a folder that is new or empty.")
         for path, text in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")

@@ -7,13 +7,14 @@ from typing import Any, get_args
 from chargehand.effect import Role
 from chargehand.plan import TIERS, Factory, Synthesis
 from chargehand.recovery import Policy
+from chargehand.settings.file import MOST
 from chargehand.team.roster import Scrutiny
 from chargehand.team.routes import Rule
 
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
-_COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
-_OVER_0: dict[str, Any] = {"type": "number", "exclusiveMinimum": 0}
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": MOST}
+_OVER_0: dict[str, Any] = {"type": "number", "exclusiveMinimum": 0, "maximum": MOST}
 _MODEL: dict[str, Any] = {"type": "string", "pattern": "^[^:]+:.+", "description": "provider:name"}
 
 
@@ -80,5 +81,6 @@ def _of(shape: type[Rule | Factory | Synthesis | Scrutiny | Policy], definitions
 def _recovery(definitions: dict[str, Any]) -> dict[str, Any]:
     schema = _of(Policy, definitions)
     # The file has it in seconds without saying so.
-    schema["properties"]["hedge_after"] = schema["properties"].pop("hedge_after_s")
+    del schema["properties"]["hedge_after_s"]
+    schema["properties"]["hedge_after"] = _OVER_0 | {"description": "Seconds until a call is made a second time."}
     return schema

@@ -99,7 +99,7 @@ class Worker:
     @property
     def offered(self) -> tuple[Tool, ...]:
         """What it holds and can use here."""
-        return tuple(t for t in self.tools if t.lacks is None or t.lacks() is None)
+        return tuple(t for t in self.tools if t.offered)
 
     def without_tools(self, names: Iterable[str]) -> Worker:
         """The same worker without tools of these names."""

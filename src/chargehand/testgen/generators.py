@@ -42,7 +42,8 @@ async def candidates(scope: Scope) -> Analysis:
     with room(scope.root, scope.options["means"]) as sealed:
         written = await ghostwrite(sealed, job, scope.options["paths"])
     name = f"{job.module}.{job.name}"
-    said = f"No tests for {name}: {written.why}." if not written.source else f"Tests of {name} were written."
+    why_not = written.why.rstrip(".")
+    said = f"Tests of {name} were written." if written.source else f"No tests for {name}: {why_not}."
     output = {"target": name, "tests": written.source, "why": written.why}
     return Analysis(findings=written.findings, notes=(said,), output=output)
 

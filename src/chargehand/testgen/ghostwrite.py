@@ -17,11 +17,13 @@ from typing import Any, cast
 from chargehand.outcome import Finding
 from chargehand.testgen.inside.values import SUBJECT
 from chargehand.testgen.sandbox import Ended, Limits, Room, Step
-from chargehand.testgen.walls import INSIDE
+from chargehand.testgen.walls import ABROAD, INSIDE
 from chargehand.value import JSON, Value
 
 CATEGORY = "suspected-bug"
 MOST_EXAMPLES = 8
+# Of any two of the strings that functions are given, each comes first in a set under one of these.
+SEEDS = ("147", "399", "456")
 EXAMPLES_S, PROPERTIES_S = 15, 30
 # How sure it is that it is a bug: a broken promise, a pair that does not undo, an error on some input.
 _PROMISE, _ROUND_TRIP, _ERROR, _LOOKUP = 95, 85, 70, 50
@@ -58,38 +60,43 @@ class Written:
 
 
 async def ghostwrite(room: Room, job: Job, paths: Sequence[str]) -> Written:
-    """Try the target in the sandbox: examples twice, under another hash seed and on another day, and properties."""
+    """Try the target in the sandbox: examples three times, under different circumstances, and properties."""
     program = str(INSIDE / "candidate.py")
 
     def step(mode: str, seed: str, seconds: int, *options: str) -> Step:
         result = f"{mode}-{seed}.jsonl"
         command = (sys.executable, program, mode, "../job.json", f"../{result}", *options)
-        return Step(command, {"PYTHONHASHSEED": seed}, result, seconds)
+        return Step(command, {"PYTHONHASHSEED": seed, **(ABROAD if options else {})}, result, seconds)
 
+    first, second, third = SEEDS
     steps = [
-        step("examples", "1", EXAMPLES_S),
-        step("examples", "2", EXAMPLES_S, "shifted"),
-        step("properties", "1", PROPERTIES_S),
+        step("examples", first, EXAMPLES_S),
+        step("examples", second, EXAMPLES_S, "shifted"),
+        step("examples", third, EXAMPLES_S),
+        step("properties", first, PROPERTIES_S),
     ]
     ended = await room.run(steps, {"job.json": json.dumps(job.to_json())}, Limits(), paths, go_on=False)
-    return judged(job, *ended)
+    return judged(job, ended)
 
 
-def judged(job: Job, first: Ended, second: Ended | None = None, last: Ended | None = None) -> Written:
-    """What to make of the programs' notes; one that was stopped was the last."""
-    one = notes_of(first)
-    if failed := [note["import_failed"] for note in one if "import_failed" in note]:
+def judged(job: Job, runs: Sequence[Ended]) -> Written:
+    """What to make of the programs' notes, properties last; one that was stopped was the last."""
+    told = [notes_of(run) for run in runs]
+    if failed := [note["import_failed"] for notes in told for note in notes if "import_failed" in note]:
         return Written("", f"import failed: {failed[0]}", ())
-    findings = [*_cut_short(job, first, one), *_promises(job, one)]
-    if second is None or last is None or last.stopped or first.code:
-        findings += _cut_short(job, last, notes_of(last)) if last else ()
-        return Written("", findings[0].message if findings else "it ended the program that called it", tuple(findings))
-    two, properties = notes_of(second), notes_of(last)
-    stable = [note for note in one if "call" in note and note in two]
-    findings += _crashes(job, [*properties, *one])
+    # Run by whoever tries it out, a test would do the same to their machine; or say what this one is like.
+    if reached := [note["reaches"] for notes in told for note in notes if "reaches" in note]:
+        return Written("", f"it was seen to reach {reached[0]}", tuple(_cut_short(job, runs[0], told[0])))
+    cut = [finding for run, notes in zip(runs, told, strict=True) for finding in _cut_short(job, run, notes)][:1]
+    findings = [*cut, *_promises(job, told[0])]
+    if not all(_ended(notes) for notes in told):
+        return Written("", cut[0].message if cut else "it ended the program that called it", tuple(findings))
+    *tries, properties = told
+    stable = [note for note in tries[0] if "call" in note and all(note in notes for notes in tries[1:])]
+    findings += _crashes(job, [*properties, *tries[0]])
     parts = [_examples(job, stable), *_properties(job, properties)]
     source = _with_module("\n\n\n".join(part for part in parts if part), job.module)
-    return Written(source, "" if source else _why_not(one, stable), tuple(findings))
+    return Written(source, "" if source else _why_not(tries[0], stable), tuple(findings))
 
 
 def notes_of(ended: Ended) -> list[dict[str, Any]]:
@@ -97,12 +104,19 @@ def notes_of(ended: Ended) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for line in (ended.result or "").splitlines():
         try:
-            note: JSON = json.loads(line)
+            # Lone surrogates could be neither recorded nor printed.
+            clean = json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace")
         except ValueError:
             continue
+        note: JSON = json.loads(clean)
         if isinstance(note, dict):
             found.append(cast("dict[str, Any]", note))
     return found
+
+
+def _ended(notes: Sequence[Note]) -> bool:
+    """Whether the program came to its own end."""
+    return bool(notes and notes[-1].get("ended"))
 
 
 # -- bugs ------------------------------------------------------------------------------------------------------------
@@ -125,7 +139,7 @@ def _finding(job: Job, message: str, confidence: int, suggestion: str) -> Findin
 def _cut_short(job: Job, ended: Ended, notes: Sequence[Note]) -> list[Finding]:
     """The call during which a limit was broken or the interpreter died."""
     tried = [note["trying"] for note in notes if "trying" in note]
-    if not tried or (ended.stopped is None and (ended.code == 0 or notes[-1].get("ended"))):
+    if not tried or (ended.stopped is None and _ended(notes)):
         return []
     how = {
         "time": "did not end in time",
@@ -172,7 +186,7 @@ def _crashes(job: Job, notes: Sequence[Note]) -> list[Finding]:
 
 
 def _examples(job: Job, notes: Sequence[Note]) -> str:
-    """What calls gave, both times, as assertions."""
+    """What calls gave, every time, as assertions."""
     gave = [note for note in notes if "gives" in note]
     if all(note["gives"] == "None" for note in gave):
         gave = []
@@ -234,11 +248,17 @@ def _why_not(notes: Sequence[Note], stable: Sequence[Note]) -> str:
     if missing := [note["no_inputs"] for note in notes if "no_inputs" in note]:
         return f"no inputs could be made: {missing[0]}"
     calls = [note for note in notes if "call" in note]
-    if calls and not stable:
-        return "its results differ from run to run or from day to day"
+    if not calls:
+        return "what it takes could not be made"
+    if missing := [note["missing"] for note in calls if "missing" in note]:
+        return f"it needs what the sandbox does not have: {missing[0]}"
+    if all("crash" in note for note in calls):
+        return f"every call that was tried raised an error: {calls[0]['crash']}"
+    if not stable:
+        return "its results differ from run to run, or with the day or the place"
     if any("unstable" in note for note in calls):
         return "its results cannot be written down"
-    return "it returns nothing to compare" if calls else "it takes nothing that could be tried"
+    return "it returns nothing to compare"
 
 
 def _title(name: str) -> str:

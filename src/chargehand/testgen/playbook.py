@@ -26,12 +26,6 @@ from chargehand.value import JSON
 MOST_TARGETS = 400
 # Characters of a module that a model is shown.
 MOST_SOURCE = 24_000
-_INSTRUCTION = (
-    "Say in at most five sentences for which functions tests were written, which suspected bugs came up and what was "
-    "left out. Every figure is as the tasks give it."
-)
-
-
 # A look at a change, be it none, is never taken from the cache: what is offered has just been run.
 _FRESH: dict[str, JSON] = {"changed": {}}
 
@@ -102,7 +96,8 @@ def playbook(found: Survey, means: Means, *, model: bool, folder: Path | None = 
     looked_at = {"root": str(project.root), "files": [*wanted, *project.tests]}
     last = _coverage(files, looked_at | _FRESH | {"options": options})
     goal = f"Write tests for {len(found.targets)} functions of {project.root.name} that have none"
-    return Plan(goal=goal, tasks=(*tasks, *files, last), synthesis=Synthesis(instruction=_INSTRUCTION), team="testgen")
+    # The last task rests on all others: it is selected, and no model is asked to write what code says better.
+    return Plan(goal=goal, tasks=(*tasks, *files, last), synthesis=Synthesis(mode="select"), team="testgen")
 
 
 def place_of(found: Survey, folder: Path | None = None) -> Place:
@@ -191,9 +186,9 @@ def marks(module: Module) -> tuple[str, ...]:
     found = {
         node.value for node in ast.walk(module.tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    return tuple(
-        sorted(text for text in found if 0 < len(text) <= 3 and not any(c.isalnum() or c.isspace() for c in text))
-    )[:2]
+    # Half a character could be neither recorded nor put into a file.
+    usable = (text for text in found if 0 < len(text) <= 3 and text == text.encode("utf-8", "replace").decode())
+    return tuple(sorted(text for text in usable if not any(c.isalnum() or c.isspace() for c in text)))[:2]
 
 
 def _needs(modules: Sequence[Module]) -> dict[str, list[str]]:

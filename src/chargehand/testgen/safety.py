@@ -1,61 +1,22 @@
 """A function becomes what it can reach: the machine's files, processes or network, or nothing worth fearing.
 
 It goes by names, through everything the function uses in its project. It cannot see through names made at run time:
-that is what the sandbox is for. This keeps functions out that would do nothing there, or something meant for later.
+that is for the sandbox, and for what listens in it. This keeps functions out that would do nothing there, or something
+meant for later, or tell what the machine is like.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from chargehand.testgen.dangers import called, named
 from chargehand.testgen.discover import AnyFunction, functions
 from chargehand.testgen.kinds import Kinds
 from chargehand.testgen.names import Exports, dotted, imports
 from chargehand.testgen.project import Module
-
-# What a module reaches; the longest name that fits counts, and "" is nothing.
-_REACHES: dict[str, str] = {
-    "os": "os",
-    **dict.fromkeys(("os.sep", "os.linesep", "os.pathsep", "os.curdir", "os.extsep", "os.fspath", "os.PathLike"), ""),
-    **{f"os.path.{name}": "" for name in ("join", "basename", "dirname", "split", "splitext", "normpath", "isabs")},
-    **{f"os.path.{name}": "" for name in ("commonpath", "commonprefix", "normcase", "sep")},
-    **dict.fromkeys(
-        ("shutil", "tempfile", "sqlite3", "shelve", "dbm", "mmap", "fcntl", "logging.FileHandler"), "files"
-    ),
-    **dict.fromkeys(("subprocess", "multiprocessing", "signal", "pty", "asyncio.create_subprocess_exec"), "processes"),
-    **dict.fromkeys(("asyncio.create_subprocess_shell", "concurrent.futures.ProcessPoolExecutor"), "processes"),
-    **dict.fromkeys(("socket", "socketserver", "ssl", "http", "urllib.request", "ftplib", "smtplib"), "the network"),
-    **dict.fromkeys(("imaplib", "poplib", "telnetlib", "xmlrpc", "webbrowser", "asyncio.start_server"), "the network"),
-    **dict.fromkeys(("asyncio.open_connection", "requests", "httpx", "aiohttp", "urllib3", "boto3"), "the network"),
-    **dict.fromkeys(("botocore", "paramiko", "psycopg", "psycopg2", "pymysql", "redis", "pymongo"), "the network"),
-    **dict.fromkeys(("docker", "selenium", "playwright", "openai", "anthropic", "websockets", "grpc"), "the network"),
-    **dict.fromkeys(
-        ("ctypes", "importlib", "runpy", "pickle.load", "pickle.loads", "marshal"), "code made at run time"
-    ),
-    **dict.fromkeys(("builtins.eval", "builtins.exec", "builtins.compile"), "code made at run time"),
-    "builtins.__import__": "code made at run time",
-    **dict.fromkeys(("builtins.input", "builtins.breakpoint", "getpass"), "the terminal"),
-    "sys.stdin": "the terminal",
-    # What depends on the day or on chance is not tested by what it once gave.
-    **{f"time.{name}": "the clock" for name in ("time", "time_ns", "localtime", "gmtime", "ctime", "monotonic")},
-    **{f"time.{name}": "the clock" for name in ("perf_counter", "process_time", "strftime", "monotonic_ns")},
-    **{f"datetime.datetime.{name}": "the clock" for name in ("now", "today", "utcnow")},
-    "datetime.date.today": "the clock",
-    "random": "chance",
-    "random.Random": "",
-    **dict.fromkeys(("secrets", "uuid.uuid1", "uuid.uuid4", "numpy.random"), "chance"),
-}
-_WRITING_METHODS = frozenset(
-    {"write_text", "write_bytes", "unlink", "mkdir", "rmdir", "touch", "rename", "symlink_to", "hardlink_to", "chmod"}
-)
-_CLOCK_METHODS = frozenset({"now", "today", "utcnow"})
-_OPENING = frozenset(
-    {"builtins.open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "zipfile.ZipFile"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +56,8 @@ class Reach:
             known = imports([module.tree], module.name, package=package)
             defined = {n.name for n in module.tree.body if isinstance(n, AnyFunction | ast.ClassDef)}
             self._imports[module.name] = {**known, **{name: f"{module.name}.{name}" for name in defined}}
+            for name, node in _globals(module.tree):
+                self._functions[f"{module.name}.{name}"] = _Function(module, None, node)
             for owner, node in functions(module.tree):
                 name = f"{owner.name}.{node.name}" if owner else node.name
                 self._functions[f"{module.name}.{name}"] = _Function(module, owner.name if owner else None, node)
@@ -140,17 +103,30 @@ class Reach:
 
     def _own_danger(self, function: _Function, way: tuple[str, ...]) -> Danger | None:
         known = self._known(function)
+        kinds, local = Kinds(function.node, known, self._exports), _bound(function.node)
         nodes = list(ast.walk(function.node))
         # Of `os.path.join` only the whole counts, not `os`.
         inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
         for node in nodes:
-            reached = _call(node, known) if isinstance(node, ast.Call) else None
-            if reached is None and isinstance(node, ast.Attribute | ast.Name) and id(node) not in inner:
-                reached = _named(node, known)
+            reached = None
+            if isinstance(node, ast.Call) and not self._is_ours(node.func, kinds, function):
+                reached = called(node, known)
+            elif isinstance(node, ast.Attribute | ast.Name) and id(node) not in inner:
+                reached = named(node, known, local)
             if reached is not None:
                 line = cast("ast.expr", node).lineno
                 return Danger(reached[0], reached[1], function.module.path, line, way)
         return None
+
+    def _is_ours(self, node: ast.expr, kinds: Kinds, function: _Function) -> bool:
+        """Whether it is seen to be a method of the project, which is followed, whatever its name sounds like."""
+        match node:
+            case ast.Attribute(value=ast.Name(id=("self" | "cls")), attr=name) if function.owner is not None:
+                return self._method(f"{function.module.name}.{function.owner}", name) is not None
+            case ast.Attribute(value=value, attr=name):
+                return (kind := kinds.of(value)) is not None and self._method(kind, name) is not None
+            case _:
+                return False
 
     def _known(self, function: _Function) -> Mapping[str, str]:
         module = function.module
@@ -158,9 +134,12 @@ class Reach:
         return {**self._imports[module.name], **imports([function.node], module.name, package=package)}
 
     def _used(self, function: _Function) -> list[str]:
-        """Functions of the project that this one mentions, by name or through `self`; a class stands for its making."""
+        """What of the project this one mentions, by name or through `self`; a class stands for its making."""
         known, found = self._known(function), list[str]()
+        local = _bound(function.node)
         for node in ast.walk(function.node):
+            if isinstance(node, ast.Name) and node.id not in known and node.id not in local:
+                found.append(f"{function.module.name}.{node.id}")
             if not isinstance(node, ast.Attribute | ast.Name) or (name := dotted(node, known)) is None:
                 continue
             first, _, rest = name.partition(".")
@@ -209,34 +188,26 @@ def _last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _named(node: ast.Attribute | ast.Name, known: Mapping[str, str]) -> tuple[str, str] | None:
-    name = dotted(node, known)
-    if name is None:
-        return None
-    if isinstance(node, ast.Name) and name == node.id and hasattr(builtins, name):
-        name = f"builtins.{name}"
-    fitting = [each for each in _REACHES if name == each or name.startswith(f"{each}.")]
-    what = _REACHES[max(fitting, key=len)] if fitting else ""
-    return (what, name.removeprefix("builtins.")) if what else None
+def _globals(tree: ast.Module) -> Iterator[tuple[str, AnyFunction]]:
+    """What a module works out once, each name as a function that does it."""
+    made: dict[str, list[ast.stmt]] = {}
+    waiting = list(tree.body)
+    for node in waiting:  # grows while it is walked
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            waiting += [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for name in (
+            each.id for target in targets if target for each in ast.walk(target) if isinstance(each, ast.Name)
+        ):
+            made.setdefault(name, []).append(node)
+    nothing = ast.arguments([], [], None, [], [], None, [])
+    for name, body in made.items():
+        yield name, ast.FunctionDef(name, nothing, body, [])
 
 
-def _call(node: ast.Call, known: Mapping[str, str]) -> tuple[str, str] | None:
-    """Calls that write: opening for writing, and methods of paths that change the disk."""
-    name = dotted(node.func, known)
-    if name == "open":
-        name = "builtins.open"
-    method = node.func.attr if isinstance(node.func, ast.Attribute) else None
-    if method in _CLOCK_METHODS and not node.args:
-        return "the clock", f".{method}()"
-    if method in _WRITING_METHODS:
-        return "files", f".{method}()"
-    if name in _OPENING or method == "open":
-        place = 1 if name in _OPENING else 0
-        mode = next((k.value for k in node.keywords if k.arg == "mode"), None)
-        mode = mode or (node.args[place] if len(node.args) > place else None)
-        if mode is None:
-            return None
-        text = mode.value if isinstance(mode, ast.Constant) else "w"
-        if not isinstance(text, str) or set(text) & set("wax+"):
-            return "files", "open for writing"
-    return None
+def _bound(function: AnyFunction) -> set[str]:
+    """Names that are the function's own."""
+    nodes = list(ast.walk(function))
+    shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+    own = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    return (own | {node.arg for node in nodes if isinstance(node, ast.arg)}) - shared

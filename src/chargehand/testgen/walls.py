@@ -19,6 +19,8 @@ INSIDE = Path(__file__).resolve().parent / "inside"
 # The user root's sandbox runs as; `inside.enter` has it too, because it imports nothing of ours.
 NOBODY = 65534
 TOOLS = ("hypothesis", "pytest", "coverage", "black")
+# What is otherwise for whoever runs a test elsewhere: the time zone, and the width of the terminal.
+ABROAD = {"TZ": "XXX-11:45", "COLUMNS": "61"}
 # How much all files in a room may take, in bytes.
 SCRATCH = 256 << 20
 _SPACES = ("--mount", "--net", "--ipc", "--uts", "--pid", "--fork", "--kill-child")

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
 from chargehand.tools.calling import call
 from chargehand.tools.context import ToolContext
 from chargehand.tools.definition import Tool, tool
 from chargehand.tools.reading import still_valid
 
-if TYPE_CHECKING:
-    BUILTIN: dict[str, Tool]
-
 __all__ = ["BUILTIN", "Tool", "ToolContext", "call", "still_valid", "tool"]
 
 
-def __getattr__(name: str) -> Any:
-    # The shipped tools are loaded at first use.
-    if name != "BUILTIN":
-        raise AttributeError(f"module 'chargehand.tools' has no attribute {name!r}")
-    from chargehand.tools.calculate import calculate
-    from chargehand.tools.documents import search_documents
-    from chargehand.tools.files import list_files, read_file, search_files
-    from chargehand.tools.sql import query_data
-    from chargehand.tools.web import fetch_page
-    from chargehand.tools.web_search import web_search
-    from chargehand.tools.write import write_document
+class Shipped(Mapping[str, Tool]):
+    """By name; `own` tools of a team win. The module of a shipped tool is imported when the tool is first asked for."""
 
-    reading = (read_file, list_files, search_files, calculate, search_documents, query_data)
-    shipped = {each.name: each for each in (*reading, fetch_page, web_search, write_document)}
-    globals()["BUILTIN"] = shipped
-    return shipped
+    _modules = {  # noqa: RUF012 -- never written to
+        "read_file": "files",
+        "list_files": "files",
+        "search_files": "files",
+        "calculate": "calculate",
+        "search_documents": "documents",
+        "query_data": "sql",
+        "fetch_page": "web",
+        "web_search": "web_search",
+        "write_document": "write",
+    }
+
+    def __init__(self, own: Mapping[str, Tool]) -> None:
+        self._own = own
+
+    def beside(self, own: Mapping[str, Tool]) -> Shipped:
+        return Shipped({**self._own, **own})
+
+    def __getitem__(self, name: str) -> Tool:
+        if name in self._own:
+            return self._own[name]
+        return getattr(import_module(f"chargehand.tools.{self._modules[name]}"), name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._modules, *self._own]))
+
+    def __len__(self) -> int:
+        return len(self._modules.keys() | self._own.keys())
+
+
+BUILTIN = Shipped({})

@@ -41,6 +41,11 @@ class Tool:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.fn(*args, **kwargs)
 
+    @property
+    def offered(self) -> bool:
+        """Whether it can work here."""
+        return self.lacks is None or self.lacks() is None
+
     @cached_property
     def is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.fn)

@@ -12,12 +12,11 @@ from chargehand.errors import ToolError
 from chargehand.tools import material, reading
 from chargehand.tools.context import ToolContext
 from chargehand.tools.definition import tool
-from chargehand.tools.encoding import text_of
+from chargehand.tools.encoding import decoded
 from chargehand.tools.passages import Index, Passage, passages
 from chargehand.tools.readable import by_line
 
 MAX_QUERY = 1000
-MAX_NOTES = 5
 MAX_PASSAGE = 2500
 # Indexes are kept while together they are of so many bytes of documents.
 MAX_KEPT = 48_000_000
@@ -44,11 +43,8 @@ def search_documents(
     # The hash that was recorded stands for all that was read.
     index = _KEPT.of(context.reads.hashes[f"//text:{glob}"], found)
     hits = [_shown(passage) for passage in index.ranked(query, most)]
-    notes = [f"[{note}]" for note in found.notes[:MAX_NOTES]]
-    if len(found.notes) > MAX_NOTES:
-        notes.append(f"[and {len(found.notes) - MAX_NOTES} more files were left out]")
     nothing = f"No passage of {len(found.files)} documents has any of these words; try others."
-    return "\n".join(["\n\n".join(hits) or nothing, *notes])
+    return "\n".join(["\n\n".join(hits) or nothing, *reading.told(found.notes)])
 
 
 class _Kept:
@@ -76,10 +72,9 @@ _KEPT = _Kept()
 
 def _passages(found: reading.Contents) -> Iterator[Passage]:
     for name, data in found.files:
-        text = text_of(data)
-        if text is not None:
-            lines = by_line(text) if name.lower().endswith(HTML) else text.replace("\r\n", "\n").split("\n")
-            yield from passages(material.shown(name), lines)
+        text, _ = decoded(data)
+        lines = by_line(text) if name.lower().endswith(HTML) else text.replace("\r\n", "\n").split("\n")
+        yield from passages(material.shown(name), lines)
 
 
 def _shown(passage: Passage) -> str:

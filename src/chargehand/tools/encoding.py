@@ -6,23 +6,34 @@ import codecs
 
 # The longer marks first: the one of UTF-16 begins the one of UTF-32.
 MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
 )
+# What a PDF says is packed, even where its beginning looks like text.
+PDF = b"%PDF-"
+
+
+def is_text(data: bytes) -> bool:
+    """Whether there is text to be had from it."""
+    marked = any(data.startswith(mark) for mark, _ in MARKS)
+    return marked or (b"\0" not in data[:8192] and not data.startswith(PDF))
 
 
 def text_of(data: bytes) -> str | None:
     """The text; None when the data is binary. No byte is lost: what Windows-1252 lacks is read as Latin-1."""
+    return decoded(data)[0] if is_text(data) else None
+
+
+def decoded(data: bytes) -> tuple[str, str]:
+    """The text with the name of its encoding, which is empty for UTF-8."""
     for mark, name in MARKS:
         if data.startswith(mark):
-            return data.decode(name, "replace")
-    if b"\0" in data[:8192]:
-        return None
-    for name in ("utf-8-sig", "cp1252"):
+            return data.decode(name, "replace"), name
+    for name, told in (("utf-8-sig", ""), ("cp1252", "Windows-1252")):
         try:
-            return data.decode(name)
+            return data.decode(name), told
         except UnicodeDecodeError:
             continue
-    return data.decode("latin-1")
+    return data.decode("latin-1"), "Latin-1"

@@ -14,6 +14,7 @@ from chargehand.errors import ToolError
 from chargehand.tools import isolation, matching, material, reading
 from chargehand.tools.context import ToolContext
 from chargehand.tools.definition import tool
+from chargehand.tools.encoding import decoded, is_text
 
 # Below the cap of a result's text, so that a long file is cut between lines and says where to go on.
 MAX_SHOWN = 45_000
@@ -34,9 +35,9 @@ def read_file(context: ToolContext, path: str, start_line: Line = 1, end_line: L
     place = material.locate(path, context)
     data = material.read(place)
     context.record_read(place.name, data)
-    text, note = decoded(data)
-    if text is None:
+    if not is_text(data):
         raise ToolError(f"{material.shown(place.name)} is a binary file of {len(data)} bytes; only text can be read.")
+    text, encoding = decoded(data)
     lines = text.removesuffix("\n").split("\n") if text else []
     if end_line is not None and end_line < start_line:
         raise ToolError(f"end_line {end_line} is before start_line {start_line}.")
@@ -44,7 +45,7 @@ def read_file(context: ToolContext, path: str, start_line: Line = 1, end_line: L
         raise ToolError(
             f"{material.shown(place.name)} has {len(lines)} lines; start_line {start_line} is after its end."
         )
-    return _page(material.shown(place.name), lines, start_line, min(end_line or len(lines), len(lines)), note)
+    return _page(material.shown(place.name), lines, start_line, min(end_line or len(lines), len(lines)), encoding)
 
 
 @tool(effect="read")
@@ -79,7 +80,7 @@ async def search_files(
     if not query or len(query) > 1000:
         raise ToolError("query must be 1 to 1000 characters.")
     found = await asyncio.to_thread(reading.contents, pattern or "**/*", context)
-    texts = [(material.shown(name), text) for name, data in found.files if (text := decoded(data)[0]) is not None]
+    texts = [(material.shown(name), decoded(data)[0]) for name, data in found.files]
     if regex:
         hits = await _by_expression(query, ignore_case, texts)
     else:
@@ -89,7 +90,7 @@ async def search_files(
     lines = [f"{name}:{number}: {text}" for name, number, text in hits[:MAX_MATCHES]]
     if len(hits) > MAX_MATCHES:
         lines.append(f"[only the first {MAX_MATCHES} matches are shown; narrow query or pattern]")
-    lines += [f"[{note}]" for note in found.notes[:5]]
+    lines += reading.told(found.notes)
     return "\n".join(lines if hits else [f"No match in {len(texts)} text files.", *lines])
 
 
@@ -113,19 +114,7 @@ async def _by_expression(query: str, ignore_case: bool, texts: list[tuple[str, s
     return json.loads(ended.stdout)
 
 
-def decoded(data: bytes) -> tuple[str | None, str]:
-    """The text with a note on how it was decoded; no text when the data is binary."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace"), "UTF-16"
-    if b"\0" in data[:8192]:
-        return None, ""
-    try:
-        return data.decode("utf-8-sig"), ""
-    except UnicodeDecodeError:
-        return data.decode("utf-8", "replace"), "not UTF-8: unknown bytes are shown as \ufffd"
-
-
-def _page(name: str, lines: list[str], first: int, last: int, note: str) -> str:
+def _page(name: str, lines: list[str], first: int, last: int, encoding: str) -> str:
     chosen: list[str] = []
     room = MAX_SHOWN
     for line in lines[first - 1 : last]:
@@ -140,9 +129,9 @@ def _page(name: str, lines: list[str], first: int, last: int, note: str) -> str:
     shown = first + len(chosen) - 1
     if shown < last:
         more += f"\n[{last - shown} lines left out; go on with start_line={shown + 1}]"
-    notes = f"; {note}" if note else ""
+    note = f"; {encoding}" if encoding else ""
     extent = f"lines {first}-{shown} of {len(lines)}" if chosen else "empty"
-    return f"{name} ({extent}{notes})\n" + "\n".join(chosen) + more
+    return f"{name} ({extent}{note})\n" + "\n".join(chosen) + more
 
 
 def _known(context: ToolContext) -> str:

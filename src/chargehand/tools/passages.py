@@ -20,6 +20,8 @@ MAX_WORD = 40
 # Scripts written without blanks: each character counts as a word.
 CLOSE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0eff"
 WORD = re.compile(rf"[{CLOSE}]|[^\W_{CLOSE}]+")
+# A part of a long line ends after a blank, else between words, else where it must.
+PART = re.compile(rf".{{1,{MOST}}}(?:(?<=\s)|$)|.{{1,{MOST}}}\b|.{{1,{MOST}}}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,9 @@ def _cut(name: str, first: int, lines: Sequence[str]) -> Iterator[Passage]:
         yield Passage(name, first + start + 1, first + end, text)
         return
     for at in range(start, end):
-        for part in range(0, len(lines[at]), MOST):
-            if lines[at][part : part + MOST].strip():
-                yield Passage(name, first + at + 1, first + at + 1, lines[at][part : part + MOST])
+        for part in PART.findall(lines[at]):
+            if part.strip():
+                yield Passage(name, first + at + 1, first + at + 1, part)
 
 
 def _plain(text: str) -> str:

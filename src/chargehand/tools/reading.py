@@ -14,18 +14,20 @@ from chargehand.errors import ToolError
 from chargehand.request import Material
 from chargehand.tools import material
 from chargehand.tools.context import ToolContext
+from chargehand.tools.encoding import is_text
 
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 MAX_LISTED = 500
 MAX_SEARCHED_FILES = 20_000
 MAX_SEARCHED_BYTES = 32_000_000
+# Of the notes on a search, and of the files named in one.
+MAX_TOLD = 5
 # A file of data, such as a table, may be larger than a text that is read to a model.
 MAX_DATA = 200_000_000
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Files with their bytes; `notes` say what was left out and why."""
+    """Text files with their bytes; `notes` say what was left out and why."""
 
     files: tuple[tuple[str, bytes], ...]
     notes: tuple[str, ...]
@@ -43,6 +45,12 @@ def contents(glob: str, context: ToolContext) -> Contents:
     found = _contents(glob, context)
     context.record_read(f"//text:{glob}", _digest(found))
     return found
+
+
+def told(notes: Sequence[str]) -> list[str]:
+    """The first notes as lines of a result, and how many more there are."""
+    more = [f"[and {len(notes) - MAX_TOLD} more files were left out]"] if len(notes) > MAX_TOLD else []
+    return [f"[{note}]" for note in notes[:MAX_TOLD]] + more
 
 
 def still_valid(result_reads: Mapping[str, str], context: ToolContext) -> bool:
@@ -83,6 +91,7 @@ def _contents(glob: str, context: ToolContext) -> Contents:
     if not found.complete or len(found.names) > MAX_SEARCHED_FILES:
         notes.append("there are more files than can be searched at once; narrow the pattern")
     files: list[tuple[str, bytes]] = []
+    others: list[str] = []
     total = 0
     names = found.names[:MAX_SEARCHED_FILES]
     for at, name in enumerate(names):
@@ -91,16 +100,27 @@ def _contents(glob: str, context: ToolContext) -> Contents:
         except ToolError as error:
             notes.append(str(error))
             continue
-        if b"\0" in data[:8192] and not data.startswith(UTF_16):
+        if not is_text(data):
             # Nothing is found in pictures and archives, so they take no room from the texts.
+            others.append(name)
             continue
         total += len(data)
         if total > MAX_SEARCHED_BYTES:
             left = f"{len(names) - at} files from {name} on are left out"
-            notes.append(f"stopped after {MAX_SEARCHED_BYTES // 10**6} MB: {left}; narrow the pattern")
+            # First, as those on single files may be many.
+            notes.insert(0, f"stopped after {MAX_SEARCHED_BYTES // 10**6} MB: {left}; narrow the pattern")
             break
         files.append((name, data))
-    return Contents(tuple(files), tuple(notes))
+    return Contents(tuple(files), (*_not_searched(others), *notes))
+
+
+def _not_searched(names: Sequence[str]) -> list[str]:
+    """One note for all files that are no texts: a folder of pictures must not hide the other notes."""
+    if not names:
+        return []
+    shown = ", ".join(material.shown(name) for name in names[:MAX_TOLD])
+    more = f" and {len(names) - MAX_TOLD} more" if len(names) > MAX_TOLD else ""
+    return [f"not text, so not searched: {shown}{more}"]
 
 
 def _names(names: Sequence[str]) -> bytes:

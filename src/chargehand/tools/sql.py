@@ -10,9 +10,11 @@ import asyncio
 import os
 import re
 import tempfile
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from chargehand.errors import ToolError
 from chargehand.tools import isolation, material, tables
@@ -31,6 +33,8 @@ MAX_CELL = 500
 MAX_COLUMNS = 200
 MAX_SHOWN = 45_000
 MEMORY = "1GB"
+# Others wait, so that many workers that query at once do not take the machine's memory.
+AT_ONCE = 3
 # DuckDB's own limit does not count everything, such as one enormous value.
 MAX_ADDRESSES = 4 * 2**30
 INSTALL = "query_data needs DuckDB: pip install 'chargehand[data]'"
@@ -54,16 +58,18 @@ async def query_data(context: ToolContext, sql: str) -> str:
 
     Each file is a table named by its file name without the ending, in lower case with _ for anything but letters and
     digits: Sales-2024.csv is sales_2024. A table of a SQLite file shop.db is shop.TABLE. SHOW TABLES lists them with
-    their columns. The data is read-only, and at most 200 rows are shown: aggregate, or use LIMIT.
+    their columns. Notes below a result tell what was left out. The data is read-only, and at most 200 rows are shown:
+    aggregate, or use LIMIT.
 
     Args:
         sql: one SELECT, WITH, DESCRIBE, SUMMARIZE or SHOW TABLES
     """
     try:
         # Made and removed here, so that nothing stays behind when the child is killed.
-        with tempfile.TemporaryDirectory(prefix="chargehand-") as scratch:
-            async with asyncio.timeout(SECONDS):
-                result = await isolation.run(_query, {"sql": sql, "scratch": scratch}, context, MAX_TEXT)
+        async with _turn():
+            with tempfile.TemporaryDirectory(prefix="chargehand-") as scratch:
+                async with asyncio.timeout(SECONDS):
+                    result = await isolation.run(_query, {"sql": sql, "scratch": scratch}, context, MAX_TEXT)
     except TimeoutError:
         raise ToolError(f"The query took more than {SECONDS:.0f} s and was stopped; make it smaller.") from None
     for name, digest in result.reads.items():
@@ -86,26 +92,37 @@ def _in_child(context: ToolContext, sql: str, scratch: str) -> str:
     _limit("RLIMIT_AS", MAX_ADDRESSES)
     if len(sql) > MAX_SQL:
         raise ToolError(f"The query has {len(sql)} characters; at most {MAX_SQL} are run.")
-    known = tables.sources(context)
-    if not known:
+    known = tables.catalog(context)
+    if not known.sources:
         raise ToolError(NO_DATA)
     try:
         wanted = _wanted(sql, known)
         base = _connection()
-        notes = _loaded(wanted, base, Path(scratch), context, every=wanted == known)
+        notes = _loaded(wanted, base, Path(scratch), context, every=wanted == known.sources)
         _lock(base)
         _give_up()
-        return "\n".join([_listing(base) if SHOW.fullmatch(sql) else _result(base, sql), *notes])
+        if not SHOW.fullmatch(sql):
+            return "\n".join([_result(base, sql), *notes])
+        return "\n".join([_listing(base), *notes, *([] if known.whole else [f"[{tables.MORE}]"])])
     except duckdb.Error as error:
         raise ToolError(_told(error, known)) from None
     except MemoryError:
         raise ToolError(TOO_MUCH) from None
 
 
+@asynccontextmanager
+async def _turn() -> AsyncGenerator[None, None]:
+    """Wait until few enough queries run. A semaphore belongs to a loop, and a process may have several."""
+    turns = _TURNS.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
+    async with turns:
+        yield
+
+
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 _query = Tool("query_data", "", _in_child, "read", isolated=True)
 
 
-def _told(error: duckdb.Error, known: tuple[tables.Source, ...]) -> str:
+def _told(error: duckdb.Error, known: tables.Catalog) -> str:
     import duckdb
 
     lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("Did you mean")]
@@ -143,7 +160,7 @@ def _lock(base: DuckDBPyConnection) -> None:
         base.execute(f"SET {setting}")
 
 
-def _wanted(sql: str, known: tuple[tables.Source, ...]) -> tuple[tables.Source, ...]:
+def _wanted(sql: str, known: tables.Catalog) -> tuple[tables.Source, ...]:
     """The sources a query names, all when that cannot be told; ToolError when it is not one query."""
     import duckdb
 
@@ -161,10 +178,10 @@ def _wanted(sql: str, known: tuple[tables.Source, ...]) -> tuple[tables.Source, 
             raise
         except duckdb.Error:
             # What the query is about may be known only with the tables there.
-            return known
+            return known.sources
     first = {name.split(".")[0].strip('"').lower() for name in named}
-    chosen = tuple(source for source in known if source.name in first)
-    return chosen if first and len(chosen) == len(first) else known
+    chosen = tuple(source for source in known.sources if source.name in first)
+    return chosen if first and len(chosen) == len(first) else known.sources
 
 
 def _loaded(
@@ -179,11 +196,15 @@ def _loaded(
             notes.append(f"[stopped after {tables.MAX_LOADED // 10**6} MB of data: {left}; name fewer tables]")
             break
         try:
-            total += tables.load(source, base, folder, context)
+            loaded = tables.load(source, base, folder, context)
         except ToolError as error:
             if not every or len(wanted) == 1:
                 raise
             notes.append(f"[{error}]")
+            continue
+        total += loaded.size
+        if loaded.left_out:
+            notes.append(f"[{material.shown(source.file)}: {loaded.left_out}]")
     return notes
 
 
@@ -236,9 +257,11 @@ def _listing(base: DuckDBPyConnection) -> str:
     for schema, table, columns in found:
         path = tables.quoted(table) if schema == "main" else f"{tables.quoted(schema)}.{tables.quoted(table)}"
         counted = base.execute(f"SELECT count(*) FROM {path}").fetchone()  # noqa: S608 -- quoted
-        name = table if schema == "main" else f"{schema}.{table}"
+        shown = table if table.isidentifier() else tables.quoted(table)
+        name = shown if schema == "main" else f"{schema}.{shown}"
         lines.append(f"{name}: {counted[0] if counted else 0} rows ({str(columns)[:2000]})")
-    return "\n".join(lines)[:MAX_SHOWN] or NO_DATA
+    text = "\n".join(lines) or NO_DATA
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…\n[the rest of {len(lines)} tables is left out]"
 
 
 def _line(cells: list[str] | list[str | None] | tuple[str | None, ...]) -> str:

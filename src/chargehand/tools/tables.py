@@ -6,17 +6,21 @@ A file is read through its confined descriptor and copied into a private folder 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import os
 import re
 import sqlite3
-from collections.abc import Sequence
+import tempfile
+import unicodedata
+from collections.abc import Container
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from chargehand.errors import ToolError
-from chargehand.tools import material, reading
+from chargehand.tools import delimited, material, reading
 from chargehand.tools.context import ToolContext
 from chargehand.tools.encoding import text_of
 
@@ -24,16 +28,23 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 SQLITE = ("db", "sqlite", "sqlite3")
+# SQLite keeps what was committed last in a file beside the database.
+LOG = "-wal"
+DELIMITERS = {"csv": None, "tsv": "\t"}
+PLAIN_CSV = "read_csv('{file}', sample_size = -1, skip = 0, delim = ',', quote = '\"', escape = '\"')"
 READERS = {
-    "csv": "read_csv('{file}', sample_size = -1)",
-    "tsv": "read_csv('{file}', sample_size = -1, delim = '\\t')",
+    "csv": PLAIN_CSV,
+    "tsv": PLAIN_CSV,
     "json": "read_json('{file}', sample_size = -1, maximum_object_size = {size})",
     "jsonl": "read_ndjson('{file}', sample_size = -1, maximum_object_size = {size})",
     "ndjson": "read_ndjson('{file}', sample_size = -1, maximum_object_size = {size})",
     "parquet": "read_parquet('{file}')",
 }
 KINDS = (*READERS, *SQLITE)
-GLOB = "*.{" + ",".join((*KINDS, *(kind.upper() for kind in KINDS))) + "}"
+ENDINGS = (*KINDS, *(kind.upper() for kind in KINDS))
+# Logs too, though they are no tables: a result is out of date once there is another one.
+GLOB = "*.{" + ",".join((*ENDINGS, *(f"{each}{LOG}" for each in ENDINGS if each.lower() in SQLITE))) + "}"
+MORE = f"There are more data files; only the first {reading.MAX_LISTED} are tables."
 MAX_LOADED = 500_000_000
 MAX_SQLITE_ROWS = 2_000_000
 BATCH = 10_000
@@ -48,53 +59,73 @@ class Source:
     kind: str
 
 
-def sources(context: ToolContext) -> tuple[Source, ...]:
-    """The data files in order, each under a name of its own that needs no quotes in SQL."""
+@dataclass(frozen=True)
+class Catalog:
+    """The sources in order; `whole` is False when there are more files than may be tables."""
+
+    sources: tuple[Source, ...]
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What was loaded: how many bytes, and what of it was left out, if anything."""
+
+    size: int
+    left_out: str
+
+
+def catalog(context: ToolContext) -> Catalog:
+    """The data files, each under a name of its own that needs no quotes in SQL."""
     found: dict[str, Source] = {}
-    for file in reading.listing(GLOB, None, context).names[: reading.MAX_LISTED]:
+    listing = reading.listing(GLOB, None, context)
+    unusable = _unusable()
+    for file in listing.names[: reading.MAX_LISTED]:
+        if file.endswith(LOG):
+            continue
         path = PurePosixPath(file)
-        name = _name(path.stem)
-        if name in found:
-            name = _name(f"{path.parent.name}_{path.stem}")
-        number = 2
-        while name in found:
-            name, number = f"{_name(path.stem)}_{number}", number + 1
+        numbered = (f"{path.stem}_{number}" for number in itertools.count(2))
+        stems = itertools.chain((path.stem, f"{path.parent.name}_{path.stem}"), numbered)
+        name = next(name for stem in stems if (name := _name(stem, unusable)) not in found)
         found[name] = Source(name, file, path.suffix[1:].lower())
-    return tuple(found.values())
+    return Catalog(tuple(found.values()), listing.complete and len(listing.names) <= reading.MAX_LISTED)
 
 
-def listed(known: Sequence[Source]) -> str:
+def listed(known: Catalog) -> str:
     """The sources as an error tells them."""
-    each = [f"{source.name}{'.*' if source.kind in SQLITE else ''} ({material.shown(source.file)})" for source in known]
+    each = [
+        f"{source.name}{'.*' if source.kind in SQLITE else ''} ({material.shown(source.file)})"
+        for source in known.sources
+    ]
     more = f" and {len(each) - 40} more" if len(each) > 40 else ""
-    return f"Tables: {', '.join(each[:40])}{more}. SHOW TABLES tells their columns."
+    others = "" if known.whole else f" {MORE}"
+    return f"Tables: {', '.join(each[:40])}{more}. SHOW TABLES tells their columns.{others}"
 
 
-def load(source: Source, base: DuckDBPyConnection, folder: Path, context: ToolContext) -> int:
-    """Make the table or tables of a source; how many bytes its file has. ToolError when it is not what it seems."""
+def load(source: Source, base: DuckDBPyConnection, folder: Path, context: ToolContext) -> Loaded:
+    """Make the table or tables of a source. ToolError when it is not what it seems."""
     import duckdb
 
     place = material.locate(source.file, context)
     data = material.read(place, reading.MAX_DATA)
     context.record_hash(place.name, hashlib.sha256(data).hexdigest())
-    copy = folder / f"{source.name}.{source.kind}"
-    try:
-        if source.kind in SQLITE:
-            copy.write_bytes(data)
-            _load_sqlite(source, base, copy)
-        else:
-            copy.write_bytes(_utf8(data, source.kind))
-            reader = READERS[source.kind].format(file=_text(str(copy)), size=len(data) + 1024)
-            base.execute(f"CREATE TABLE {quoted(source.name)} AS FROM {reader}")
-    except (duckdb.Error, sqlite3.Error, UnicodeError) as error:
-        # Without the place and the statement, which are ours.
-        said = str(error).replace(f"{folder}/", "").partition("LINE 1:")[0]
-        why = " ".join(said.split())[:500]
-        shown = material.shown(source.file)
-        raise ToolError(f"{shown} cannot be read as {source.kind.upper()}: {why}") from None
-    finally:
-        copy.unlink(missing_ok=True)
-    return len(data)
+    left_out = ""
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        copy = Path(own) / f"{source.name}.{source.kind}"
+        try:
+            if source.kind in SQLITE:
+                copy.write_bytes(data)
+                _load_sqlite(source, base, copy, _log(source, place, context))
+            else:
+                copy.write_bytes(_utf8(data, source.kind))
+                left_out = _load_file(source, base, copy)
+        except (duckdb.Error, sqlite3.Error, UnicodeError) as error:
+            # Without the place and the statement, which are ours.
+            said = str(error).replace(f"{own}/", "").partition("LINE 1:")[0]
+            why = " ".join(said.split())[:500]
+            shown = material.shown(source.file)
+            raise ToolError(f"{shown} cannot be read as {source.kind.upper()}: {why}") from None
+    return Loaded(len(data), left_out)
 
 
 def quoted(name: str) -> str:
@@ -106,9 +137,60 @@ def _text(value: str) -> str:
     return value.replace("'", "''")
 
 
-def _name(stem: str) -> str:
-    name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower() or "data"
+def _name(stem: str, unusable: Container[str]) -> str:
+    name = re.sub(r"\W+", "_", unicodedata.normalize("NFC", stem.lower())).strip("_") or "data"
+    if name in unusable:
+        return f"{name}_"
     return f"t{name}" if name[0].isdigit() else name
+
+
+def _unusable() -> frozenset[str]:
+    """What a name in SQL cannot be without quotes, or would mean something else."""
+    import duckdb
+
+    with duckdb.connect(":memory:") as base:
+        found = base.execute(
+            "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function') "
+            "UNION SELECT schema_name FROM duckdb_schemas() UNION SELECT database_name FROM duckdb_databases()"
+        )
+        return frozenset(name for (name,) in found.fetchall())
+
+
+def _load_file(source: Source, base: DuckDBPyConnection, copy: Path) -> str:
+    """Make the table of a file that DuckDB reads itself; what was left out of it."""
+    import duckdb
+
+    made = None
+    if source.kind in DELIMITERS:
+        raw = copy.rename(copy.with_suffix(".raw"))
+        made = delimited.plain(raw, copy, DELIMITERS[source.kind])
+    reader = READERS[source.kind].format(file=_text(str(copy)), size=copy.stat().st_size + 1024)
+    base.execute(f"CREATE TABLE {quoted(source.name)} AS FROM {reader}")
+    if made is None:
+        return ""
+    counted = base.execute(f"SELECT count(*) FROM {quoted(source.name)}").fetchone()  # noqa: S608 -- quoted
+    # One record may be the names of the columns.
+    if counted is None or made.kept - counted[0] not in (0, 1):
+        base.execute(f"DROP TABLE {quoted(source.name)}")
+        raise duckdb.InvalidInputException(f"not all of its {made.kept} records became rows")
+    return made.left_out
+
+
+def _log(source: Source, place: material.Place, context: ToolContext) -> bytes:
+    """What was committed to a SQLite file but is not in it yet; ToolError when that may not be read."""
+    beside = f"{os.path.join(place.root, *place.parts)}{LOG}"
+    if not os.path.exists(beside) or not os.path.getsize(beside):
+        return b""
+    name = material.shown(source.file)
+    try:
+        log = material.locate(f"{source.file}{LOG}", context)
+    except ToolError:
+        log = None
+    if log is None or os.path.join(log.root, *log.parts) != beside:
+        raise ToolError(f"{name} is not whole: the changes in its {LOG} file are not in the material; give both.")
+    data = material.read(log, reading.MAX_DATA)
+    context.record_hash(log.name, hashlib.sha256(data).hexdigest())
+    return data
 
 
 def _utf8(data: bytes, kind: str) -> bytes:
@@ -121,9 +203,13 @@ def _utf8(data: bytes, kind: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _load_sqlite(source: Source, base: DuckDBPyConnection, copy: Path) -> None:
+def _load_sqlite(source: Source, base: DuckDBPyConnection, copy: Path, log: bytes) -> None:
     base.execute(f"CREATE SCHEMA {quoted(source.name)}")
-    with closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro&immutable=1", uri=True)) as db:
+    # Writable where there is a log, as SQLite would not apply it otherwise.
+    mode = "rw" if log else "ro&immutable=1"
+    if log:
+        Path(f"{copy}{LOG}").write_bytes(log)
+    with closing(sqlite3.connect(f"{copy.as_uri()}?mode={mode}", uri=True)) as db:
         # Nothing in a stranger's schema is run: no views, no virtual tables, no functions.
         db.execute("PRAGMA trusted_schema = OFF")
         db.text_factory = _lenient

@@ -13,7 +13,7 @@ import socket
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chargehand.errors import ToolError
 from chargehand.tools import addresses, readable
@@ -21,6 +21,7 @@ from chargehand.tools.addresses import PORTS, Resolve, Target, system_resolve
 from chargehand.tools.definition import Tool, tool
 from chargehand.tools.encoding import text_of
 from chargehand.tools.network import proxy_for, tls
+from chargehand.tools.unpacking import Unpacker
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -53,7 +54,7 @@ class Page:
     kind: str
     text: str
     title: str = ""
-    whole: bool = True
+    left_out: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,9 +143,7 @@ fetch_page = fetching(Fetcher())
 
 
 def _shown(page: Page) -> str:
-    notes: list[str] = []
-    if not page.whole:
-        notes.append(f"[the page is larger than {MAX_BYTES // 10**6} MB: the rest is left out]")
+    notes = [f"[{page.left_out}]"] if page.left_out else []
     if len(page.text) > MAX_SHOWN:
         notes.append(f"[cut: {len(page.text) - MAX_SHOWN} characters left out]")
     head = f"{page.url} ({page.kind})" + (f"\n{page.title}" if page.title else "")
@@ -192,7 +191,7 @@ async def _read(target: Target, response: ClientResponse) -> Page:
     kind = response.content_type.lower() if "Content-Type" in response.headers else "text/plain"
     if not TEXTS.fullmatch(kind):
         raise ToolError(f"{str(target.url)[:200]} is {kind[:80]}; only text can be fetched.")
-    data, whole = await _body(target, response)
+    data, left_out = await _body(target, response)
     text = _decoded(data, response.charset)
     if text is None:
         raise ToolError(f"{str(target.url)[:200]} is binary; only text can be fetched.")
@@ -200,38 +199,34 @@ async def _read(target: Target, response: ClientResponse) -> Page:
     if kind in ("text/html", "application/xhtml+xml"):
         # In a thread: a page of the largest size takes a while to scan.
         plain = await asyncio.to_thread(readable.text, text)
-        return Page(name, kind, plain, readable.title(text), whole)
-    return Page(name, kind, text, "", whole)
+        return Page(name, kind, plain, readable.title(text), left_out)
+    return Page(name, kind, text, "", left_out)
 
 
-async def _body(target: Target, response: ClientResponse) -> tuple[bytes, bool]:
-    """The body up to MAX_BYTES, decompressed no further than that, and whether that is all of it."""
-    unpack = _unpacker(target, response.headers.get("Content-Encoding", "identity"))
+async def _body(target: Target, response: ClientResponse) -> tuple[bytes, str]:
+    """The body up to MAX_BYTES, decompressed no further than that, and what is not there of it, if anything."""
+    unpacker = _unpacker(target, response.headers.get("Content-Encoding", "identity"))
     data = bytearray()
     async for chunk in response.content.iter_chunked(2**16):
-        data += chunk if unpack is None else _unpacked(target, unpack, chunk, MAX_BYTES + 1 - len(data))
+        try:
+            data += unpacker.unpacked(chunk, MAX_BYTES + 1 - len(data))
+        except zlib.error:
+            raise ToolError(f"{str(target.url)[:200]} is not packed as it says; try another page.") from None
         if len(data) > MAX_BYTES:
-            return bytes(data[:MAX_BYTES]), False
-    return bytes(data), True
+            return bytes(data[:MAX_BYTES]), f"the page is larger than {MAX_BYTES // 10**6} MB: the rest is left out"
+    return bytes(data), "" if unpacker.ended else "the page was not sent to its end: the rest is missing"
 
 
-def _unpacker(target: Target, encoding: str) -> Any:
+def _unpacker(target: Target, encoding: str) -> Unpacker:
     match encoding.strip().lower():
         case "" | "identity":
-            return None
+            return Unpacker(None)
         case "gzip" | "x-gzip":
-            return zlib.decompressobj(wbits=31)
+            return Unpacker(zlib.MAX_WBITS | 16)
         case "deflate":
-            return zlib.decompressobj()
+            return Unpacker(zlib.MAX_WBITS)
         case _:
             raise ToolError(f"{str(target.url)[:200]} is packed in a way that was not asked for; try another page.")
-
-
-def _unpacked(target: Target, unpack: Any, chunk: bytes, most: int) -> bytes:
-    try:
-        return unpack.decompress(chunk, most)
-    except zlib.error:
-        raise ToolError(f"{str(target.url)[:200]} is not packed as it says; try another page.") from None
 
 
 def _decoded(data: bytes, charset: str | None) -> str | None:

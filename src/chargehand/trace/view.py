@@ -172,7 +172,7 @@ def _run_started(view: RunView, event: Event, data: Data) -> None:
 
 
 def _plan_drafted(view: RunView, event: Event, data: Data) -> None:
-    if not view.strategy and event.task is None:
+    if not view.strategy and event.task is None and data.get("source") != "added":
         view.plan = _plan(_part(data, "plan"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field, ValidationError
 
@@ -92,11 +92,10 @@ class AnalyzerWorker:
             "reused": reused,
             "notes": [*notes[:MOST_NOTES], *more],
         }
-        # Without figures: those of two groups of files would look like a contradiction.
         summary = f"Looked at by {', '.join(chosen)}."
         made = next((result for result in results if result.output is not None), None)
         if made is not None:
-            summary, output = " ".join(made.notes), made.output
+            summary, output = " ".join(made.notes), _signed(made.output, chosen)
         outcome = done(task, self.name, summary=summary, output=output, findings=findings)
         if not (wrong := [result.error.message for result in results if result.error is not None]):
             return outcome
@@ -104,6 +103,11 @@ class AnalyzerWorker:
         return failed(task, self.name, "analyzer", message, output=output).model_copy(
             update={"findings": outcome.findings}
         )
+
+
+def _signed(output: JSON, analyzers: Sequence[str]) -> JSON:
+    """What an analyzer made, with whose it is: the record of a look, which states nothing besides its findings."""
+    return {"analyzers": list(analyzers), **cast(dict[str, JSON], output)} if isinstance(output, dict) else output
 
 
 def _given(assignment: Assignment) -> dict[str, JSON]:

@@ -5,15 +5,17 @@ Nothing here knows how a team runs: that is passed in, so that nothing imports u
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chargehand.budget import Budget
 from chargehand.citation import Citations, without_code
 from chargehand.engine import Engine
-from chargehand.outcome import Claim, Finding, Outcome, done, escalated, failed
-from chargehand.plan import Tier
+from chargehand.outcome import Claim, Contradiction, Finding, Gap, Outcome, done, escalated, failed
+from chargehand.path import within
+from chargehand.plan import Task, Tier
 from chargehand.report import Report
 from chargehand.request import Request
 from chargehand.workers import Assignment
@@ -29,6 +31,7 @@ LONGEST_MARGIN_S = 0.25
 MISSING = " Missing: "
 # How many gaps are named in an outcome; the rest is counted.
 MOST_GAPS = 10
+IMPACT = "What the team gives is not all that was asked of it."
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,14 @@ class Delegate:
     run: Run
     # Said before every task.
     prompt: str = ""
-    # What the team may use of the run's budget for a task that has none of its own.
+    # What the team may use of the run's budget, however much more the task may.
     budget: Budget = field(default_factory=Budget)
     output_schema: dict[str, Any] | None = None
+    # Lines its answers may end with.
+    disclaimers: tuple[str, ...] = ()
+    # The team's own limits; those of the run around it hold besides.
+    max_tasks: int | None = None
+    deadline_s: float | None = None
     # There is no larger model to exchange it for.
     tier: Tier = "large"
     check: str | None = None
@@ -62,18 +70,21 @@ class Delegate:
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         task = assignment.task
         nested = await Nested.opened(engine, assignment, self.team)
-        budget = next((each for each in (task.budget, self.budget) if each and (each.tokens or each.usd)), None)
-        if budget is not None:
+        budget = self.budget.within(task.budget or Budget())
+        if budget.tokens or budget.usd:
             engine.allot(task.id, budget)
         words = (self.prompt.strip(), task_prompt(task, assignment.inputs))
         request = self.above.model_copy(
             update={
                 "text": "\n\n".join(part for part in words if part),
-                "budget": budget or self.above.budget,
+                "asked": self._asked(task),
+                "budget": budget.within(self.above.budget),
                 "deadline_s": self._deadline(assignment, engine, nested),
+                "max_tasks": min(self.above.max_tasks, self.max_tasks or self.above.max_tasks),
                 "approve": False,
                 "critic": False,
                 "answer_schema": self.output_schema,
+                "gaps": (),
                 "earlier": None,
             }
         )
@@ -81,7 +92,12 @@ class Delegate:
             report = await self.run(request, nested)
         finally:
             nested.close()
-        return self._outcome(task.id, report).model_copy(update={"usage": report.usage})
+        return self._outcome(assignment, report).model_copy(update={"usage": report.usage})
+
+    def _asked(self, task: Task) -> str:
+        """The instruction; where it is the request above as it was handed on, what was asked in that."""
+        above = self.above
+        return above.asked if above.asked is not None and above.text in task.instruction else task.instruction
 
     def _deadline(self, assignment: Assignment, engine: Engine, nested: Nested) -> float | None:
         """When the team's time is over, on its own clock: with its task's, its attempt's or the run's."""
@@ -94,30 +110,45 @@ class Delegate:
         ):
             if seconds is not None:
                 left.append(seconds - (0.0 if since is None else engine.now(task.id) - since))
-        if not left:
-            return None
-        mine = min(left) - min(MARGIN * min(left), LONGEST_MARGIN_S)
-        return max(nested.now() + mine, 0.001)
+        ends = [] if self.deadline_s is None else [self.deadline_s]
+        if left:
+            ends.append(nested.now() + min(left) - min(MARGIN * min(left), LONGEST_MARGIN_S))
+        return max(min(ends), 0.001) if ends else None
 
-    def _outcome(self, task: str, report: Report) -> Outcome:
+    def _outcome(self, assignment: Assignment, report: Report) -> Outcome:
+        task, scope = assignment.task.id, f"{assignment.task.id}/{assignment.attempt}"
         if report.status == "failed":
             return self._nothing(task, report)
         ids = {outcome.task for outcome in report.outcomes}
         text = uncited(report.answer, ids)
-        gaps = [head(gap.reason) for gap in report.gaps]
+        lacking = report.gaps if report.status == "complete" else report.gaps or self._open(report)
+        gaps = [head(gap.reason) for gap in lacking]
         more = [f"and {len(gaps) - MOST_GAPS} more"] if len(gaps) > MOST_GAPS else []
         missing = "; ".join([*gaps[:MOST_GAPS], *more]).rstrip(".")
+        # An answer in words ends with its disclaimers; data has no room for them.
+        short = head(text)
+        lines = [line for line in self.disclaimers if self.output_schema and line in text and line not in short]
         outcome = done(
             task,
             self.name,
-            summary=head(text) + (f"{MISSING}{missing}." if missing else ""),
+            summary=" ".join([short, *lines]) + (f"{MISSING}{missing}." if missing else ""),
             output=text if self.output_schema is None else report.data,
             claims=[_claim(claim) for outcome in report.outcomes if outcome.ok for claim in outcome.claims],
             findings=[_finding(finding, ids) for finding in report.findings],
             confidence=_confidence(report),
         )
-        # Done as far as it goes: what is missing is stated and stays a gap of the run.
-        return outcome.model_copy(update={"partial": True}) if gaps else outcome
+        # Done as far as it goes: what is missing or at odds is stated and stays so in the run.
+        handed_up = {
+            "partial": bool(lacking),
+            "gaps": tuple(_gap(gap, task, ids, scope) for gap in lacking),
+            "contradictions": tuple(_contradiction(each, ids, scope) for each in report.contradictions),
+        }
+        return outcome.model_copy(update=handed_up)
+
+    def _open(self, report: Report) -> tuple[Gap, ...]:
+        """Why a report without gaps is not complete."""
+        problems = report.provenance.problems or ("it is not complete.",)
+        return tuple(Gap(reason=f"In the answer of the team {self.team}: {problem}") for problem in problems)
 
     def _nothing(self, task: str, report: Report) -> Outcome:
         handed_back = [outcome.escalation for outcome in report.outcomes if outcome.escalation is not None]
@@ -157,3 +188,26 @@ def _claim(claim: Claim) -> Claim:
 
 def _finding(finding: Finding, ids: set[str]) -> Finding:
     return finding.model_copy(update={"sources": tuple(source for source in finding.sources if source not in ids)})
+
+
+# Tasks of the team are named by their paths, under which they are on the record.
+
+
+def _gap(gap: Gap, task: str, ids: Collection[str], scope: str) -> Gap:
+    reason = outside(head(gap.reason), ids, scope)
+    if gap.task is not None and not reason.startswith(scope):
+        reason = f"{within(scope, gap.task)}: {reason}"
+    return Gap(task=task, reason=reason, impact=IMPACT)
+
+
+def _contradiction(each: Contradiction, ids: Collection[str], scope: str) -> Contradiction:
+    texts = {
+        name: text and outside(text, ids, scope) for name, text in (("verdict", each.verdict), ("reason", each.reason))
+    }
+    return each.model_copy(update={"claims": tuple(outside(claim, ids, scope) for claim in each.claims), **texts})
+
+
+def outside(text: str, ids: Collection[str], scope: str) -> str:
+    """The text with ids of the team's tasks, where they stand for a task, as paths of the run."""
+    names = "|".join(map(re.escape, sorted(ids, key=len, reverse=True)))
+    return re.sub(rf"(?:^|(?<=; )|(?<=\[))(?:{names})(?=[:\]/]| says\b)", lambda found: within(scope, found[0]), text)

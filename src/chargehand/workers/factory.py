@@ -14,7 +14,8 @@ from chargehand.workers.agent import Agent, AgentTool
 class Factory:
     """One per run. A tool that is not in `tools` cannot be given to anybody: the factory has no other way to one."""
 
-    tools: Mapping[str, AgentTool]
+    # None is one that is allowed and does not work here: who was to have it does without.
+    tools: Mapping[str, AgentTool | None]
     # In rising order, at least one.
     tiers: tuple[Tier, ...]
     # What all agents have in common: models by tier, options, steps, patience.
@@ -35,7 +36,7 @@ class Factory:
             name=spec.name,
             description=spec.description,
             prompt=spec.prompt,
-            tools={name: self.tools[name] for name in spec.tools},
+            tools={name: tool for name in spec.tools if (tool := self.tools[name]) is not None},
             tier=tier,
             models={**models, None: models[tier]},
         )

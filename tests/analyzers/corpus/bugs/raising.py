@@ -29,3 +29,10 @@ def both() -> int:
 
 def abstract() -> None:
     raise NotImplemented
+
+
+def lines(name: str) -> int:
+    count = 0
+    for line in open(name, encoding="utf-8"):
+        count += bool(line.strip())
+    return count

@@ -14,3 +14,14 @@ def by_state(db: sqlite3.Connection, state: str) -> list[tuple]:
 
 def remove(db: sqlite3.Connection, number: str) -> None:
     db.execute("DELETE FROM orders WHERE id = " + number)
+
+
+def among(db: sqlite3.Connection, names: list[str]) -> list[tuple]:
+    wanted = []
+    for name in names:
+        wanted.append(f"'{name}'")
+    return db.execute("SELECT * FROM orders WHERE customer IN (" + ",".join(wanted) + ")").fetchall()
+
+
+def repeated(db: sqlite3.Connection, pad: str) -> list[tuple]:
+    return db.execute("SELECT * FROM orders WHERE note = " + pad * 3).fetchall()

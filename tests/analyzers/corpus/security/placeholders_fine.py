@@ -1,0 +1,25 @@
+"""SQL put together from placeholders and from words of its own, values as parameters."""
+
+import sqlite3
+
+TABLE = "orders"
+
+
+def among(db: sqlite3.Connection, ids: list[int]) -> list[tuple]:
+    return db.execute("SELECT * FROM orders WHERE id IN (" + ",".join("?" * len(ids)) + ")", ids).fetchall()
+
+
+def among_too(db: sqlite3.Connection, ids: list[int]) -> list[tuple]:
+    return db.execute(f"SELECT * FROM orders WHERE id IN ({','.join('?' * len(ids))})", ids).fetchall()
+
+
+def matching(db: sqlite3.Connection, patterns: list[str]) -> list[tuple]:
+    clause = " or ".join(["name REGEXP ?"] * len(patterns))
+    return db.execute("SELECT id FROM orders WHERE " + clause, patterns).fetchall()
+
+
+def newest(db: sqlite3.Connection, state: str | None) -> list[tuple]:
+    wanted = ["paid = 1"]
+    if state is not None:
+        wanted.append("state = ?")
+    return db.execute(f"SELECT id FROM {TABLE} WHERE {' and '.join(wanted)}", [state] if state else []).fetchall()
