@@ -8,7 +8,8 @@ MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-WORKERS ?= 2
+# One more than the smallest machine has cores: many tests wait for processes and for the network.
+WORKERS ?= 3
 PYTEST_ARGS ?=
 
 .PHONY: help install dev test lint format run docs bench clean
