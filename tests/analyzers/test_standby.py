@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,11 @@ def test_a_child_without_orders_ends_and_the_next_order_starts_another(
     assert categories(asyncio.run(all_of(scope))) >= {"query-in-loop", "todo"}
     assert standby.begin() is not standing
     assert alone == []
+
+
+@pytest.mark.usefixtures("anew")
+def test_threads_that_begin_at_once_have_one_child() -> None:
+    """Whoever comes first."""
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(lambda _: standby.begin(), range(6)))
+        assert len({id(each) for each in found}) == 1

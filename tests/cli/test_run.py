@@ -300,6 +300,7 @@ def test_the_shipped_example_is_partial_with_its_calculations_made(shell: Shell)
     assert report["provenance"]["problems"] == []
     assert [gap["task"] for gap in report["gaps"]] == ["t4"]
     assert report["timing"]["speedup"] > 1
+    assert [found["verdict"] for found in report["contradictions"]] == ["All of it holds."], "places are not compared"
     assert "t3 tries again" in got.err
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chargehand.outcome import Claim, Finding, Outcome, done, escalated, failed
+from chargehand.plan import Task
 from chargehand.synthesizer.contradictions import Candidate, candidates
 from chargehand.synthesizer.sentences import MOST_SENTENCES, entries
 
@@ -158,6 +159,31 @@ def test_outputs_that_are_data_are_read(kind: str, one: Any, other: Any) -> None
 def test_data_about_other_things_is_no_candidate(one: Any, other: Any) -> None:
     """Another entry, a measure of the result itself, or numbers that nothing names."""
     assert candidates([done(id, "ann", summary="", output=o) for id, o in (("t1", one), ("t2", other))]) == ()
+
+
+def test_data_that_names_nothing_is_about_what_was_asked() -> None:
+    """One schema for several things is the rule in a fan-out; two who were asked of the same thing can disagree."""
+    asked = [
+        Task(id="t1", instruction="Find the salary of a data engineer in Oslo."),
+        Task(id="t2", instruction="Find the salary of a data engineer in Bergen."),
+        Task(id="t3", instruction="Check what a data engineer earns in Bergen."),
+    ]
+    salaries = {"t1": 850_000, "t2": 770_000, "t3": 850_000}
+    outcomes = [done(id, "ann", summary="", output={"salary_nok": salary}) for id, salary in salaries.items()]
+    assert candidates(outcomes[:2], asked) == ()
+    assert told(candidates(outcomes, asked)) == [("number", "t2", "t3")]
+    assert told(candidates(outcomes)) == [("number", "t1", "t2")], "where nobody knows what was asked"
+
+
+def test_what_a_task_made_of_a_result_it_was_given_is_not_held_against_it() -> None:
+    """But the same thing with another figure is."""
+    given = says("t1", "Office space in Oslo costs 3,800 EUR a square metre and year.")
+    made = "Six people and 90 square metres cost 5,442,000 EUR a year in Oslo."
+    wrong = "Office space in Oslo costs 8,300 EUR a square metre and year."
+    tasks = [Task(id="t1"), Task(id="t2", depends_on=("t1",))]
+    assert told(candidates([given, says("t2", made)])) == [("number", "t1", "t2")]
+    assert candidates([given, says("t2", made)], tasks) == ()
+    assert told(candidates([given, says("t2", wrong)], tasks)) == [("number", "t1", "t2")]
 
 
 def test_data_of_any_depth_and_size_is_read_up_to_a_limit() -> None:

@@ -70,8 +70,10 @@ class _Child:
 
     def end(self) -> None:
         """Whoever waits for its answer has none at once."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        # Once it is known to be gone its number may be another's.
+        if self.alive:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Ended and forgotten; only by who has it for itself, since another's pipe may get the number of this one's."""
@@ -81,6 +83,7 @@ class _Child:
 
 
 _child: _Child | None = None
+_starting = threading.Lock()
 # One order at a time, also when several loops have them; each loop waits for its own turn without a thread.
 _busy = threading.Lock()
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
@@ -89,16 +92,17 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDict
 def begin() -> _Child | None:
     """The child, started if it is not there; None where it cannot be. Linux ends it with the thread that calls this."""
     global _child  # noqa: PLW0603 -- one for the process, as its children are
-    if _child is None:
-        atexit.register(end)
-    elif not _child.alive:
-        end()
-    if _child is None or not _child.alive:
-        try:
-            _child = _Child()
-        except OSError:
-            return None
-    return _child
+    with _starting:
+        if _child is None:
+            atexit.register(end)
+        elif not _child.alive:
+            end()
+        if _child is None or not _child.alive:
+            try:
+                _child = _Child()
+            except OSError:
+                return None
+        return _child
 
 
 def end() -> None:

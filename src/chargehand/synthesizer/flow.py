@@ -52,7 +52,7 @@ class Flow:
         self._filled = filled
         # What was replaced came to nothing: who writes and who reviews see what took its place.
         self._standing = {id: outcome for id, outcome in outcomes.items() if id not in filled}
-        self._merged = reconcile(self._standing)
+        self._merged = reconcile(self._standing, plan.tasks)
         self._rulings: dict[int, Ruling] = {}
         self._used: list[Usage] = []
         self._notes: list[str] = []

@@ -8,6 +8,7 @@ from typing import Any
 from chargehand.abreast import abreast
 from chargehand.consult import consult
 from chargehand.messages import system, user
+from chargehand.outcome import Fault
 from chargehand.synthesizer.contradictions import Candidate, Statement
 from chargehand.synthesizer.disagreement import Ruling
 from chargehand.synthesizer.prompt import clean, section
@@ -65,10 +66,17 @@ async def _ruling(candidate: Candidate, key: str, desk: Desk) -> Ruling:
     text = clean("\n\n".join([f"Request\n{desk.request.text}", about, *sides]))
     got = await consult(desk.engine, key, "judge", desk.brain, [system(_RULES), user(text)], SCHEMA, desk.used)
     if got.data is None:
-        return Ruling("unclear", f"It could not be judged: {got.fault.message if got.fault else 'no answer'}")
+        return Ruling("unclear", f"It could not be judged: {_unanswered(got.fault)}.")
     data = got.data
     confidence = read_confidence(data.get("confidence"), "confidence", [])
     return Ruling(data["verdict"], data["reason"].strip(), (data.get("cause") or "").strip() or None, confidence)
+
+
+def _unanswered(fault: Fault | None) -> str:
+    """For the answer: what a provider says of its error is on the record, and nothing for a reader."""
+    if fault is None:
+        return "the judge gave no answer"
+    return fault.message.rstrip(".") if fault.kind == "budget" else f"the judge's model failed ({fault.kind})"
 
 
 def _side(statement: Statement, asked: Mapping[str, str]) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chargehand.outcome import Claim, Finding, Outcome
+from chargehand.plan import Task
 from chargehand.synthesizer.contradictions import Candidate, candidates
 from chargehand.synthesizer.dedupe import merge_claims, merge_findings
 from chargehand.synthesizer.disagreement import Disagreement, disagreements
@@ -22,10 +23,10 @@ class Reconciled:
     disagreements: tuple[Disagreement, ...]
 
 
-def reconcile(outcomes: Mapping[str, Outcome]) -> Reconciled:
+def reconcile(outcomes: Mapping[str, Outcome], tasks: Sequence[Task]) -> Reconciled:
     """By code alone: nothing is judged yet, so every disagreement is open."""
     usable = [outcome for outcome in outcomes.values() if outcome.ok or outcome.partial]
-    found = candidates(usable)
+    found = candidates(usable, tasks)
     workers = {outcome.task: outcome.worker for outcome in usable}
     return Reconciled(
         outcomes=outcomes,

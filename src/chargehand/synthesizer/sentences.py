@@ -49,6 +49,8 @@ class Leaf:
 
     label: str | None
     text: str
+    # Whether the data itself says what it is about.
+    named: bool = True
 
 
 def is_record(outcome: Outcome) -> bool:
@@ -153,7 +155,7 @@ def _leaf(where: _Where, key: str, node: JSON) -> Leaf | None:
         return None
     value = ("yes" if node else "no") if isinstance(node, bool) else str(node)[:_LONGEST_LEAF]
     label = " ".join(_words(part) for part in (*where[-_LONGEST_PATH:], key))
-    return Leaf(label.casefold(), f"{label}: {' '.join(value.split())}")
+    return Leaf(label.casefold(), f"{label}: {' '.join(value.split())}", named=bool(where))
 
 
 def _words(key: str) -> str:

@@ -85,6 +85,7 @@ class Delegate:
                 "critic": False,
                 "answer_schema": self.output_schema,
                 "gaps": (),
+                "subject": None,
                 "earlier": None,
             }
         )
