@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from chargehand.testgen import ghostwrite
+from chargehand.testgen import ghostwrite, walls
 from chargehand.testgen import verify as verify_file
 from chargehand.testgen.assemble import assemble, without
 from chargehand.testgen.inside.values import PLAIN
@@ -305,6 +306,21 @@ def test_a_project_may_have_modules_named_as_our_own(tmp_path: Path) -> None:
     """What runs inside leaves no module of its own behind."""
     root = project(tmp_path, {"pyproject.toml": "", "values.py": "def f(n: int) -> int:\n    return n\n"})
     assert "assert values.f(1) == 1" in written(root, "values.f").source
+
+
+def test_what_tries_the_code_may_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code is not blamed for hypothesis reading ours, in no folder that packages are imported from."""
+    means()  # found with our own, as the trial of it is not moved
+    elsewhere = Path(shutil.copytree(walls.INSIDE, tmp_path / "elsewhere")).resolve()
+    for module in (walls, ghostwrite):
+        monkeypatch.setattr(module, "INSIDE", elsewhere)
+    walls._visible.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    try:
+        source, why, _ = made(tmp_path / "project", "def f(ns: list[int]) -> int:\n    return len(ns)\n", "f")
+    finally:
+        walls._visible.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    assert "def test_f_takes_any_input" in source
+    assert why == ""
 
 
 def test_notes_can_be_recorded_whatever_the_code_says() -> None:

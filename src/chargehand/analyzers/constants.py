@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
 # Name -> what it is bound to, None for what is not known.
 Bindings = dict[str, list[ast.expr | None]]
 # What they return says nothing that a database would obey.
-NUMBERS = frozenset({"len", "int", "float", "round", "abs"})
+NUMBERS = frozenset({"len", "int", "float", "round", "abs", "range"})
 
 
 def enclosing(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> Scope:
@@ -34,12 +35,21 @@ def is_text(node: ast.AST) -> bool:
             return False
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What is done to names in one scope: bound there, bound further out (`global`), or given to what may change it."""
+
+    bound: Bindings = field(default_factory=Bindings)
+    outward: Bindings = field(default_factory=Bindings)
+    changed: Bindings = field(default_factory=Bindings)
+
+
 class Constants:
     """Looks names up where they are bound; one that anybody else can bind is no constant."""
 
     def __init__(self, parents: Mapping[ast.AST, ast.AST]) -> None:
         self._parents = parents
-        self._bindings: dict[Scope, Bindings] = {}
+        self._names: dict[Scope, Names] = {}
         # A name that is being looked up is no constant yet: what is made from itself is not followed.
         self._known: dict[tuple[Scope, str], bool] = {}
 
@@ -49,11 +59,11 @@ class Constants:
                 return True
             case ast.Name():
                 return self._bound(node)
-            case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.JoinedStr(values=parts):
                 return all(map(self.holds, parts))
-            case ast.JoinedStr(values=parts):
-                return all(map(self.holds, parts))
-            case ast.FormattedValue(value=value):
+            case ast.Dict(keys=keys, values=values):
+                return all(self.holds(part) for part in (*keys, *values) if part is not None)
+            case ast.FormattedValue(value=value) | ast.Subscript(value=value):
                 return self.holds(value)
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
                 # How often it is repeated does not matter.
@@ -75,25 +85,68 @@ class Constants:
                 return name in NUMBERS or (name == "str" and all(map(self.holds, args)))
             case ast.Call(func=ast.Attribute(value=text, attr="join" | "format"), args=args, keywords=named):
                 return self.holds(text) and all(map(self.holds, (*args, *(each.value for each in named))))
+            case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[_, *default]):
+                return all(map(self.holds, (table, *default)))
             case _:
                 return False
 
     def _bound(self, name: ast.Name) -> bool:
         """Whether all that a name is bound to, in its function or else further out, is constant."""
-        scope = enclosing(name, self._parents)
-        while name.id not in self._within(scope) and not isinstance(scope, ast.Module):
-            scope = enclosing(scope, self._parents)
+        scope = self._scope_of(name)
         place = scope, name.id
         if place not in self._known:
             self._known[place] = False
-            values = self._within(scope).get(name.id, [None])
+            values = self._values(name)
+            if not all(map(self._is_fixed, values)):
+                values = [*values, *self._within(scope).changed.get(name.id, ())]
             self._known[place] = all(value is not None and self.holds(value) for value in values)
         return self._known[place]
 
-    def _within(self, scope: Scope) -> Bindings:
-        if scope not in self._bindings:
-            self._bindings[scope] = _bindings(scope)
-        return self._bindings[scope]
+    def _scope_of(self, name: ast.Name) -> Scope:
+        scope = enclosing(name, self._parents)
+        while name.id not in self._within(scope).bound and not isinstance(scope, ast.Module):
+            scope = enclosing(scope, self._parents)
+        return scope
+
+    def _values(self, name: ast.Name) -> list[ast.expr | None]:
+        return self._within(self._scope_of(name)).bound.get(name.id, [None])
+
+    def _is_fixed(self, node: ast.expr | None) -> bool:
+        """Whether nobody who is given it can change it: a text, or several in a tuple."""
+        match node:
+            case ast.Constant() | ast.JoinedStr():
+                return True
+            case ast.Tuple(elts=parts):
+                return all(map(self._is_fixed, parts))
+            case ast.Subscript(value=ast.Name() as many):
+                return all(map(_has_texts, self._values(many)))
+            case ast.Subscript(value=many):
+                return _has_texts(many)
+            case _:
+                return False
+
+    def _within(self, scope: Scope) -> Names:
+        if scope not in self._names:
+            self._names[scope] = self._names_of(scope)
+        return self._names[scope]
+
+    def _names_of(self, scope: Scope) -> Names:
+        """What is done to names in a scope, and in those inside of it to names that are not theirs."""
+        nodes = list(_own(scope))
+        names = Names(bound=_bindings(nodes))
+        for name, value in (each for node in nodes for each in _changed_by(node)):
+            names.changed.setdefault(name, []).append(value)
+        for inner in (self._within(node) for node in nodes if isinstance(node, Scope)):
+            for name, values in inner.outward.items():
+                here = name in names.bound or isinstance(scope, ast.Module)
+                (names.bound if here else names.outward).setdefault(name, []).extend(values)
+            for name in inner.changed.keys() - inner.bound.keys():
+                names.changed.setdefault(name, []).extend(inner.changed[name])
+        for node in nodes:
+            if isinstance(node, ast.Global | ast.Nonlocal):
+                for name in names.bound.keys() & set(node.names):
+                    names.outward.setdefault(name, []).extend(names.bound.pop(name))
+        return names
 
 
 def _is_literal(node: ast.expr) -> bool:
@@ -104,11 +157,28 @@ def _is_literal(node: ast.expr) -> bool:
             return False
 
 
-def _bindings(scope: Scope) -> Bindings:
-    """What every name inside of a scope is bound to, and what is added to a list; None for what is unknown."""
+def _has_texts(node: ast.expr | None) -> bool:
+    match node:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+            return all(isinstance(part, ast.Constant) for part in parts)
+        case _:
+            return False
+
+
+def _own(scope: Scope) -> Iterator[ast.AST]:
+    """The nodes of a scope; of a function inside of it only the function."""
+    waiting = list(ast.iter_child_nodes(scope))
+    while waiting:
+        yield (node := waiting.pop())
+        if not isinstance(node, Scope):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _bindings(nodes: Iterable[ast.AST]) -> Bindings:
+    """What every name is bound to; None for what is unknown."""
     found: Bindings = {}
     stored: Counter[str] = Counter()
-    for node in ast.walk(scope):
+    for node in nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             stored[node.id] += 1
         for name, value, is_store in _bound_by(node):
@@ -126,15 +196,9 @@ def _bound_by(node: ast.AST) -> Iterator[tuple[str, ast.expr | None, bool]]:
             yield name, node.value, True
         case ast.AugAssign(target=ast.Name(id=name), value=value):
             yield name, value, True
-        case ast.comprehension(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"))):
-            yield name, ast.Constant(value=0), True
-        case ast.Call(func=func, args=args):
-            if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
-                yield from ((func.value.id, each, False) for each in args)
-            if not _only_reads(func):
-                # A list may get more in there; a text cannot, but which of them it is would take a type checker.
-                yield from ((each.id, None, False) for each in args if isinstance(each, ast.Name))
-        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) | ast.arg(arg=name):
+        case ast.comprehension(target=ast.Name(id=name), iter=many) | ast.For(target=ast.Name(id=name), iter=many):
+            yield name, ast.Subscript(value=many, slice=ast.Constant(value=0), ctx=ast.Load()), True
+        case ast.arg(arg=name):
             yield name, None, False
         case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
             yield name, None, False
@@ -144,9 +208,32 @@ def _bound_by(node: ast.AST) -> Iterator[tuple[str, ast.expr | None, bool]]:
             return
 
 
+def _changed_by(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+    """Name of a list or table, and what may be added to it."""
+    match node:
+        case ast.Call(func=func, args=args, keywords=named):
+            given = [*args, *(each.value for each in named)]
+            if isinstance(func, ast.Attribute) and func.attr != "get" and (owner := _owner(func.value)):
+                yield from ((owner, each) for each in given)
+            if not _only_reads(func):
+                # A list may get more in there; a text cannot, but which of them it is would take a type checker.
+                yield from ((each.id, None) for each in given if isinstance(each, ast.Name))
+        case ast.Subscript(value=value, ctx=ast.Store()) if owner := _owner(value):
+            yield owner, None
+        case _:
+            return
+
+
+def _owner(node: ast.expr) -> str | None:
+    """The name that `name[key][key]` begins with."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
 def _only_reads(func: ast.expr) -> bool:
     match func:
-        case ast.Attribute(attr="join" | "format" | "execute" | "executemany"):
+        case ast.Attribute(attr="join" | "format" | "execute" | "executemany" | "get"):
             return True
         case ast.Name(id=name):
             return name in NUMBERS

@@ -20,8 +20,13 @@ EXCUSED = 30
 # There in a notebook and nowhere else: code that names them asks where it runs.
 AMBIENT = frozenset({"get_ipython", "__IPYTHON__"})
 OPENS = frozenset({"open", "TemporaryFile", "NamedTemporaryFile", "SpooledTemporaryFile"})
-# What reads a file to its end and leaves it open.
-READS = frozenset({"load", "safe_load", "full_load"})
+# Functions and methods that are given a file, read or write it, and leave it open.
+USES = frozenset({"load", "safe_load", "full_load", "dump", "safe_dump", "copyfileobj", "print_exc", "join"})
+BUILTINS = frozenset(
+    {"all", "any", "dict", "frozenset", "list", "max", "min", "next", "print", "set", "sorted", "sum", "tuple"}
+)
+# What they make keeps the file, and cannot close it either.
+WRAPS = frozenset({"reader", "writer", "DictReader", "DictWriter", "enumerate", "filter", "islice", "map", "zip"})
 # A name used more often is not followed.
 MOST_USES = 200
 _QUOTED = re.compile(r"`(\w+)`")
@@ -33,6 +38,7 @@ class Shapes:
     def __init__(self, source: Source | None) -> None:
         self._source = source
         self._known: dict[tuple[str, int, int], int | None] = {}
+        self._wrapped: dict[ast.AST, bool] = {}
 
     def worth(self, code: str, message: str, first: int, last: int) -> int | None:
         """The confidence of a match on these lines; None leaves the rule's own."""
@@ -80,6 +86,12 @@ class Shapes:
         return found
 
     @cached_property
+    def _shared(self) -> frozenset[str]:
+        """Names that belong to more than the function that binds them."""
+        said = (node for node in self._parents if isinstance(node, ast.Global | ast.Nonlocal))
+        return frozenset(name for node in said for name in node.names)
+
+    @cached_property
     def _constants(self) -> Constants:
         return Constants(self._parents)
 
@@ -103,17 +115,16 @@ class Shapes:
                 return False
 
     def _leaks(self, call: ast.AST) -> bool:
-        """Whether nobody can close the file: it is read where it is opened, or by a name that is used for no more."""
+        """Whether nobody can close the file: it is used up where it is opened, or by a name with no other use."""
         match parent := self._parents[call]:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 uses = self._loads.get(name, [])
                 # At the top of a module others may use it.
-                inside = (
-                    not isinstance(scope := enclosing(parent, self._parents), ast.Module) and len(uses) <= MOST_USES
-                )
-                return inside and all(self._is_read(use) for use in uses if self._is_in(use, scope))
+                scope = enclosing(parent, self._parents)
+                inside = not isinstance(scope, ast.Module) and name not in self._shared and len(uses) <= MOST_USES
+                return inside and all(self._is_left_open(use) for use in uses if self._is_in(use, scope))
             case _:
-                return self._is_read(call)
+                return self._is_left_open(call)
 
     def _is_in(self, node: ast.AST, scope: Scope) -> bool:
         while (node := self._parents.get(node, scope)) is not scope:
@@ -121,15 +132,25 @@ class Shapes:
                 return False
         return True
 
-    def _is_read(self, node: ast.AST) -> bool:
+    def _is_left_open(self, node: ast.AST) -> bool:
         """Whether what is done with a file here leaves it open and in no other hands."""
-        match self._parents[node]:
+        outer = self._parents[node]
+        match self._parents[outer] if isinstance(outer, ast.keyword) else outer:
             case ast.Attribute(attr=attr):
                 return attr not in ("close", "detach", "__enter__", "__exit__")
             case ast.For(iter=iter) | ast.comprehension(iter=iter):
                 return iter is node
-            case ast.Call(func=ast.Attribute(attr=verb)):
-                return verb in READS
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) as call if name in WRAPS:
+                if call not in self._wrapped:
+                    # What wraps itself is not followed.
+                    self._wrapped[call] = False
+                    self._wrapped[call] = self._leaks(call)
+                return self._wrapped[call]
+            case ast.Call(func=ast.Name(id=name)):
+                return name in BUILTINS
+            case ast.Call(func=ast.Attribute(value=owner, attr=name)):
+                # A method of one's own may do anything.
+                return name in USES and not (isinstance(owner, ast.Name) and owner.id in ("self", "cls"))
             case _:
                 return False
 

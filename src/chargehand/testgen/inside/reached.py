@@ -33,7 +33,8 @@ class Reached:
         self._home = str(project.parent / "home")
         # The test tools keep tables here.
         self._own = os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY", os.devnull)
-        self._readable = tuple(filter(None, (self._project, *sys.path)))
+        # For constants to try, hypothesis reads every module that is not installed; ours are beside this file.
+        self._readable = tuple(filter(None, (self._project, str(Path(__file__).parent), *sys.path)))
         self._tell = tell
         self._told: set[str] = set()
         self._listening = False

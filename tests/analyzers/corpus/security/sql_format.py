@@ -25,3 +25,30 @@ def among(db: sqlite3.Connection, names: list[str]) -> list[tuple]:
 
 def repeated(db: sqlite3.Connection, pad: str) -> list[tuple]:
     return db.execute("SELECT * FROM orders WHERE note = " + pad * 3).fetchall()
+
+
+TABLE = "orders"
+COLUMNS = ["id", "state"]
+ORDERS = {"newest": "id DESC"}
+
+
+def use(name: str) -> None:
+    global TABLE
+    TABLE = name
+    COLUMNS.append(name)
+
+
+def size(db: sqlite3.Connection) -> list[tuple]:
+    return db.execute(f"SELECT count(*) FROM {TABLE}").fetchall()
+
+
+def distinct() -> list[str]:
+    return [f"SELECT DISTINCT {column} FROM orders" for column in COLUMNS]
+
+
+def learn(key: str, order: str) -> None:
+    ORDERS[key] = order
+
+
+def ordered(db: sqlite3.Connection, key: str) -> list[tuple]:
+    return db.execute(f"SELECT * FROM orders ORDER BY {ORDERS[key]}").fetchall()
