@@ -18,7 +18,8 @@ NUMBERS = st.integers(0, 10**6).map(str) | st.floats(0, 1e6, allow_nan=False).ma
 def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     binary = st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner).map(" ".join)
     grouped = inner.map(lambda text: f"({text})")
-    signed = st.tuples(st.sampled_from(["-", "+"]), inner).map("".join)
+    # In parentheses: a sign after % is refused, as percent may be meant.
+    signed = st.tuples(st.sampled_from(["-", "+"]), inner).map(lambda t: f"({t[0]}{t[1]})")
     called = st.tuples(st.sampled_from(["abs", "round", "min", "max"]), inner).map(lambda t: f"{t[0]}({t[1]})")
     power = st.tuples(inner, st.integers(0, 3)).map(lambda t: f"({t[0]}) ** {t[1]}")
     return binary | grouped | signed | power | called.filter(lambda t: t.startswith(("abs", "round")))
@@ -92,6 +93,24 @@ def test_it_agrees_with_fractions(expression: str) -> None:
         ("1e-999999999", "0"),
         ("0.1 ** 20", "0.00000000000000000001"),
         ("exp(300)", "1.942426395241255936584208836E+130"),
+        ("floor(1000 ** (1 / 3)) + floor(64 ** (1 / 3))", "14"),
+        ("floor(exp(ln(10)))", "10"),
+        ("floor(10 ** log10(5))", "5"),
+        ("floor(ln(exp(0.1)) * 10)", "1"),
+        ("ceil(cbrt(27)) + cbrt(-8)", "1"),
+        ("cbrt(2)", "1.259921049894873164767210607"),
+        ("floor(tan(pi / 4))", "1"),
+        ("7 % (-3)", "-2"),
+        ("200 * 5 % 7", "6"),
+        ("1_0.5_0", "10.5"),
+        ("10 ** 310 / 2", "5E+309"),
+        ("1e308 * 10", "1E+309"),
+        ("1e999", "1E+999"),
+        ("10 ** 4000 / 3", "3.333333333333333333333333333E+3999"),
+        ("sqrt(10 ** 700)", "1E+350"),
+        ("exp(1000)", "1.970071114017046993888879352E+434"),
+        ("1 / 10 ** 4000", "1E-4000"),
+        ("0.5 ** 20000", "2.512388057698744585180135042E-6021"),
     ],
 )
 def test_examples(expression: str, result: str) -> None:
@@ -122,9 +141,9 @@ def test_examples(expression: str, result: str) -> None:
         "factorial(100000)",
         "factorial(-1)",
         "factorial(2.5)",
-        "1e308 * 10",
-        "exp(1000)",
-        "10 ** 4000 / 3",
+        "1e4000 * 1e4000",
+        "exp(10000)",
+        "10 ** 4000 / 3 * 10 ** 4000",
         "10 ** 4000 * 10 ** 4000",
         "round(5, -1000000000)",
         "round(5, 10 ** 10)",
@@ -190,7 +209,7 @@ def test_examples(expression: str, result: str) -> None:
         "gcd(1.5, 2)",
         "nan",
         "inf",
-        "1e999",
+        "1e4215",
         "1e999999999",
         "1.5 ** 1e300",
         "yield",
@@ -198,9 +217,8 @@ def test_examples(expression: str, result: str) -> None:
         "import os",
         "print(1)",
         "mean",
-        "ceil(1e308 * 10)",
+        "ceil(1e4000 * 1e4000)",
         "tan()",
-        "5%",
     ],
 )
 def test_anything_else_is_refused(expression: str) -> None:
@@ -210,10 +228,19 @@ def test_anything_else_is_refused(expression: str) -> None:
     assert len(str(refused.value)) > 10
 
 
+@pytest.mark.parametrize(
+    "expression", ["15%", "200 * 15% + 10", "200 * 15% - 10", "(15 %) * 2", "max(15%, 2)", "15% of 200"]
+)
+def test_percent_is_not_taken_for_the_remainder(expression: str) -> None:
+    """Where no divisor follows at once the worker learns how percent is written."""
+    with pytest.raises(ToolError, match="For percent write 15/100"):
+        evaluate(expression)
+
+
 @given(st.text(max_size=60) | st.text("0123456789.+-*/%()e, []_sqrtlogminaxpi", max_size=60))
 def test_any_text_gives_a_number_or_a_tool_error(expression: str) -> None:
     """No input ends in another exception."""
     try:
-        float(evaluate(expression)[:300])
+        Fraction(evaluate(expression))
     except ToolError:
         return

@@ -335,11 +335,29 @@ ROWS = "".join(f"{number},n{number},{number}.5\n" for number in range(1, 13))
         ((HEAD + ROWS).replace(",", ";").replace(".", ","), 12, ""),
         ((HEAD + ROWS).replace(",", "\t") + "13\tx\n", 12, "line 14 has 2 fields, not 3"),
         ((HEAD + ROWS).replace(",", " | "), 12, ""),
-        (HEAD + ROWS + '13,"x,1\n14,y,2\n', 12, "lines 14-15: a quotation mark is not closed"),
+        (HEAD + ROWS + '13,"x,1\n14,y,2\n', 13, "1 of 15 records left out: line 14: a quotation mark is not closed"),
         (HEAD + ROWS + '13,"x" y,1\n', 12, "line 14: "),
         ("Report of 2024\n\n" + HEAD + ROWS, 12, "1 of 14 records left out: line 1 has 1 fields, not 3"),
         (HEAD + "\n" + ROWS + "\n  \n", 12, ""),
-        (ROWS, 12, ""),
+        (ROWS, 12, "no header found: columns are column0…"),
+        (ROWS + "13\n", 12, "line 13 has 1 fields, not 3; no header found"),
+        (
+            HEAD + '0,"a,1\n' + ROWS * 5000,
+            60_000,
+            "1 of 60002 records left out: line 2: a quotation mark is not closed",
+        ),
+        (HEAD + '0,"a,1\n' + ROWS + '13,"b\nc",2\n', 13, "line 2: a quotation mark is not closed"),
+        (HEAD + r'1,"say \"hi, there\"",5' + "\n" + r'2,"5\"",6' + "\n" + ROWS, 14, ""),
+        ("Account,123\nOwner,Lee\n" + HEAD + ROWS, 12, "2 of 15 records left out: line 1 has 2 fields, not 3; line 2"),
+        ("Bank, Oslo\n" + (HEAD + ROWS).replace(",", ";").replace(".", ","), 12, "line 1 has 1 fields, not 3"),
+        ("sep=;\r\n" + (HEAD + ROWS).replace(",", ";") + "13;x\n", 12, "line 15 has 2 fields, not 3"),
+        ('"SEP=^"\n' + (HEAD + ROWS).replace(",", "^"), 12, ""),
+        ("note\n" + "".join(f"Lee, Ann {number}\n" for number in range(9)), 9, ""),
+        ("note\n1,5\n2,5\n", 2, ""),
+        ('\n  \nnote\nx\n""\ny\n', 3, ""),
+        (HEAD + "1,x,2\n  \n" * 9, 9, ""),
+        (HEAD + '4,x","abc\n' * 3000, 0, "3000 of 3001 records left out: line 2: a quotation mark is not closed"),
+        ("note\n#1\n#2\nx\n#3\n", 4, ""),
         (HEAD, 0, ""),
         ("note\nhello, world\nbye\nso, and, on\n", 3, ""),
         ("note\n" + "x" * 1_000_000 + "\n", 1, ""),
@@ -358,6 +376,40 @@ def test_no_row_of_a_csv_is_lost_without_a_word(tmp_path: Path, content: str, ro
     assert note in loaded.left_out
     assert bool(loaded.left_out) == bool(note)
     assert names in (["id", "name", "eur"], ["note"], ["column0", "column1", "column2"])
+
+
+@pytest.mark.parametrize(
+    ("content", "names", "rows"),
+    [
+        ("region,2023,2024\nnorth,2,3\nsouth,4,5\n", ["region", "2023", "2024"], 2),
+        ("2022,2023,2024\n1,2,3\n4,5,6\n", ["2022", "2023", "2024"], 2),
+        ("region,2024-01-01,2024-01-02\nnorth,2,3\n", ["region", "2024-01-01", "2024-01-02"], 1),
+        ("day,8,9,10\nMon,2,3,4\nTue,2,3,4\n", ["day", "8", "9", "10"], 2),
+        ("id,5\n7,2\n8,3\n", ["id", "5"], 2),
+        ('"amount\r\nin EUR",city\r\n5,"Oslo\r\nS"\r\n', ["amount\r\nin EUR", "city"], 1),
+        ("city,mayor\nOslo,Lee\n", ["city", "mayor"], 1),
+        ("city,amount\nOslo,n/a\nBergen,$5\n", ["city", "amount"], 2),
+        ("2023,north\n2024,south\n", None, 2),
+        ("1,2\n3,4\n", None, 2),
+        ("Oslo,1.5\nBergen,n/a\nHamar,2\n", None, 3),
+        ("Oslo,2024-05-01\nBergen,2024-05-02\n", None, 2),
+        ("1,2\n", None, 1),
+        ("\n \n", None, 0),
+    ],
+)
+def test_the_first_record_is_the_header_unless_it_is_data(
+    tmp_path: Path, content: str, names: list[str] | None, rows: int
+) -> None:
+    """Numbers as names cost no row and add none; where no header is found the note says so."""
+    (tmp_path / "x.csv").write_text(content, newline="")
+    context = given_data(tmp_path)
+    with sql._connection() as base:  # pyright: ignore[reportPrivateUsage]
+        loaded = tables.load(tables.catalog(context).sources[0], base, tmp_path, context)
+        found = base.execute("FROM x").fetchall()
+        columns = [column[0] for column in base.description or []]
+    assert columns == (names or [f"column{at}" for at in range(len(columns))])
+    assert len(found) == rows
+    assert loaded.left_out == ("no header found: columns are column0…" if rows and not names else "")
 
 
 def test_a_row_too_many_in_a_csv_is_told_with_the_result(tmp_path: Path) -> None:

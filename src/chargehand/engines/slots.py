@@ -36,11 +36,12 @@ class Slots:
         return self._orders.setdefault(task, len(self._orders))
 
     async def take(self, task: str | None, waited: Waited) -> None:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        await self._gate.acquire(self.order(task))
+        if not self._gate.try_acquire():
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await self._gate.acquire(self.order(task))
+            waited.seconds += loop.time() - began
         self.idle.clear()
-        waited.seconds += loop.time() - began
         if self.draining:
             self.free()
             await never()

@@ -19,9 +19,15 @@ class Gate:
     )
     _arrivals: int = 0
 
+    def try_acquire(self) -> bool:
+        """Take a slot if one is free; then nobody waits for it."""
+        if self.held >= self.limit:
+            return False
+        self.held += 1
+        return True
+
     async def acquire(self, order: int) -> None:
-        if self.held < self.limit:
-            self.held += 1
+        if self.try_acquire():
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arrivals += 1

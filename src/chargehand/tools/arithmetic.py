@@ -1,7 +1,7 @@
 """The numbers, operators, constants and functions a calculation may use.
 
 Numbers are whole or fractions, so sums, products and quotients are exact and cents are right. Roots, logarithms and
-other powers are computed to 50 digits, angles as floats.
+other powers are computed to 50 digits, angles as floats to 15.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Number: TypeAlias = int | Fraction
 
 # About 4,200 digits: under what Python turns into text, and cheap to multiply.
 MAX_BITS = 14_000
-# What is not whole is as large as a float at most.
-TOO_LARGE = Fraction(10) ** 309
-WORKING = Context(prec=50, Emax=9999, Emin=-999, traps=[InvalidOperation, Overflow])
+WORKING = Context(prec=50, Emax=9999, Emin=-9999, traps=[InvalidOperation, Overflow])
 # The digits after these are where a root or logarithm that is whole is not quite.
-SETTLED = Context(prec=40, Emax=9999, Emin=-999)
+SETTLED = Context(prec=40, Emax=9999, Emin=-9999)
+SHORT = 30
+FLOAT_DIGITS = 15
 SHOWN = Context(prec=28)
 
 
@@ -35,17 +35,26 @@ def shown(value: Number) -> str:
 
 def bounded(value: Number) -> Number:
     """The value, not as exact where that takes too much room; OverflowError when it is too large."""
-    if isinstance(value, int):
-        if value.bit_length() > MAX_BITS:
-            raise OverflowError
-        return value
-    if abs(value) >= TOO_LARGE:
+    if int(value).bit_length() > MAX_BITS:
         raise OverflowError
     return value if value.denominator.bit_length() <= MAX_BITS else Fraction(_decimal(value))
 
 
+def literal(written: str) -> Fraction:
+    """A number with a point or an exponent as it is written: a float would already be another."""
+    # Told by its size first: the fraction of 1e999999999 would take all memory.
+    digits = written.replace("_", "")
+    return Fraction(digits) if WORKING.create_decimal(digits) else Fraction(0)
+
+
 def _decimal(value: Number) -> Decimal:
     return WORKING.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _settled(value: Decimal) -> Fraction:
+    """The short number that the value is but for its last digits, else the value with all of them."""
+    near = value.normalize(SETTLED)
+    return Fraction(near if len(near.as_tuple().digits) <= SHORT else value)
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -55,7 +64,7 @@ def _power(base: Number, exponent: Number) -> Number:
         return base ** int(exponent) if exponent > 0 else Fraction(base) ** int(exponent)
     if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
         raise OverflowError
-    return Fraction(WORKING.power(_decimal(base), _decimal(exponent)))
+    return _settled(WORKING.power(_decimal(base), _decimal(exponent)))
 
 
 OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
@@ -76,7 +85,7 @@ CONSTANTS: dict[str, Number] = {
 
 def _float(fn: Callable[..., float]) -> Callable[..., Number]:
     """A function that is computed with floats."""
-    return lambda *values: Fraction(repr(fn(*map(float, values))))
+    return lambda *values: Fraction(f"{fn(*map(float, values)):.{FLOAT_DIGITS}g}")
 
 
 def _abs(value: Number) -> Number:
@@ -101,7 +110,12 @@ def _round(value: Number, digits: Number = 0) -> Number:
 
 
 def _sqrt(value: Number) -> Number:
-    return Fraction(SETTLED.plus(WORKING.sqrt(_decimal(value))))
+    return _settled(WORKING.sqrt(_decimal(value)))
+
+
+def _cbrt(value: Number) -> Number:
+    root = _power(abs(value), Fraction(1, 3))
+    return -root if value < 0 else root
 
 
 def _hypot(*sides: Number) -> Number:
@@ -109,14 +123,14 @@ def _hypot(*sides: Number) -> Number:
 
 
 def _exp(value: Number) -> Number:
-    return Fraction(WORKING.exp(_decimal(value)))
+    return _settled(WORKING.exp(_decimal(value)))
 
 
 def _log(value: Number, base: Number = CONSTANTS["e"]) -> Number:
     if value <= 0 or base <= 0:
         raise ValueError("only positive numbers have a logarithm")
     above, below = (Fraction(WORKING.ln(_decimal(each))) for each in (value, base))
-    return Fraction(SETTLED.plus(_decimal(above / below)))
+    return _settled(_decimal(above / below))
 
 
 def _log2(value: Number) -> Number:
@@ -155,7 +169,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Number], *tuple[int, ...]]] = {
     "floor": (_floor, 1),
     "ceil": (_ceil, 1),
     "sqrt": (_sqrt, 1),
-    "cbrt": (_float(math.cbrt), 1),
+    "cbrt": (_cbrt, 1),
     "exp": (_exp, 1),
     "ln": (_log, 1),
     "log": (_log, 1, 2),

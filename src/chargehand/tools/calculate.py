@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Sequence
 from decimal import InvalidOperation, Overflow
-from fractions import Fraction
 from typing import NoReturn
 
 from chargehand.errors import ToolError
-from chargehand.tools.arithmetic import CONSTANTS, FUNCTIONS, OPERATORS, Number, bounded, shown
+from chargehand.tools.arithmetic import CONSTANTS, FUNCTIONS, OPERATORS, Number, bounded, literal, shown
 from chargehand.tools.definition import tool
 
 MAX_LENGTH = 1000
@@ -22,6 +20,8 @@ HINTS = {"^": " Use ** for powers.", "'": " Text cannot be calculated.", '"': " 
 TOKEN = re.compile(
     r"\s+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?![\w.])|[A-Za-z]\w*|\*\*|//|[-+*/%(),\[\]]", re.ASCII
 )
+# No remainder can be meant: the next number does not follow at once.
+PERCENT = re.compile(r"([\d._]*)\s*%\s*(?:$|[-+*/%),\]]|of\b)", re.ASCII)
 
 
 # A coroutine, though it awaits nothing: bounded as it is, it costs less than the thread a plain function would get.
@@ -29,9 +29,9 @@ TOKEN = re.compile(
 async def calculate(expression: str) -> str:
     """Calculate with numbers, exactly: 0.1 + 0.2 is 0.3, and round(1.005, 2) is 1.01 (halves are rounded up).
 
-    Knows + - * / // % **, parentheses, pi, e, tau and abs, round, floor, ceil, sqrt, cbrt, exp, ln, log (natural, or
-    log(x, base)), log2, log10, sin, cos, tan, asin, acos, atan, atan2, degrees, radians, hypot, factorial, gcd, min,
-    max, sum, mean, median.
+    Knows + - * / // ** and % (remainder; 15 percent is 15/100), parentheses, pi, e, tau and abs, round, floor, ceil,
+    sqrt, cbrt, exp, ln, log (natural, or log(x, base)), log2, log10, sin, cos, tan, asin, acos, atan, atan2, degrees,
+    radians, hypot, factorial, gcd, min, max, sum, mean, median.
 
     Args:
         expression: like (3 + 4) * 2 ** 10 or mean([1, 2, 6])
@@ -65,6 +65,11 @@ def _checked(expression: str) -> str:
             hint = HINTS.get(expression[at], "")
             raise ToolError(f"{expression[at]!r} at character {at + 1} of {expression!r} is not understood.{hint}")
         at = token.end()
+    if percent := PERCENT.search(expression):
+        raise ToolError(
+            f"% in {expression!r} is the remainder, between two numbers. For percent write {percent[1] or 15}/100; "
+            "put parentheses around a divisor with a sign."
+        )
     return " ".join(expression.split())
 
 
@@ -82,8 +87,8 @@ def _number(node: ast.expr, text: str, depth: int) -> Number:
     match node:
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
             return bounded(value)
-        case ast.Constant(value=float() as value):
-            return _literal(value, text[node.col_offset : node.end_col_offset])
+        case ast.Constant(value=float()):
+            return bounded(literal(text[node.col_offset : node.end_col_offset]))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_number(operand, text, depth + 1)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
@@ -96,14 +101,6 @@ def _number(node: ast.expr, text: str, depth: int) -> Number:
             return bounded(_called(name, _arguments(args, text, depth + 1)))
         case _:
             _unknown(node)
-
-
-def _literal(value: float, written: str) -> Fraction:
-    """A number as it is written: a float would already be another."""
-    # Told by the float first: the fraction of 1e999999999 would take all memory.
-    if not math.isfinite(value):
-        raise OverflowError
-    return Fraction(written) if value else Fraction(0)
 
 
 def _chain(node: ast.expr, text: str, depth: int) -> Number:

@@ -6,87 +6,199 @@ What does not fit is told by its lines and never guessed at: one comma too many 
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import dropwhile, islice
 from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from chargehand.tools import header_row
 
 DELIMITERS = (",", ";", "\t", "|")
 # In no text: the whole line is one value.
 NONE = "\x1f"
-# The delimiter and the number of columns are told by so many records.
+# Excel's own first line, which names the delimiter.
+SEP = re.compile(r'"?sep=([^"\\\w\r\n ])"?\s*', re.IGNORECASE)
+# The delimiter, the number of columns and their names are told by so many records, by the start of each value.
 SAMPLE = 1000
+START = 50
 MAX_VALUE = 2_000_000
+# So far is looked for the end of a value, until so many lines were read in vain; from then on, in its own line only.
+# Without a bound, each of many stray quotation marks would take the whole file.
+MAX_LINES = 1000
+MAX_IN_VAIN = 200_000
 MAX_TOLD = 3
 BLANK: tuple[list[str], ...] = ([], [""])
+NOT_CLOSED = "a quotation mark is not closed"
+NO_HEADER = "no header found: columns are column0…"
 
 
 @dataclass(frozen=True)
 class Plain:
-    """What became of a file: how many records it has now, and what was left out of it and why."""
+    """What became of a file: how many records it has now, whether the first is a header, and what is to be told."""
 
     kept: int
-    left_out: str
+    header: bool
+    note: str
+
+
+class _Record(NamedTuple):
+    """The values on some lines, or why they cannot be told apart."""
+
+    first: int
+    last: int
+    values: list[str]
+    problem: str = ""
+
+
+class _Lines:
+    """The lines of a file; those that were taken since the last record can be given back."""
+
+    def __init__(self, text: TextIO) -> None:
+        self._text = text
+        self._again: list[str] = []
+        self._taken: list[str] = []
+        self._before = 0
+        self._in_vain = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        if len(self._taken) == (MAX_LINES if self._in_vain < MAX_IN_VAIN else 1):
+            raise csv.Error(NOT_CLOSED)
+        line = self._again.pop() if self._again else next(self._text)
+        self._taken.append(line)
+        return line
+
+    @property
+    def taken(self) -> int:
+        return len(self._taken)
+
+    def give_back(self) -> None:
+        """All that was taken is read again."""
+        self._again += reversed(self._taken)
+        self._taken.clear()
+
+    def record(self, values: list[str], problem: str = "") -> _Record:
+        """What was taken is one record."""
+        first = self._before + 1
+        self._before += len(self._taken)
+        self._taken.clear()
+        return _Record(first, self._before, values, problem)
+
+    def lost(self, problem: str) -> _Record:
+        """Of what was taken, the first line is a record that cannot be read; the others are read again."""
+        self._in_vain += len(self._taken)
+        self.give_back()
+        next(self)
+        return self.record([], problem)
 
 
 def plain(source: Path, target: Path, delimiter: str | None) -> Plain:
     """Write the records of `source` (UTF-8) that fit to `target`, separated by commas."""
-    delimiter = delimiter or _delimiter(source)
-    width = _width(_widths(source, delimiter))
-    kept, odd, last = 0, 0, 0
+    delimiter = _named_delimiter(source) or delimiter or _delimiter(source)
+    sample = _sample(source, delimiter)
+    width = _width(sample)
+    header = header_row.is_header(_fitting(sample))
+    kept, odd = 0, 0
     told: list[str] = []
     with target.open("w", encoding="utf-8", newline="") as out:
         write = csv.writer(out, lineterminator="\n").writerow
-        for line, values, problem in _records(source, delimiter):
-            first, last = last + 1, line
-            if len(values) == width:
-                write(values)
+        for record in _below_blanks(source, delimiter):
+            if len(record.values) == width:
+                write(record.values)
                 kept += 1
-            elif problem or values not in BLANK:
+            elif record.problem or record.values not in BLANK:
                 odd += 1
                 if odd <= MAX_TOLD:
-                    lines = f"line {first}" if first == last else f"lines {first}-{last}"
-                    told.append(f"{lines}: {problem}" if problem else f"{lines} has {len(values)} fields, not {width}")
+                    told.append(_told(record, width))
     more = [f"and {odd - MAX_TOLD} more"] if odd > MAX_TOLD else []
-    return Plain(kept, f"{odd} of {kept + odd} records left out: {'; '.join(told + more)}" if odd else "")
+    notes = [f"{odd} of {kept + odd} records left out: {'; '.join(told + more)}"] if odd else []
+    if kept and not header:
+        notes.append(NO_HEADER)
+    return Plain(kept, header, "; ".join(notes))
 
 
-def _records(source: Path, delimiter: str) -> Iterator[tuple[int, list[str], str]]:
-    """The last line and the values of each record, or why they cannot be told apart. A value may have several lines."""
+def _told(record: _Record, width: int) -> str:
+    lines = f"line {record.first}" if record.first == record.last else f"lines {record.first}-{record.last}"
+    return f"{lines}: {record.problem}" if record.problem else f"{lines} has {len(record.values)} fields, not {width}"
+
+
+def _named_delimiter(source: Path) -> str | None:
+    with source.open(encoding="utf-8", newline="") as text:
+        found = SEP.fullmatch(text.readline(START))
+    return found[1] if found else None
+
+
+def _records(source: Path, delimiter: str) -> Iterator[_Record]:
+    """The records of a file. A value in quotation marks may have several lines; one without an end costs its line."""
     csv.field_size_limit(MAX_VALUE)
     with source.open(encoding="utf-8", newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True, strict=True)
+        lines = _Lines(text)
+        strict, escaped = (
+            csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True, escapechar=escape)
+            for escape in (None, "\\")
+        )
+        if SEP.fullmatch(next(lines, "")):
+            lines.record([])
+        lines.give_back()
         while True:
             try:
-                for values in reader:
-                    yield reader.line_num, values, ""
+                for values in strict:
+                    yield lines.record(values)
             except csv.Error as error:
-                why = "a quotation mark is not closed" if "end of data" in str(error) else str(error)
-                yield reader.line_num, [], why
+                problem = NOT_CLOSED if lines.taken > 1 or "end of data" in str(error) else str(error)
+                yield _second_try(lines, escaped, problem)
             else:
                 return
 
 
-def _widths(source: Path, delimiter: str) -> list[int]:
-    """How many values each of the first records has."""
-    return [len(values) for _, values, _ in islice(_records(source, delimiter), SAMPLE) if values]
+def _below_blanks(source: Path, delimiter: str) -> Iterator[_Record]:
+    """The records from the first that is not empty; further down, an empty one may be a row of a single column."""
+    return dropwhile(lambda record: record.values in BLANK and not record.problem, _records(source, delimiter))
+
+
+def _second_try(lines: _Lines, escaped: Iterator[list[str]], problem: str) -> _Record:
+    """The record that could not be read, if backslashes escape its quotation marks; else its first line is none."""
+    lines.give_back()
+    try:
+        return lines.record(next(escaped))
+    except csv.Error:
+        return lines.lost(problem)
+
+
+def _sample(source: Path, delimiter: str) -> list[list[str]]:
+    """The first records, of each value only the start."""
+    return [[value[:START] for value in record.values] for record in islice(_below_blanks(source, delimiter), SAMPLE)]
 
 
 def _delimiter(source: Path) -> str:
-    """The one that splits the most lines alike, if it splits the first line or more than half of them; else none."""
-    best, most = NONE, 0
+    """The one that splits the most records alike, and the first line too; else none."""
+    best, most = NONE, (0, 0)
     for delimiter in DELIMITERS:
-        widths = _widths(source, delimiter)
-        alike = max((count for width, count in Counter(widths).items() if width > 1), default=0)
-        if alike > most and (widths[0] > 1 or alike * 2 > len(widths)):
-            best, most = delimiter, alike
+        sample = _sample(source, delimiter)
+        fitting = _fitting(sample)
+        found = len(fitting), _width(sample)
+        if found > most and found[1] > 1 and (len(_top(sample)) > 1 or header_row.above_numbers(fitting)):
+            best, most = delimiter, found
     return best
 
 
-def _width(widths: list[int]) -> int:
-    """How many columns there are: as many as names in the first line, unless no other line has so many."""
-    counts = Counter(widths)
-    if widths and widths[0] > 1 and counts[widths[0]] > 1:
-        return widths[0]
-    return counts.most_common(1)[0][0] if counts else 0
+def _top(sample: Sequence[list[str]]) -> list[str]:
+    """The first line, or the next one where an empty line parts it from the first, which is a title then."""
+    first, *others = (at for at, values in enumerate(sample) if values not in BLANK)
+    return sample[others[0]] if others and others[0] > first + 1 else sample[first]
+
+
+def _fitting(sample: Sequence[list[str]]) -> list[list[str]]:
+    width = _width(sample)
+    return [values for values in sample if len(values) == width]
+
+
+def _width(sample: Sequence[list[str]]) -> int:
+    """How many values most records have; of two that are as frequent, that of the earlier record."""
+    counts = Counter(len(values) for values in sample if values not in BLANK)
+    return counts.most_common(1)[0][0] if counts else 1

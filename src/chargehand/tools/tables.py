@@ -31,7 +31,10 @@ SQLITE = ("db", "sqlite", "sqlite3")
 # SQLite keeps what was committed last in a file beside the database.
 LOG = "-wal"
 DELIMITERS = {"csv": None, "tsv": "\t"}
-PLAIN_CSV = "read_csv('{file}', sample_size = -1, skip = 0, delim = ',', quote = '\"', escape = '\"')"
+PLAIN_CSV = (
+    "read_csv('{file}', sample_size = -1, skip = 0, delim = ',', quote = '\"', escape = '\"', comment = '', "
+    "new_line = '\\n', header = {header})"
+)
 READERS = {
     "csv": PLAIN_CSV,
     "tsv": PLAIN_CSV,
@@ -69,7 +72,7 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What was loaded: how many bytes, and what of it was left out, if anything."""
+    """What was loaded: how many bytes, and what of it was left out or not found, if anything."""
 
     size: int
     left_out: str
@@ -157,23 +160,24 @@ def _unusable() -> frozenset[str]:
 
 
 def _load_file(source: Source, base: DuckDBPyConnection, copy: Path) -> str:
-    """Make the table of a file that DuckDB reads itself; what was left out of it."""
+    """Make the table of a file that DuckDB reads itself; what was left out of it or not found."""
     import duckdb
 
     made = None
+    header = False
     if source.kind in DELIMITERS:
         raw = copy.rename(copy.with_suffix(".raw"))
         made = delimited.plain(raw, copy, DELIMITERS[source.kind])
-    reader = READERS[source.kind].format(file=_text(str(copy)), size=copy.stat().st_size + 1024)
+        header = made.header
+    reader = READERS[source.kind].format(file=_text(str(copy)), size=copy.stat().st_size + 1024, header=header)
     base.execute(f"CREATE TABLE {quoted(source.name)} AS FROM {reader}")
     if made is None:
         return ""
     counted = base.execute(f"SELECT count(*) FROM {quoted(source.name)}").fetchone()  # noqa: S608 -- quoted
-    # One record may be the names of the columns.
-    if counted is None or made.kept - counted[0] not in (0, 1):
+    if counted != (made.kept - made.header,):
         base.execute(f"DROP TABLE {quoted(source.name)}")
         raise duckdb.InvalidInputException(f"not all of its {made.kept} records became rows")
-    return made.left_out
+    return made.note
 
 
 def _log(source: Source, place: material.Place, context: ToolContext) -> bytes:
