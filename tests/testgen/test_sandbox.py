@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -280,3 +281,24 @@ def test_every_file_counts_for_what_is_known(tmp_path: Path) -> None:
     second = digest(root)
     (root / "rates.json").rename(root / "rate.json")
     assert len({first, second, digest(root)}) == 3
+
+
+def test_what_takes_long_to_make_is_kept_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """hypothesis' tables are made by the first process and found by the next; an unwritable home only costs time."""
+    made: list[str] = []
+    real = subprocess.run
+
+    def run(*args: Any, **options: Any) -> Any:
+        made.append(options["env"]["HYPOTHESIS_STORAGE_DIRECTORY"])
+        return real(*args, **options)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setenv("CHARGEHAND_HOME", str(tmp_path / "home"))
+    first, second = (sandbox._tables.__wrapped__() for _ in range(2))
+    assert first == second
+    assert first.is_relative_to(tmp_path)
+    assert list((first / "unicode_data").rglob("charmap*"))
+    assert len(made) == 1
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CHARGEHAND_HOME", str(tmp_path / "file"))
+    assert list((sandbox._tables.__wrapped__() / "unicode_data").rglob("charmap*"))

@@ -15,14 +15,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import unicodedata
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from chargehand.errors import UsageError
+from chargehand.errors import StorageError, UsageError
+from chargehand.home import default_path
+from chargehand.journal.disk import private_folder
 from chargehand.testgen.snapshot import snapshot
 from chargehand.testgen.walls import INSIDE, NOBODY, TOOLS, Means, command, environment
 from chargehand.tools.isolation import output_of
@@ -148,11 +152,9 @@ def room(project: Path, means: Means) -> Generator[Room]:
         (folder / "scratch").mkdir()
         (folder / "root").mkdir()
         snapshot(project, folder / "source")
-        tables = _tables() if _tables.cache_info().currsize else None
-        if tables is None:
-            (folder / "tables").mkdir()
-        else:
-            shutil.copytree(tables.name, folder / "tables")
+        (folder / "tables").mkdir()
+        if _tables.cache_info().currsize and (made := _tables() / "unicode_data").is_dir():
+            shutil.copytree(made, folder / "tables" / "unicode_data")
         if os.geteuid() == 0 and means == "unshare":
             _give_away(folder / "source", folder / "tables")
         yield Room(folder, means)
@@ -203,14 +205,27 @@ async def _tried(means: Means) -> str | None:
 
 
 @cache
-def _tables() -> tempfile.TemporaryDirectory[str]:
-    """hypothesis' tables of characters, which take seconds to make: made once by its own code, lent to every room."""
-    folder = tempfile.TemporaryDirectory(prefix="chargehand-testgen-")
-    atexit.register(folder.cleanup)
-    code = "from hypothesis.internal import charmap as c; c.charmap(); c.intervals_from_codec('utf-8')"
-    env = environment(Path(folder.name), ()) | {"HYPOTHESIS_STORAGE_DIRECTORY": folder.name}
-    # Where this hypothesis keeps them elsewhere, each room makes its own.
-    subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, timeout=_TABLES_S, check=False)
+def _tables() -> Path:
+    """hypothesis' tables of characters, which take seconds to make: made by its own code, kept in the home.
+
+    Every room is lent a copy. Where there are none, since they cannot be kept or made so, each room makes its own.
+    """
+    name = f"hypothesis-{version('hypothesis')}-{unicodedata.unidata_version}"
+    folder = default_path(os.environ) / "cache" / name
+    try:
+        private_folder(folder)
+    except StorageError:
+        folder = Path(tempfile.mkdtemp(prefix="chargehand-testgen-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if not (folder / "unicode_data").is_dir():
+        code = "from hypothesis.internal import charmap as c; c.charmap(); c.intervals_from_codec('utf-8')"
+        with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as made:
+            env = environment(Path(made), ()) | {"HYPOTHESIS_STORAGE_DIRECTORY": made}
+            subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, timeout=_TABLES_S, check=False)
+            # Whole or not at all, also when two make them at once.
+            with suppress(OSError):
+                shutil.copytree(Path(made, "unicode_data"), whole := folder / f"new-{os.getpid()}")
+                whole.rename(folder / "unicode_data")
     return folder
 
 
