@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from chargehand.budget import Budget
-from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolEffect, ToolResult
+from chargehand.deadline import in_time
+from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolEffect, ToolResult, usage_of
 from chargehand.engines.calls import TRANSPORT_RETRIES
 from chargehand.engines.local import DRAIN_S, Parked, Prior
 from chargehand.errors import ModelError, OwnershipLost, StorageError
@@ -17,9 +18,10 @@ from chargehand.journal.memory import MemoryJournal, MemoryStore
 from chargehand.journal.replay import replay
 from chargehand.messages import Reply
 from chargehand.models import Attribution
+from chargehand.outcome import Usage
 from chargehand.testing import run_virtual
 from chargehand.tools import Tool, tool
-from tests.kernel import FunctionModel, SlowJournal, after, engine, failing, kinds, question, stored
+from tests.kernel import MODEL, FunctionModel, SlowJournal, after, engine, failing, kinds, question, stored
 
 
 def mailer(log: list[str], seconds: float = 1.0) -> dict[str, Tool]:
@@ -38,6 +40,35 @@ def letter(to: str = "Ada") -> ToolCall:
 
 
 # -- the record ------------------------------------------------------------------------------------------------------
+
+
+def test_a_reply_that_is_committed_as_the_supervisors_time_is_over_is_counted_by_this_session_too() -> None:
+    """It was paid: the report that is written without it tells what it used, as does the session that reads it."""
+    model = FunctionModel(after(1))
+
+    async def session(journal: SlowJournal) -> tuple[int, int]:
+        used: list[Usage] = []
+
+        async def work() -> None:
+            used.append(usage_of(await local.perform("@extend/1/1", question()), MODEL))
+
+        async with engine(model, journal, replay=replay(stored(journal.store))) as local:
+            if journal.gate is not None:
+                asyncio.get_running_loop().call_later(0.5, journal.gate.clear)
+                asyncio.get_running_loop().call_later(3, journal.gate.set)
+            assert await in_time(local, "@extend/1", 2.0, work) is None
+            return Usage.total(used).calls, local.unread.calls
+
+    async def main() -> None:
+        gate = asyncio.Event()
+        gate.set()
+        first = SlowJournal(gate=gate)
+        assert await session(first) == (0, 1)
+        assert kinds(first.store)[-2:] == ["model_replied", "decision"]
+        assert await session(SlowJournal(first.store)) == (1, 0)
+        assert len(model.asked) == 1
+
+    run_virtual(main())
 
 
 def test_an_effect_returns_only_after_its_commit() -> None:

@@ -8,11 +8,10 @@ from typing import Any
 
 from chargehand.answer import read_object
 from chargehand.brains import Brain
-from chargehand.effect import Role
+from chargehand.effect import Role, usage_of
 from chargehand.engine import Engine
 from chargehand.messages import Message, user
 from chargehand.outcome import Fault, Usage
-from chargehand.workers.agent import usage_of
 
 TIMES = 2
 

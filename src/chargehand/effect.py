@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from chargehand.event import EventKind
 from chargehand.messages import Message, Reply, TokenCount, ToolSpec
-from chargehand.outcome import Fault, Finding
+from chargehand.outcome import Fault, Finding, Usage
 from chargehand.value import JSON, Value
 
 Role = Literal["planner", "refiner", "router", "worker", "scorer", "judge", "synthesizer", "critic"]
@@ -131,6 +131,22 @@ class ModelResult(Value):
     @property
     def ok(self) -> bool:
         return self.error is None
+
+
+def usage_of(result: ModelResult, model: str) -> Usage:
+    """What one call used. Where the provider did not say, it counts as much as it can have been, at unknown cost."""
+    known = result.reply.usage if result.reply else None
+    tokens = known or result.estimated or TokenCount()
+    return Usage(
+        input_tokens=tokens.input_tokens,
+        output_tokens=tokens.output_tokens,
+        cached_tokens=tokens.cached_tokens,
+        usd=result.usd if known else None if result.reply or result.estimated else 0.0,
+        calls=1 if result.sent else 0,
+        seconds=result.seconds,
+        waiting_s=result.waiting_s,
+        models=(model,),
+    )
 
 
 class ToolResult(Value):

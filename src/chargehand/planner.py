@@ -11,6 +11,7 @@ from typing import Any, cast
 from chargehand.answer import read_object
 from chargehand.brains import Brain
 from chargehand.consult import consult
+from chargehand.effect import usage_of
 from chargehand.engine import Engine
 from chargehand.messages import Message, system, user
 from chargehand.outcome import Fault, Outcome, Usage
@@ -28,7 +29,6 @@ from chargehand.plan import (
 )
 from chargehand.request import Request
 from chargehand.team import Team, Worker
-from chargehand.workers.agent import usage_of
 from chargehand.workers.prompt import quoted, task_prompt
 
 REPAIRS = 2

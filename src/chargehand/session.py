@@ -18,7 +18,7 @@ from chargehand import __version__, supervise
 from chargehand.brains import Brain, Brains, Seat
 from chargehand.budget import Budget
 from chargehand.cache import Cache
-from chargehand.effect import ModelResult, Question, Role
+from chargehand.effect import ModelResult, Question, Role, usage_of
 from chargehand.engine import Engine
 from chargehand.engines.local import Listener, LocalEngine, Parked, Prior
 from chargehand.errors import ChargehandError, InvalidAnswer, UsageError
@@ -39,7 +39,6 @@ from chargehand.team import Team
 from chargehand.team.agents import TIERS, factory, options_of, roster
 from chargehand.tools import ToolContext
 from chargehand.value import JSON
-from chargehand.workers.agent import usage_of
 from chargehand.workers.delegate import Run
 
 CANCEL_POLL_S = 0.5
@@ -146,7 +145,7 @@ class Session:
                 factory=factory(job.team, job.settings, ask=job.request.ask),
             )
             report = await self._drive(engine, running)
-            if report.status in FINISHED and (paid := _set_aside(engine.replay)).calls:
+            if report.status in FINISHED and (paid := Usage.total([_set_aside(engine.replay), engine.unread])).calls:
                 report = report.model_copy(update={"usage": Usage.total([report.usage, paid])})
             if (lost := engine.lost).calls and report.status in FINISHED:
                 most = f"the most they can have used: {lost.tokens:,} tokens"

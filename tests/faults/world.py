@@ -401,9 +401,8 @@ class Played:
 
     @property
     def _supervisor_ran_out_of_time(self) -> bool:
-        """Whether work of its own was stopped, to plan, extend or write: a reply then is read by the next session."""
-        verdicts = [event.data for event in self.events if event.kind == "decision"]
-        return any(each["decision"] == "deadline" and each["key"].startswith("@") for each in verdicts)
+        """Whether planning or synthesis was stopped: a reply in that very moment is read by the next session."""
+        return self.world.limited and (self.report.plan is None or any("deadline" in n for n in self.report.notes))
 
     @property
     def _machine_too_slow(self) -> bool:

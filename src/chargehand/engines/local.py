@@ -33,6 +33,7 @@ from chargehand.effect import (
     Result,
     ToolCall,
     ToolResult,
+    usage_of,
 )
 from chargehand.engines.calls import Calls
 from chargehand.engines.purse import Purse, Site
@@ -124,6 +125,7 @@ class LocalEngine:
         # What `once` tools begun in this session returned; None until they do, so that a broken-off one is in doubt.
         self._once: dict[str, ToolResult | None] = {}
         self._returned: list[str] = []
+        self._unread: list[Usage] = []
         # What earlier sessions have told and this one comes to again on its way: it is told once.
         self._told = Counter(self._replay.told)
         # Effects, sleeps and commits under way. When none is and someone asked a person, the run parks.
@@ -167,6 +169,11 @@ class LocalEngine:
     def lost(self) -> Usage:
         """What calls that were broken off, in this session or before, may have used at the most."""
         return Usage.total([*self._replay.lost, *self._purse.lost])
+
+    @property
+    def unread(self) -> Usage:
+        """What calls of the supervisor used that were answered as its time was over: nobody here has counted it."""
+        return Usage.total(self._unread)
 
     @property
     def ledger(self) -> Ledger:
@@ -412,7 +419,13 @@ class LocalEngine:
             await self.commit()  # on disk before it is sent, so that a repeat after a crash is the same to the byte
 
         result = await self._calls.make(site, effect, self._intent(site, effect), begin, on_text)
-        return await self._finish(site, effect, result)
+        try:
+            return await self._finish(site, effect, result)
+        except asyncio.CancelledError:
+            if site.task is None:
+                # Answered as the supervisor's time was over: it goes on the record, and the next session reads it.
+                self._unread.append(usage_of(result, effect.model))
+            raise
 
     async def _only_once(self, site: Site, effect: ToolCall) -> ToolResult:
         """A tool that must not run twice: asked for again it gives its result, broken off and in doubt an error."""

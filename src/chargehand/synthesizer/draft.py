@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from chargehand.answer import read_object
+from chargehand.effect import usage_of
 from chargehand.messages import Message, system, user
 from chargehand.outcome import Fault
 from chargehand.plan import Plan
@@ -22,7 +23,6 @@ from chargehand.synthesizer.streaming import Drafts, OnDraft
 from chargehand.synthesizer.synthesis import Desk, Validate
 from chargehand.synthesizer.typed import SHOWN_ONLY, unsupported
 from chargehand.value import JSON
-from chargehand.workers.agent import usage_of
 from chargehand.workers.answer import read_confidence
 
 

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from chargehand.abreast import abreast
-from chargehand.effect import ModelCall, ModelResult, ToolCall, ToolEffect, ToolResult
+from chargehand.effect import ModelCall, ToolCall, ToolEffect, ToolResult, usage_of
 from chargehand.engine import Engine
-from chargehand.messages import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
+from chargehand.messages import Message, Reply, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
 from chargehand.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.plan import Tier
@@ -303,22 +303,6 @@ class _Attempt:
 
     def _fail(self, kind: Any, message: str, output: Any = None) -> Outcome:
         return failed(self.task.id, self.agent.name, kind, message, output=output)
-
-
-def usage_of(result: ModelResult, model: str) -> Usage:
-    """What one call used. Where the provider did not say, it counts as much as it can have been, at unknown cost."""
-    known = result.reply.usage if result.reply else None
-    tokens = known or result.estimated or TokenCount()
-    return Usage(
-        input_tokens=tokens.input_tokens,
-        output_tokens=tokens.output_tokens,
-        cached_tokens=tokens.cached_tokens,
-        usd=result.usd if known else None if result.reply or result.estimated else 0.0,
-        calls=1 if result.sent else 0,
-        seconds=result.seconds,
-        waiting_s=result.waiting_s,
-        models=(model,),
-    )
 
 
 def _again(problems: Sequence[str]) -> str:

@@ -12,14 +12,23 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, overload
 
 from chargehand.budget import Budget
-from chargehand.effect import Analysis, AnalysisResult, Effect, ModelCall, ModelResult, Question, ToolCall, ToolResult
+from chargehand.effect import (
+    Analysis,
+    AnalysisResult,
+    Effect,
+    ModelCall,
+    ModelResult,
+    Question,
+    ToolCall,
+    ToolResult,
+    usage_of,
+)
 from chargehand.engine import Engine
 from chargehand.event import EventKind
 from chargehand.outcome import Outcome, Usage
 from chargehand.path import within
 from chargehand.value import JSON
 from chargehand.workers import Assignment
-from chargehand.workers.agent import usage_of
 
 
 class Nested:
