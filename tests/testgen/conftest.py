@@ -1,14 +1,10 @@
-"""The shell of the command line's tests, for the command `testgen`; and a home that is nobody's own."""
+"""A home that is nobody's own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-
-from tests.cli.conftest import shell
-
-__all__ = ["shell"]
 
 
 @pytest.fixture(scope="session", autouse=True)

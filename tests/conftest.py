@@ -1,4 +1,4 @@
-"""A shell for each test: its own folder, its own home, no keys, no settings."""
+"""A shell for each test of a command: its own folder, its own home, no keys, no settings."""
 
 from __future__ import annotations
 
