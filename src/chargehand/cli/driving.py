@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from chargehand.cli.asking import Terminal
 from chargehand.cli.footer import print_footer
 from chargehand.cli.progress import Lines, Progress
-from chargehand.cli.screen import Screen, write_file
+from chargehand.cli.screen import Screen, write, write_file
 from chargehand.engines.local import Listener
 from chargehand.people import Person
 from chargehand.report import Report
@@ -130,7 +130,7 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
         write_file(output, text)
         screen.say(f"{'Report' if as_json else 'Answer'} written to {output}.")
     elif text is not None and (as_json or as_data):
-        sys.stdout.write(text)
+        write(text)
     elif text is not None:
         screen.answer(report.answer)
     sys.stdout.flush()

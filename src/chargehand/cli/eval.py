@@ -190,7 +190,7 @@ class _Progress:
 def _deliver(
     evaluation: Evaluation, verdict: Verdict | None, out: Screen, output: Path | None, *, as_json: bool
 ) -> None:
-    from chargehand.cli.screen import write_file
+    from chargehand.cli.screen import write, write_file
 
     data: dict[str, Any] = out.redactor.json(evaluation.to_json())
     if verdict is not None:
@@ -199,9 +199,7 @@ def _deliver(
         write_file(output, out.as_document(data) if output.suffix == ".json" else _page(data))
         out.say(f"Written to {output}.")
     if as_json:
-        import sys
-
-        sys.stdout.write(out.as_document(data))
+        write(out.as_document(data))
     else:
         _table(evaluation, out)
 

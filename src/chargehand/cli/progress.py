@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, assert_never
 
 from chargehand.cli.screen import Screen
+from chargehand.escaping import dump_json
 from chargehand.event import Event
 from chargehand.trace import RunView
 from chargehand.trace.figures import duration, several, short
@@ -160,7 +160,7 @@ def tries_again(data: dict[str, Any]) -> str:
 def detail(event: Event) -> str:
     """Any event on one line."""
     small = {name: value for name, value in event.data.items() if name not in ("messages", "output_schema", "tools")}
-    words = json.dumps(small, ensure_ascii=False, default=str)
+    words = dump_json(small)
     return f"{event.kind} {event.task or ''} {words}"
 
 

@@ -265,11 +265,10 @@ def _width(output: Path | None) -> int | None:
 def _put(text: str, out: Screen, output: Path | None) -> None:
     import sys
 
-    from chargehand.cli.screen import write_file
+    from chargehand.cli.screen import write, write_file, write_painted
 
     if output is None:
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        (write_painted if sys.stdout.isatty() else write)(text)
         sys.stdout.flush()
     else:
         write_file(output, text)

@@ -1,10 +1,8 @@
-"""Where a command writes to: the answer to stdout, all else to stderr, nothing with a secret in it."""
+"""Where a command writes to: the answer to stdout, all else to stderr; no secret, and nothing a terminal would obey."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chargehand.errors import UsageError
+from chargehand.escaping import dump_json, show_controls
 from chargehand.redaction import Redactor
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-# What would move the cursor, ring or colour if a model's words reached a terminal as they are.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 WIDEST = 100
 
 
@@ -48,18 +45,17 @@ class Screen:
 
     def put(self, text: str) -> None:
         """Lines of a listing or a document."""
-        text = self.clean(text) if sys.stdout.isatty() else self.redactor.text(text)
-        sys.stdout.write(_printable(text) if text.endswith("\n") else _printable(text) + "\n")
+        write(self.redactor.text(text if text.endswith("\n") else text + "\n"))
 
     def document(self, data: Any) -> None:
         """One JSON document."""
-        sys.stdout.write(self.as_document(self.redactor.json(data)))
+        write(self.as_document(self.redactor.json(data)))
 
     def as_document(self, redacted: Any) -> str:
-        return json.dumps(redacted, indent=2, ensure_ascii=not _utf8(sys.stdout)) + "\n"
+        return dump_json(redacted, indent=2, ascii_only=not _utf8(sys.stdout)) + "\n"
 
     def markdown(self, text: str) -> None:
-        """Words of a model: rendered on a terminal, as they are anywhere else."""
+        """Words of a model: rendered on a terminal, as Markdown anywhere else."""
         _render(self.redactor.text(text))
 
     def answer(self, text: str) -> None:
@@ -74,28 +70,41 @@ class Screen:
         for row in cells:
             last = row[-1] if not sys.stdout.isatty() or len(row[-1]) <= room else row[-1][: room - 1] + "…"
             padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-            sys.stdout.write(_printable("  ".join([*padded, last]).rstrip()) + "\n")
+            write("  ".join([*padded, last]).rstrip() + "\n")
 
     def clean(self, text: str) -> str:
         """The text without secrets and without anything a terminal would obey."""
-        return _CONTROL.sub("�", self.redactor.text(text))
+        return show_controls(self.redactor.text(text))
 
 
 def _render(redacted: str) -> None:
     if not sys.stdout.isatty():
-        sys.stdout.write(_printable(redacted.rstrip("\n")) + "\n")
+        write(redacted.rstrip("\n") + "\n")
         return
     from rich.markdown import Markdown
 
     terminal = console(stderr=False)
-    terminal.print(Markdown(_CONTROL.sub("�", redacted)), width=min(terminal.width, WIDEST))
+    # The address of a link is shown beside its words: a terminal would hide it behind them.
+    shown = Markdown(show_controls(redacted), hyperlinks=False)
+    terminal.print(shown, width=min(terminal.width, WIDEST))
+
+
+def write(text: str) -> None:
+    """Text without secrets to stdout; what its encoding cannot hold becomes a question mark instead of an error."""
+    write_painted(show_controls(text))
+
+
+def write_painted(text: str) -> None:
+    """As `write`, for text that has our own colours in it: whoever paints shows the controls of its words first."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def write_utf8(parts: Iterable[str]) -> None:
     """A document that is UTF-8 whatever the terminal's encoding is, on stdout."""
     sys.stdout.flush()
     for part in parts:
-        sys.stdout.buffer.write(part.encode("utf-8", "replace"))
+        sys.stdout.buffer.write(show_controls(part).encode())
     sys.stdout.buffer.flush()
 
 
@@ -109,7 +118,7 @@ def console(*, stderr: bool) -> Console:
 def write_file(path: Path, text: str) -> None:
     """Put the text into the file; UsageError when that cannot be."""
     try:
-        path.write_text(text, encoding="utf-8", errors="replace")
+        path.write_text(show_controls(text), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}. Name another file with -o.") from None
 
@@ -128,9 +137,3 @@ def check_writable(path: Path | None) -> None:
 
 def _utf8(stream: Any) -> bool:
     return (getattr(stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
-
-
-def _printable(text: str) -> str:
-    """What stdout's encoding cannot hold becomes a question mark instead of an error."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)

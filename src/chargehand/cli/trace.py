@@ -20,11 +20,11 @@ def trace(run_id: str, form: str, output: str | None) -> None:
 
     RUN is an id, the beginning of one, or `last`. Secrets are taken out.
     """
-    import json
     from contextlib import closing
 
     from chargehand.cli.front import records
     from chargehand.cli.screen import check_writable, write_file, write_utf8
+    from chargehand.escaping import dump_json
     from chargehand.trace import to_html, to_json, to_jsonl
 
     home = records().home
@@ -42,7 +42,7 @@ def trace(run_id: str, form: str, output: str | None) -> None:
                 parts = to_jsonl(record.events(), out.redactor)
             case _:
                 whole = to_json(record.events(), record.blobs, out.redactor)
-                parts = iter([json.dumps(whole, indent=2) + "\n"])
+                parts = iter([dump_json(whole, indent=2, ascii_only=True) + "\n"])
         if to_stdout:
             write_utf8(parts)
         else:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 
+from chargehand.escaping import show_controls
 from chargehand.evaluation import plots
 from chargehand.evaluation.baseline import Regression, Verdict
 from chargehand.evaluation.case import KINDS, Kind
@@ -46,7 +47,7 @@ def to_html(evaluation: Evaluation, verdict: Verdict | None = None) -> str:
     policy = f"default-src 'none'; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
     name = escape(short(evaluation.suite.name, 120))
     parts = [_verdict(verdict), *_kinds(evaluation), _comparisons(evaluation), _results(evaluation)]
-    return (
+    return show_controls(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

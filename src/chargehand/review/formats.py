@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
+from chargehand.escaping import dump_json
 from chargehand.redaction import Redactor
 from chargehand.report import Report
 from chargehand.review.change import Change
@@ -58,4 +58,4 @@ def as_json(report: Report, redactor: Redactor) -> str:
 
 
 def _document(data: Any) -> str:
-    return json.dumps(data, indent=2) + "\n"
+    return dump_json(data, indent=2, ascii_only=True) + "\n"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from chargehand.escaping import show_controls
 from chargehand.outcome import Finding, Severity
 from chargehand.review.selection import Selection
-from chargehand.review.text import harmless
 
 _COMMANDS: dict[Severity, str] = {"critical": "error", "warning": "warning", "info": "notice"}
 
@@ -29,7 +29,7 @@ def _annotation(finding: Finding) -> str:
 
 
 def _text(words: str) -> str:
-    return harmless(words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
+    return show_controls(words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(words: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from chargehand.escaping import show_controls
 from chargehand.report import Gap
 from chargehand.review.selection import SEVERITIES, Judged, Selection
 from chargehand.review.source import Source
-from chargehand.review.text import harmless, headline
+from chargehand.review.text import headline
 
 _TITLES = {"critical": "Critical", "warning": "Warnings", "info": "Notes"}
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
@@ -31,7 +32,7 @@ def markdown(
 
 def _paragraphs(summary: str) -> list[str]:
     """A model's words, as it set them."""
-    lines = "\n".join(map(harmless, summary.strip().splitlines()))
+    lines = show_controls(summary.strip())
     return [lines] if lines else []
 
 
@@ -39,7 +40,7 @@ def _entries(group: Iterable[Judged], source: Source) -> Iterable[str]:
     for each in group:
         finding = each.finding
         place = _code(f"{finding.path}:{finding.line}" if finding.line else finding.path or "the change as a whole")
-        tail = f"({finding.category or 'other'}, confidence {finding.confidence})"
+        tail = _escaped(f"({finding.category or 'other'}, confidence {finding.confidence})")
         lines = [f"- **{place}** {_escaped(finding.message)} {tail}"]
         if code := source.shown(finding).strip():
             lines.append(f"  {_code(code[:160])}")
@@ -52,11 +53,11 @@ def _entries(group: Iterable[Judged], source: Source) -> Iterable[str]:
 
 def _code(text: str) -> str:
     """A code span that nothing in the text can end."""
-    flat = harmless(" ".join(text.split()))
+    flat = show_controls(" ".join(text.split()))
     fence = "`" * (max(map(len, re.findall(r"`+", flat)), default=0) + 1)
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""
     return f"{fence}{pad}{flat}{pad}{fence}"
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", harmless(" ".join(text.split())))
+    return _SPECIAL.sub(r"\\\1", show_controls(" ".join(text.split())))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from chargehand.escaping import show_controls
 from chargehand.review.selection import SEVERITIES, Judged, Selection
 from chargehand.review.source import Source
 from chargehand.trace.figures import several
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 Paint = Callable[[str, str], str]
 # Of a line of code: how much is shown, how far in it begins, how much of it is marked.
 _LONGEST, _DEEPEST, _MARKED = 160, 24, 40
@@ -87,7 +86,7 @@ def _entry(judged: Judged, source: Source, paint: Paint, room: _Room) -> Iterabl
     finding = judged.finding
     place = f"{finding.line}" if finding.line is not None else "-"
     severity = paint(f"{finding.severity:<8}", finding.severity)
-    tail = f"({finding.category or 'other'}, confidence {finding.confidence})"
+    tail = _flat(f"({finding.category or 'other'}, confidence {finding.confidence})")
     message = room.wrapped(_flat(finding.message), _MESSAGE)
     if room.beside(message, tail, _MESSAGE):
         message[-1] += f"  {paint(tail, 'dim')}"
@@ -112,12 +111,7 @@ def _entry(judged: Judged, source: Source, paint: Paint, room: _Room) -> Iterabl
 
 def _flat(words: str) -> str:
     """On one line, and nothing in it that a terminal would obey."""
-    return harmless(words.replace("\n", "⏎"))
-
-
-def harmless(words: str) -> str:
-    """Without what a terminal would obey."""
-    return _CONTROL.sub("�", words)
+    return show_controls(words.replace("\n", "⏎").replace("\t", "\\t"))
 
 
 def plain(words: str, _style: str) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 from typing import Any, cast
 
+from chargehand.escaping import dump_json
 from chargehand.trace.parts import Data
 
 
 def inert_json(value: Any) -> str:
     """JSON that can stand inside a script element: nothing in it ends the element or a line of script."""
-    text = json.dumps(value, ensure_ascii=False)
-    for character in "<>&\u2028\u2029":
+    text = dump_json(value)
+    for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
@@ -40,11 +40,11 @@ def quiet(text: str) -> str:
 
 
 def compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if value is not None else ""
+    return dump_json(value) if value is not None else ""
 
 
 def pretty(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False, indent=2)
+    return value if isinstance(value, str) else "" if value is None else dump_json(value, indent=2)
 
 
 def slug(text: str) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
+from chargehand.escaping import dump_json
 from chargehand.event import VERSION, Event
 from chargehand.redaction import Redactor
 from chargehand.trace.view import RunView
@@ -16,7 +17,7 @@ Blobs = Callable[[Iterable[str]], dict[str, bytes]]
 def to_jsonl(events: Iterable[Event], redactor: Redactor) -> Iterator[str]:
     """One line per event, ended by a newline, made as it is asked for."""
     for event in events:
-        yield json.dumps(redactor.json(event.to_json()), ensure_ascii=False) + "\n"
+        yield dump_json(redactor.json(event.to_json())) + "\n"
 
 
 def to_json(events: Iterable[Event], blobs: Blobs, redactor: Redactor) -> dict[str, Any]:

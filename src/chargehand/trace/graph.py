@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from chargehand.escaping import show_controls
 from chargehand.plan import Plan, Task
 from chargehand.trace.figures import several, short
 
@@ -167,4 +168,4 @@ def _points(chain: list[str], centres: Mapping[str, tuple[float, float]]) -> tup
 
 def _quoted(text: str) -> str:
     """Text inside a Mermaid label: all but plain characters as entity codes, which Mermaid shows and never parses."""
-    return re.sub(r"[^\w .,:!?/()\-]", lambda match: f"#{ord(match[0])};", text)
+    return re.sub(r"[^\w .,:!?/()\-]", lambda match: f"#{ord(match[0])};", show_controls(text))

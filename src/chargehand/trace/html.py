@@ -1,7 +1,8 @@
 """Events -> one self-contained page: answer, gaps, plan, timeline, tasks and events, readable without scripts.
 
 Secrets are redacted as events come in, so that nothing behind this entry can leak one; every text is escaped where it
-is put into the page; the page's policy allows its own style and script by their hashes and no request at all.
+is put into the page, and control characters are shown in all of it; the page's policy allows its own style and script
+by their hashes and no request at all.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from importlib.resources import files
 from string import Template
 from typing import cast
 
+from chargehand.escaping import show_controls
 from chargehand.event import Event
 from chargehand.redaction import Redactor
 from chargehand.trace import markdown, svg
@@ -66,7 +68,7 @@ def to_html(events: Iterable[Event], redactor: Redactor, *, status: str | None =
             lines.append(_event(clean, view.started or 0.0))
     if status is not None:
         view.status = status
-    return _Page(view, lines).render()
+    return show_controls(_Page(view, lines).render())
 
 
 @dataclass(slots=True)
