@@ -29,6 +29,7 @@ from chargehand.session import Job, Session, check_models, unfinished
 from chargehand.settings import Settings, as_before, found_from, load_settings
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team, load
+from chargehand.tools import BUILTIN
 from chargehand.trust import TrustRegistry
 from chargehand.value import JSON
 
@@ -145,8 +146,9 @@ class Life:
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         if given is None and state.plan_given:
             given = parse(state.plan or state.drafted)
+        team, notes = team_for(self.team, asked)
         if given is not None:
-            check_plan(given, self.team, asked)
+            check_plan(given, team, asked)
         before = Settings.model_validate(state.start["settings"])
         settings, changed = as_before(run, before, self._settings())
         await self._check_models(settings, asked.budget, given)
@@ -155,12 +157,12 @@ class Life:
             job = Job(
                 journal.run,
                 asked,
-                self.team,
+                team,
                 settings,
                 given,
                 self.team_ref,
                 prior=Prior(run, state),
-                warnings=(*self.warnings, *changed),
+                warnings=(*self.warnings, *changed, *notes),
             )
             return await self._work(job, journal, None, person, on_event, on_draft, on_session)
         finally:
@@ -284,6 +286,18 @@ class Life:
 
 def _reference(team: str | Path) -> str:
     return str(Path(team).absolute()) if os.path.isdir(team) else str(team)
+
+
+def team_for(team: Team, request: Request) -> tuple[Team, list[str]]:
+    """The team as the request allows it to work, and what to say about it; UsageError when nobody may use the web."""
+    if not request.web:
+        return team, []
+    if not team.web_workers:
+        untrusted = [problem.message for problem in team.problems() if problem.code == "untrusted_tool"]
+        remedy = untrusted or ["Add `web: true` to the front matter of a worker, or give --team general."]
+        raise UsageError(f"--web: the team {team.name!r} has no worker that may use the web. {' '.join(remedy)}")
+    lacking = web_search.lacks() if (web_search := BUILTIN["web_search"]).lacks else None
+    return team.with_web(), [f"web_search needs {lacking}: only fetch_page is offered."] if lacking else []
 
 
 def check_plan(plan: Plan, team: Team, request: Request) -> None:

@@ -7,7 +7,7 @@ import json
 from chargehand.models import prices
 from chargehand.plan import Plan, Task
 from chargehand.request import Request
-from chargehand.team import Team
+from chargehand.team import Team, Worker
 from chargehand.trace.figures import duration, money, several
 from chargehand.workers import Roster
 
@@ -44,7 +44,21 @@ def preview(plan: Plan, team: Team, roster: Roster, synthesizer: str, request: R
     limit = f", never more than the budget of {request.budget.tokens:,} tokens" if request.budget.tokens else ""
     parallel = f"{several(len(plan.tasks), 'task')}, {plan.strategy}, {plan.depth} deep"
     time = f"some {duration(took)}{' besides the time people take' if _people(plan, team) else ''}"
-    return f"Running it: {parallel}; an estimated {several(calls, 'call')}, {tokens:,} tokens, {time}, {cost}{limit}."
+    estimate = f"an estimated {several(calls, 'call')}, {tokens:,} tokens, {time}, {cost}{limit}."
+    return f"Running it: {parallel}; {estimate}{_web(plan, team)}"
+
+
+def _web(plan: Plan, team: Team) -> str:
+    """Which of the workers may reach the network, and which may with --web."""
+    workers = [team.worker(name) for name in dict.fromkeys(task.worker for task in plan.tasks)]
+    now = [f"{w.name} ({', '.join(t.name for t in w.offered if t.needs_trust)})" for w in workers if reaches(w)]
+    later = [worker.name for worker in workers if worker.web and not reaches(worker)]
+    said = f" May reach the network: {', '.join(now)}." if now else ""
+    return said + (f" With --web, {', '.join(later)} may use the web." if later else "")
+
+
+def reaches(worker: Worker) -> bool:
+    return any(tool.needs_trust for tool in worker.offered)
 
 
 def _people(plan: Plan, team: Team) -> bool:

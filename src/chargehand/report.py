@@ -60,6 +60,8 @@ class Report(Value):
     notes: tuple[str, ...] = ()
     # Why the run as a whole failed.
     error: Fault | None = None
+    # Nobody could be reached: the answer is what the team says then.
+    when_nothing: bool = False
     # The answer as data, when the request gave a schema for it.
     data: JSON = None
 
@@ -75,4 +77,6 @@ class Report(Value):
         for name in ("data", "error"):
             if data[name] is None:
                 del data[name]
+        if not self.when_nothing:
+            del data["when_nothing"]
         return data

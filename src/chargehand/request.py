@@ -47,6 +47,8 @@ class Request(Value):
     ask: bool = False
     # A reviewer looks at the answer before it is given.
     critic: bool = False
+    # The workers the team names for it may search the web and fetch pages.
+    web: bool = False
     answer_schema: dict[str, JSON] | None = None
     earlier: Earlier | None = None
     # Of a given plan to which tasks may be added; without it, that runs as it is.

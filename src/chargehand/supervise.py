@@ -33,6 +33,8 @@ from chargehand.workers.factory import Factory
 # Workers stop this much before the deadline, so that the answer can still be written.
 SYNTHESIS_SHARE = 0.2
 LONGEST_SYNTHESIS_S = 30.0
+# Errors of a worker or provider that did not answer, whatever it was asked. A wrong key is the caller's to mend.
+UNREACHABLE = frozenset({"rate_limited", "overloaded", "connection", "timeout"})
 # The synthesizer's own words and what frames each result, in tokens.
 SYNTHESIS_FRAME = 1_500
 
@@ -54,7 +56,7 @@ async def run(
     """
     agreed = await agree(request, team, roster, engine, brains, plan, factory)
     if not isinstance(agreed, Agreed):
-        return _nothing_run(request, engine, agreed)
+        return _answer_when_nothing(_nothing_run(request, engine, agreed), team)
     if factory is not None and agreed.plan.workers:
         team, roster = team.hiring(agreed.plan.workers), {**roster, **factory.hired(agreed.plan.workers)}
     engine.hold(_cost_of_synthesis(agreed.plan, brains))
@@ -81,7 +83,7 @@ async def run(
         engine.emit("gap_found", task=gap.task, gap=gap.to_json())
     for contradiction in synthesis.contradictions:
         engine.emit("contradiction_found", contradiction=contradiction.to_json())
-    return _report(request, team, done, synthesis, engine)
+    return _answer_when_nothing(_report(request, team, done, synthesis, engine), team)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,18 @@ def _report(request: Request, team: Team, done: _Done, synthesis: Synthesis, eng
         error=_common_fault(done.outcomes) if status == "failed" else None,
         data=synthesis.data,
     )
+
+
+def _answer_when_nothing(report: Report, team: Team) -> Report:
+    """The report with the team's own words as its answer, when it failed because nobody could be reached."""
+    undone = [outcome for outcome in report.outcomes if outcome.status != "skipped"]
+    faults = [report.error] if report.plan is None else [outcome.error for outcome in undone]
+    unreached = all(fault is not None and fault.kind in UNREACHABLE for fault in faults)
+    if not team.when_nothing or report.status != "failed" or not faults or not unreached:
+        return report
+    if any(outcome.partial for outcome in report.outcomes):
+        return report
+    return report.model_copy(update={"answer": _disclaimed(team.when_nothing, team, ()), "when_nothing": True})
 
 
 def _disclaimed(answer: str, team: Team, outcomes: Iterable[Outcome]) -> str:

@@ -21,7 +21,7 @@ from chargehand.errors import PlanningFailed, UsageError
 from chargehand.event import Event
 from chargehand.handlers import Handlers
 from chargehand.journal.memory import MemoryJournal
-from chargehand.life import Life, OnSession, check_plan, positive
+from chargehand.life import Life, OnSession, check_plan, positive, team_for
 from chargehand.people import Person
 from chargehand.plan import Plan, parse
 from chargehand.planner import Unplanned, make_plan
@@ -59,6 +59,7 @@ class Supervisor(Life):
         approve: bool = False,
         ask: bool = False,
         critic: bool = False,
+        web: bool = False,
         person: Person | None = None,
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
@@ -70,7 +71,8 @@ class Supervisor(Life):
         are known before anything begins: what is missing of what the request is about.
         `approve` asks a person before the plan runs, `ask` lets escalations and tool calls reach one. `person` is
         somebody to ask now; without, the run parks with status `waiting` when nothing else can go on. With `critic` a
-        reviewer accepts the answer or sends it back. `on_draft` is told how the answer grows: the number of the draft,
+        reviewer accepts the answer or sends it back. `web` lets the workers that the team names for it search the web
+        and fetch pages. `on_draft` is told how the answer grows: the number of the draft,
         and the text it grew by.
         """
         positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
@@ -89,13 +91,15 @@ class Supervisor(Life):
             approve=approve,
             ask=ask or self.team.ask,
             critic=critic,
+            web=web,
             subject=subject if given is not None else None,
             gaps=tuple(gaps),
         )
         if not text:
             raise UsageError('The request is empty: say what is to be done, as in chargehand run "Compare ...".')
+        team, notes = team_for(self.team, asked)
         if given is not None:
-            check_plan(given, self.team, asked)
+            check_plan(given, team, asked)
         await self._check_models(settings, asked.budget, given)
         journal = self.home.create()
         run = journal.run
@@ -105,11 +109,11 @@ class Supervisor(Life):
             job = Job(
                 run,
                 asked,
-                self.team,
+                team,
                 settings,
                 given,
                 self.team_ref,
-                warnings=tuple(self.warnings),
+                warnings=(*self.warnings, *notes),
                 validate=partial(_invalid, output_type) if output_type else None,
             )
             report = await self._work(job, journal, None, person, on_event, on_draft, on_session)

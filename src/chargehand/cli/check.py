@@ -34,7 +34,7 @@ def check(path: str, team: str | None, as_json: bool) -> int:
     from chargehand.plan import errors_in
 
     is_team = os.path.isdir(path) or Path(path).name == "team.toml"
-    problems = _of_team(path) if is_team else _of_plan(path, team)
+    problems, web = _of_team(path) if is_team else (_of_plan(path, team), ())
     ok = not errors_in(problems)
     out = screen()
     if as_json:
@@ -44,6 +44,8 @@ def check(path: str, team: str | None, as_json: bool) -> int:
         out.put(f"{problem.severity}: {problem.message} [{problem.code}]")
     if len(problems) > MOST:
         out.put(f"and {len(problems) - MOST:,} more; --json lists all")
+    if web:
+        out.put(f"note: with --web, {', '.join(web)} may use the web")
     errors = len(errors_in(problems))
     out.put(
         f"{path}: {'ok' if ok else 'not ok'}, {_count(errors, 'error')}, {_count(len(problems) - errors, 'warning')}"
@@ -51,7 +53,8 @@ def check(path: str, team: str | None, as_json: bool) -> int:
     return 0 if ok else 2
 
 
-def _of_team(path: str) -> list[Problem]:
+def _of_team(path: str) -> tuple[list[Problem], tuple[str, ...]]:
+    """Its problems, and the workers that may use the web with --web."""
     from chargehand.errors import InvalidTeam
     from chargehand.home import default_path
     from chargehand.plan import Problem
@@ -61,12 +64,14 @@ def _of_team(path: str) -> list[Problem]:
     folder = Path(path).absolute()
     try:
         team = load(folder, TrustRegistry(str(default_path(os.environ).absolute())))
-        return [*team.problems(), *_of_evals(folder if folder.is_dir() else folder.parent, team)]
+        evals = _of_evals(folder if folder.is_dir() else folder.parent, team)
+        return [*team.problems(), *evals], team.web_workers
     except InvalidTeam as error:
-        return [
+        problems = [
             found if isinstance(found, Problem) else Problem(code="invalid_team", message=str(found))
             for found in error.problems or (str(error),)
         ]
+        return problems, ()
 
 
 def _of_evals(folder: Path, team: Team) -> Sequence[Problem]:

@@ -74,6 +74,7 @@ def _checks(online: bool) -> Iterator[Check]:
     yield from (Check("settings", "note", warning) for warning in warnings)
     yield from _models(settings)
     yield from _trust(settings.home)
+    yield from _web(settings)
     if online:
         yield from _reach(settings)
 
@@ -121,6 +122,26 @@ def _trust(home: str) -> Iterator[Check]:
         yield Check("trust", "problem", str(error))
         return
     yield Check("trust", "ok", ", ".join(trusted) or "no folder is trusted")
+
+
+def _web(settings: Settings) -> Iterator[Check]:
+    """Who may use the web with `run --web`, and with what."""
+    from chargehand.errors import ChargehandError
+    from chargehand.team import load
+    from chargehand.tools import BUILTIN
+    from chargehand.trust import TrustRegistry
+
+    try:
+        team = load(settings.team, TrustRegistry(settings.home))
+    except ChargehandError as error:
+        yield Check("team", "problem", str(error))
+        return
+    search = BUILTIN["web_search"]
+    lacking = search.lacks() if search.lacks else None
+    tools = f"fetch_page; web_search needs {lacking}" if lacking else "web_search, fetch_page"
+    names = ", ".join(team.web_workers)
+    said = f"with run --web, {names} of {team.name} may: {tools}" if names else f"no worker of {team.name} may use it"
+    yield Check("web", "ok", said)
 
 
 def _reach(settings: Settings) -> Iterator[Check]:

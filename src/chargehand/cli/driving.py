@@ -120,7 +120,8 @@ def _progress(screen: Screen, view: RunView) -> Progress:
 
 def has_answer(report: Report) -> bool:
     """Whether there is anything a reader would take for the answer."""
-    return report.status in ("complete", "partial", "failed") and any(o.ok or o.partial for o in report.outcomes)
+    done = any(outcome.ok or outcome.partial for outcome in report.outcomes)
+    return report.when_nothing or (report.status in ("complete", "partial", "failed") and done)
 
 
 def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, output: Path | None) -> None:
@@ -136,6 +137,8 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
     sys.stdout.flush()
     if not has_answer(report):
         screen.complain(report.answer)
+    elif report.when_nothing:
+        screen.complain(f"No worker could be reached: {report.error.message if report.error else 'see the gaps'}")
     print_footer(report, screen)
 
 

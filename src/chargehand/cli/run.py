@@ -58,6 +58,7 @@ def _file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Pat
 @click.option(
     "--schema", "schema_file", metavar="FILE", help="A JSON schema: the answer is printed as such data. `-` is stdin."
 )
+@click.option("--web", is_flag=True, help="Let the team's worker for it search the web and fetch pages.")
 @click.option("--from", "follow_up", metavar="RUN", help="Follow up on that run: its answer is known to this one.")
 @_outputs
 def run(
@@ -75,6 +76,7 @@ def run(
     ask: bool,
     critic: bool,
     schema_file: str | None,
+    web: bool,
     follow_up: str | None,
     output: Path | None,
     as_json: bool,
@@ -122,6 +124,7 @@ def run(
         approve=approve,
         ask=ask,
         critic=critic,
+        web=web,
     )
     return _watched(door, start, as_json=as_json, as_data=schema is not None, output=output)
 

@@ -21,7 +21,7 @@ _LEFT_OUT: dict[str, frozenset[str]] = {
     "Task": frozenset({"on_dependency_failure", "budget", "timeout_s", "tier", "best_of"}),
     "Plan": frozenset({"team", "workers"}),
     "Outcome": frozenset({"partial", "error", "escalation", "because", "gaps", "contradictions"}),
-    "Report": frozenset({"data", "error"}),
+    "Report": frozenset({"data", "error", "when_nothing"}),
 }
 # What people write may leave out all but this.
 _NEEDED: dict[str, list[str]] = {

@@ -37,7 +37,8 @@ def teams(ctx: click.Context, as_json: bool) -> None:
     for team in found:
         out.put(f"{team['ref']}  ({team['source']})  {team['description']}")
         for worker in team["workers"]:
-            tools = f"  [{', '.join(worker['tools'])}]" if worker["tools"] else ""
+            held = [*worker["tools"], *(["the web with --web"] if worker.get("web") else [])]
+            tools = f"  [{', '.join(held)}]" if held else ""
             out.put(f"    {worker['name']:<14}{worker['description']}{tools}")
         for problem in team["problems"]:
             out.put(f"    {problem}")
@@ -83,6 +84,7 @@ def _team(ref: str, source: str) -> dict[str, Any]:
             "kind": worker.kind,
             **({"team": worker.team.name} if worker.team else {}),
             **({"pool": worker.pool} if worker.pool else {}),
+            **({"web": True} if worker.web else {}),
         }
         for worker in team.workers
     ]

@@ -34,6 +34,7 @@ _KEYS = frozenset(
         "output_schema",
         "temperature",
         "pool",
+        "web",
     }
 )
 # Claude Code's own: taken note of where they matter, and those without meaning here.
@@ -135,6 +136,7 @@ def _worker(
         temperature=_number(agent, matter, "temperature", whole=False),
         kind=kind,
         pool=_text(matter, "pool") or None,
+        web=_flag(agent, matter, "web"),
     )
 
 
@@ -212,6 +214,13 @@ def _schema(agent: AgentFile, matter: FrontMatter, folder: Path, root: Path) -> 
 def _text(matter: FrontMatter, key: str) -> str:
     entry = matter.fields.get(key)
     return entry.text if entry else ""
+
+
+def _flag(agent: AgentFile, matter: FrontMatter, key: str) -> bool:
+    entry = matter.fields.get(key)
+    if entry is not None and not isinstance(entry.value, bool):
+        agent.wrong("invalid_value", key, f"{key!r} is true or false, not {entry.text[:60]!r}.")
+    return entry is not None and entry.value is True
 
 
 def _number(agent: AgentFile, matter: FrontMatter, key: str, *, whole: bool) -> float | None:

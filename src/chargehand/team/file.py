@@ -43,6 +43,7 @@ _RECOVERY = frozenset({"attempts", "ladder", "score", "hedge_after"})
 _LIMITS = frozenset({"max_concurrent", "max_tasks", "max_steps", "deadline", "max_depth"})
 _SUPERVISOR = frozenset({"mode", "default"})
 _FACTORY = frozenset({"tools", "tiers"})
+WHEN_NOTHING = "when_nothing"
 _Shape = TypeVar("_Shape", Synthesis, Scrutiny)
 
 
@@ -62,6 +63,7 @@ class Parts:
     synthesis: Synthesis = field(default_factory=Synthesis)
     scrutiny: Scrutiny = field(default_factory=Scrutiny)
     disclaimer: str = ""
+    when_nothing: str = ""
     budget: Budget = field(default_factory=Budget)
     limits: Limits = field(default_factory=Limits)
     models: Models = field(default_factory=Models)
@@ -104,7 +106,7 @@ def read_parts(folder: Path, trust: TrustRegistry | None) -> Parts:
     _factory(reader, data, parts)
     parts.ask = _ask(reader, data)
     parts.recovery = _recovery(reader, data)
-    parts.synthesis, parts.scrutiny = _synthesis(reader, data)
+    parts.synthesis, parts.scrutiny, parts.when_nothing = _synthesis(reader, data)
     parts.problems += [Problem(code=code, message=message) for code, message in reader.problems]
     parts.problems += [Problem(code="untrusted_option", severity="warning", message=line) for line in reader.ignored]
     return parts
@@ -201,10 +203,13 @@ def _factory(reader: Reader, data: Mapping[str, Any], parts: Parts) -> None:
     parts.factory_tiers = tuple(tier for tier in TIERS if tier in (tiers or TIERS))
 
 
-def _synthesis(reader: Reader, data: Mapping[str, Any]) -> tuple[Synthesis, Scrutiny]:
+def _synthesis(reader: Reader, data: Mapping[str, Any]) -> tuple[Synthesis, Scrutiny, str]:
     table = dict(reader.table(data, "synthesis"))
+    when_nothing = reader.text(table, WHEN_NOTHING, "synthesis") or ""
+    table.pop(WHEN_NOTHING, None)
     own = {key: table.pop(key) for key in [*table] if key in Synthesis.model_fields}
-    return _checked(reader, "synthesis", Synthesis, own), _checked(reader, "synthesis", Scrutiny, table)
+    synthesis = _checked(reader, "synthesis", Synthesis, own)
+    return synthesis, _checked(reader, "synthesis", Scrutiny, table), when_nothing
 
 
 def _checked(reader: Reader, name: str, shape: type[_Shape], table: Mapping[str, Any]) -> _Shape:
@@ -212,7 +217,7 @@ def _checked(reader: Reader, name: str, shape: type[_Shape], table: Mapping[str,
     try:
         return shape.model_validate(table)
     except ValidationError as error:
-        wrong_in(reader, error, (name,), {*Synthesis.model_fields, *Scrutiny.model_fields})
+        wrong_in(reader, error, (name,), {*Synthesis.model_fields, *Scrutiny.model_fields, WHEN_NOTHING})
         return shape()
 
 

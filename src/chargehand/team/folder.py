@@ -111,6 +111,7 @@ def _load_folder(
         synthesis=parts.synthesis,
         scrutiny=parts.scrutiny,
         disclaimer=parts.disclaimer,
+        when_nothing=parts.when_nothing,
         budget=parts.budget,
         limits=parts.limits,
         models=parts.models,
@@ -204,12 +205,14 @@ def _keep_from_network(agents: list[AgentFile], folder: Path, trust: TrustRegist
     """Tools that reach the network are left out of workers whose file is not trusted."""
     for agent in agents:
         reaching = [t.name for t in agent.worker.tools if t.needs_trust] if agent.worker else []
+        reaching += ["web"] if agent.worker and agent.worker.web else []
         if agent.worker is None or not reaching or is_trusted(folder / agent.label, trust):
             continue
         agent.worker = agent.worker.without_tools(reaching)
         remedy = f"{folder} is not trusted; to allow it: chargehand trust {folder.resolve()}"
         names = ", ".join(reaching)
-        agent.warn("untrusted_tool", "tools", f"left out, since it reaches the network: {names}; {remedy}")
+        key = "web" if reaching == ["web"] else "tools"
+        agent.warn("untrusted_tool", key, f"left out, since it reaches the network: {names}; {remedy}")
 
 
 def _where(agents: list[AgentFile], parts: Parts) -> Where:

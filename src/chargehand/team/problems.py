@@ -81,6 +81,9 @@ def _own_problems(worker: Worker, where: Callable[[str], str], known_tools: Sequ
         for key in (name for name, value in held.items() if value):
             message = f"{where(key)}the worker {worker.name!r} is a person, who has no {key!r}: leave it out."
             found.append(Problem(code="invalid_value", message=message))
+    if worker.web and worker.kind != "agent":
+        message = f"{where('web')}the worker {worker.name!r} is not an agent: 'web' gives tools to agents only."
+        found.append(Problem(code="invalid_value", message=message))
     if worker.kind == "analyzer":
         found += _analyzer_problems(worker, where)
     found += _delegate_problems(worker, where)

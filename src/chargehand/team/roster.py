@@ -68,6 +68,8 @@ class Team:
     scrutiny: Scrutiny
     # Words every answer ends with.
     disclaimer: str
+    # The answer where no worker could be reached.
+    when_nothing: str
     budget: Budget
     limits: Limits
     models: Models
@@ -101,6 +103,7 @@ class Team:
         synthesis: Synthesis | None = None,
         scrutiny: Scrutiny | None = None,
         disclaimer: str = "",
+        when_nothing: str = "",
         budget: Budget | None = None,
         limits: Limits | None = None,
         models: Models | None = None,
@@ -126,6 +129,7 @@ class Team:
             "synthesis": synthesis or Synthesis(),
             "scrutiny": scrutiny or Scrutiny(),
             "disclaimer": disclaimer,
+            "when_nothing": when_nothing,
             "budget": budget or Budget(),
             "limits": limits or Limits(),
             "models": models or Models(),
@@ -196,9 +200,22 @@ class Team:
             )
             for spec in specs
         ]
+        return self._with(workers=(*self.workers, *hired), shared_tools=(*self.shared_tools, *allowed))
+
+    @property
+    def web_workers(self) -> tuple[str, ...]:
+        """The workers it names for the web; those of a team in it behind the name of its delegate."""
+        within = [f"{w.name}/{name}" for w in self.workers if w.team is not None for name in w.team.web_workers]
+        return (*(worker.name for worker in self.workers if worker.web), *within)
+
+    def with_web(self) -> Team:
+        """The team whose workers named for the web have the tools for it."""
+        return self._with(workers=tuple(worker.with_web() for worker in self.workers)) if self.web_workers else self
+
+    def _with(self, **changes: Any) -> Team:
+        """A changed copy that is not checked again: a plan's workers, and given ones with tools that only read."""
         team = object.__new__(Team)
-        changed = {"workers": (*self.workers, *hired), "shared_tools": (*self.shared_tools, *allowed)}
-        for field, value in {**vars(self), **changed}.items():
+        for field, value in {**vars(self), **changes}.items():
             object.__setattr__(team, field, value)
         return team
 
@@ -242,6 +259,7 @@ class Team:
             "synthesis": self.synthesis.to_json(),
             "scrutiny": self.scrutiny.to_json(),
             "disclaimer": self.disclaimer,
+            "when_nothing": self.when_nothing,
             "budget": self.budget.to_json(),
             "limits": self.limits.to_json(),
             "models": self.models.to_json(),
@@ -279,6 +297,7 @@ class Team:
             synthesis=Synthesis.model_validate(data["synthesis"]),
             scrutiny=Scrutiny.model_validate(data.get("scrutiny", {})),
             disclaimer=data.get("disclaimer", ""),
+            when_nothing=data.get("when_nothing", ""),
             budget=Budget.model_validate(data["budget"]),
             limits=Limits.model_validate(data["limits"]),
             models=Models.model_validate(data["models"]),

@@ -49,7 +49,13 @@ def team_schema() -> dict[str, Any]:
         ),
         "budget": _table({"tokens": _COUNT, "usd": _OVER_0}),
         "recovery": _recovery(definitions),
-        "synthesis": _table({**_of(Synthesis, definitions)["properties"], **_of(Scrutiny, definitions)["properties"]}),
+        "synthesis": _table(
+            {
+                **_of(Synthesis, definitions)["properties"],
+                **_of(Scrutiny, definitions)["properties"],
+                "when_nothing": _TEXT | {"description": "The answer where no worker could be reached."},
+            }
+        ),
         "models": _table({**dict.fromkeys(TIERS, _MODEL), **dict.fromkeys(get_args(Role), _ROLE)}),
         "people": _table({"ask": {"type": "boolean", "description": "Escalations may reach a person."}}),
     }

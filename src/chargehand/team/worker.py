@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["agent", "analyzer", "human", "delegate"]
 DEFAULT_STEPS = 10
+# What a worker marked `web` is given when a run may reach the web.
+WEB_TOOLS = ("web_search", "fetch_page")
 # A tool, a function that becomes one, or the name of a built-in.
 AnyTool: TypeAlias = Tool | Callable[..., Any] | str
 
@@ -43,6 +45,8 @@ class Worker:
     pool: str | None
     # Who does a delegate's tasks.
     team: Team | None
+    # Its team names it for the web: with `--web` it has WEB_TOOLS besides.
+    web: bool
 
     def __init__(
         self,
@@ -61,6 +65,7 @@ class Worker:
         check: AnyTool | None = None,
         pool: str | None = None,
         team: Team | None = None,
+        web: bool = False,
     ) -> None:
         given = list(tools)
         analyzers = tuple(t for t in given if isinstance(t, str)) if kind == "analyzer" else ()
@@ -83,6 +88,7 @@ class Worker:
             "analyzers": analyzers,
             "pool": pool,
             "team": team,
+            "web": web,
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -102,13 +108,23 @@ class Worker:
         return tuple(t for t in self.tools if t.offered)
 
     def without_tools(self, names: Iterable[str]) -> Worker:
-        """The same worker without tools of these names."""
+        """The same worker without tools of these names; `web` is the mark that would give it the web tools."""
         gone = set(names)
-        return self._with(tools=[name for name in self.to_json()["tools"] if name not in gone])
+        left = [name for name in self.to_json()["tools"] if name not in gone]
+        return self._with(tools=left, web=self.web and "web" not in gone)
 
     def without_missing_tools(self) -> Worker:
         """The same worker with just the tools that were found."""
         return self._with(tools=self.tool_names)
+
+    def with_web(self) -> Worker:
+        """The same worker, or one with a team of such, with the web tools that work here if it is marked for them."""
+        if self.team is not None:
+            return self.leading(self.team.with_web())
+        if not self.web:
+            return self
+        more = [name for name in WEB_TOOLS if name not in self.tool_names and BUILTIN[name].offered]
+        return self._with(tools=[*self.to_json()["tools"], *more])
 
     def leading(self, team: Team) -> Worker:
         """The same delegate with the team it stands for."""
@@ -135,6 +151,7 @@ class Worker:
             "check": self.check.name if self.check else None,
             "pool": self.pool,
             "team": self.team.to_json() if self.team else None,
+            "web": self.web,
         }
 
     @staticmethod
