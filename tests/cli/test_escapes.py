@@ -449,7 +449,6 @@ def test_a_question_on_the_terminal_is_shown_without_its_control_characters(stag
     screen.until("plan> ")
     screen.type("approve\n")
     screen.until("Which")
-    screen.until("> ")
     screen.type("\x03")
     screen.leave()
     assert_shown("the terminal", OWN.sub("", screen.seen.decode()))
