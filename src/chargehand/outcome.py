@@ -91,10 +91,6 @@ class Score(Value):
     reason: str = ""
 
 
-# The verdict on claims that only seemed to contradict each other.
-ALL_HOLDS = "All of it holds."
-
-
 class Contradiction(Value):
     subject: str
     claims: tuple[str, ...] = ()
@@ -102,11 +98,6 @@ class Contradiction(Value):
     verdict: str | None = None
     reason: str | None = None
     resolved: bool = False
-
-    @property
-    def settled(self) -> bool:
-        """Whether nothing of it is left to look at: it was found to be none."""
-        return self.resolved and self.verdict == ALL_HOLDS
 
 
 class Gap(Value):

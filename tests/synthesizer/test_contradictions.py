@@ -97,12 +97,13 @@ def test_what_is_no_candidate(one: str, other: str) -> None:
 
 
 def test_one_place_with_two_severities_is_a_candidate() -> None:
-    """If the category is the same, whatever the words; its subject is the place."""
-    one, other = finds("t1", "Query from input."), finds("t2", "Injection possible.", severity="info", end_line=9)
+    """If both say much the same of it; its subject is the place."""
+    one = finds("t1", "Query from input.")
+    other = finds("t2", "The query is made from input.", severity="info", end_line=9)
     found = candidates([one, other])
     assert told(found) == [("severity", "t1", "t2")]
     assert found[0].subject == "a.py:3 bug"
-    assert candidates([one, finds("t2", "Injection possible.", severity="info", line=80)]) == ()
+    assert candidates([one, finds("t2", "Query from input.", severity="info", line=80)]) == ()
     assert candidates([one, finds("t2", "Query from input.", severity="info", path="b.py")]) == ()
     assert candidates([one, finds("t2", "Spelling mistake.", severity="info", category="typo")]) == ()
 
@@ -299,3 +300,115 @@ def test_code_in_data_is_no_statement() -> None:
     texts = [f"def test_net() -> None:\n    assert prices.net({n}) == {n}\n    # It is checked twice." for n in (1, 2)]
     outcomes = [done(f"t{n}", "ann", summary="", output={"tests": text}) for n, text in enumerate(texts)]
     assert candidates(outcomes) == ()
+
+
+# -- one clash, once -------------------------------------------------------------------------------------------------
+
+
+def reports(task: str, claim: str, summary: str, output: Any = None) -> Outcome:
+    return done(task, "ann", summary=summary, output=output, claims=[Claim(statement=claim, confidence=80)])
+
+
+@pytest.mark.parametrize(
+    ("claim", "summary", "values"),
+    [
+        ("The fee is {} EUR.", "In short, the supplier's fee is {} EUR a month, as its price list says.", (5, 7)),
+        ("The fee is {} EUR.", "The supplier asks for {} EUR, a fee before tax.", (5, 7)),
+        ("The trial had {} participants.", "# Trial\n\nThe **trial** had {} participants at 3 sites.", (312, 231)),
+        ("The patient {}.", "In summary, the patient {}.", ("smokes", "never smoked")),
+        ("The merger closes on {}.", "As filed, the merger closes on {}.", ("1 March 2025", "15 April 2025")),
+    ],
+)  # fmt: skip
+def test_a_claim_and_the_summary_that_repeats_it_made_one_clash_two(claim: str, summary: str, values: Any) -> None:
+    """The claims are listed, and what only says them again is not."""
+    found = candidates(
+        [reports(f"t{n}", claim.format(value), summary.format(value)) for n, value in enumerate(values, 1)]
+    )
+    assert [(c.first.text, c.second.text) for c in found] == [tuple(claim.format(value) for value in values)]
+
+
+def test_labelled_pairs_as_claims_and_summaries_are_one_clash_each() -> None:
+    """However the summary is laid out: one candidate, two statements."""
+    twice = []
+    for row in map(json.loads, LABELLED.read_text(encoding="utf-8").splitlines()):
+        alone = len(candidates([says("t1", row["first"]), says("t2", row["second"])]))
+        for layout in ("In summary: {}", "# Result\n\n> `{}`", "| what |\n|---|\n| **{}** |", "- As I found, {}"):
+            both = [reports(f"t{n}", row[side], layout.format(row[side])) for n, side in ((1, "first"), (2, "second"))]
+            if len(candidates(both)) > max(alone, 1):
+                twice.append((layout, row["first"], row["second"]))
+    assert twice == []
+
+
+def test_two_clashes_of_two_tasks_stay_two() -> None:
+    """Another thing with the same figures, and another figure in a sentence about the same thing."""
+    one = says("t1", "The fee is 5 EUR.", "The deposit is 5 EUR.")
+    other = says("t2", "The fee is 7 EUR.", "The deposit is 7 EUR.")
+    assert len(candidates([one, other])) == 2
+    one = says("t1", "The fee is 5 EUR.", "The fee of 5 EUR is due within 3 days.")
+    other = says("t2", "The fee is 7 EUR.", "The fee of 7 EUR is due within 4 days.")
+    assert len(candidates([one, other])) == 2
+
+
+def test_a_third_task_is_held_against_the_claim_and_not_its_repetition() -> None:
+    """One subject, each task with one statement."""
+    said = "The supplier's fee is {} EUR a month, as its price list says."
+    outcomes = [reports(f"t{n}", f"The fee is {n} EUR.", said.format(n)) for n in (1, 2)]
+    found = candidates([*outcomes, says("t3", said.format(3))])
+    assert len({c.subject for c in found}) == 1
+    assert {s.text for c in found for s in (c.first, c.second) if s.task != "t3"} == {
+        "The fee is 1 EUR.",
+        "The fee is 2 EUR.",
+    }
+
+
+# -- findings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "fields"),
+    [
+        ("Query from input.", "Injection possible.", {"severity": "info", "end_line": 9}),
+        ("The function has no docstring.", "The variable total is unused.", {}),
+        ("The password is written to the log.", "The loop is not bounded.", {"severity": "critical"}),
+        ("Three retries are made.", "The timeout is 30 seconds and 5 workers wait.", {}),
+    ],
+)
+def test_two_findings_at_one_place_that_say_different_things_do_not_clash(one: str, other: str, fields: Any) -> None:
+    """One line may have two bugs of one broad category."""
+    assert candidates([finds("t1", one), finds("t2", other, **fields)]) == ()
+
+
+def test_findings_of_different_files_without_a_line_do_not_clash() -> None:
+    """The same words about another file are another claim."""
+    one = finds("t1", "The module is not covered by tests.", path="a.py", line=None)
+    other = finds("t2", "The module is not covered by tests.", path="b.py", line=None, severity="info")
+    assert candidates([one, other]) == ()
+    same = finds("t2", "The module is not covered by tests.", path="a.py", line=None, severity="info")
+    assert told(candidates([one, same])) == [("severity", "t1", "t2")]
+
+
+def test_findings_about_the_same_claim_clash() -> None:
+    """In severity, in a figure, or in that one denies it."""
+    one = finds("t1", "The query is built from user input.")
+    assert told(candidates([one, finds("t2", "The query is built from user input.", severity="info")])) == [
+        ("severity", "t1", "t2")
+    ]
+    assert told(candidates([one, finds("t2", "The query is not built from user input.")])) == [("polarity", "t1", "t2")]
+    narrow = {"category": "sql-injection"}
+    found = candidates(
+        [finds("t1", "Query from input.", **narrow), finds("t2", "Injection possible.", severity="info", **narrow)]
+    )
+    assert told(found) == [("severity", "t1", "t2")]
+
+
+# -- Markdown --------------------------------------------------------------------------------------------------------
+
+
+def test_markdown_in_claims_is_neither_compared_nor_shown() -> None:
+    """A list mark, stars, code marks and a link are no part of what is said."""
+    one = says("t1", "- **Fee**: The fee is `5 EUR` ([list](https://example.org)).")
+    other = says("t2", "| Fee | The fee is *7 EUR* |")
+    [found] = candidates([one, other])
+    assert found.first.text == "Fee: The fee is 5 EUR (list)."
+    assert found.second.text == "Fee; The fee is 7 EUR"
+    assert found.subject == "Fee: The fee is 5 EUR (list)"

@@ -44,7 +44,6 @@ def only(made: Made) -> Contradiction:
     [
         ("first", True, f"t1: {FIVE}"),
         ("second", True, f"t2: {SEVEN}"),
-        ("both", True, "All of it holds."),
         ("neither", True, "None of it holds."),
         ("unclear", False, None),
     ],
@@ -60,6 +59,45 @@ def test_a_verdict_is_kept_with_its_reason_and_cause(verdict: str, resolved: boo
     [call] = made.of("judge")
     assert "500" in text_of(call)
     assert "Do t1." in text_of(call)
+
+
+def test_a_compatible_pair_was_listed_as_a_contradiction() -> None:
+    """It is none: a decision is on the record, the writer is told, and neither report nor answer has it."""
+    answer = "There were 500 people in 2020 [t1] and 700 in 2024 [t2]."
+    stated = {"subject": "people in the Oslo office", "claims": ["[t1] 500", "t2: 700"]}
+
+    def talk(call: ModelCall) -> Any:
+        if call.role == "judge":
+            return {"verdict": "both", "reason": "Of two years.", "confidence": 90}
+        return {"answer": answer, "contradictions": [stated], "confidence": 70}
+
+    made = make([result("t1", FIVE), result("t2", SEVEN)], talk, judge=BRAIN)
+    assert made.synthesis.contradictions == ()
+    assert made.synthesis.answer == answer
+    assert "Of two years." in text_of(made.of("synthesizer")[0])
+    [decided] = [event.data for event in made.events if event.data.get("decision") == "compatible"]
+    assert decided["key"] == "@judge/1/verdict"
+    assert decided["value"]["claims"] == [f"t1: {FIVE}", f"t2: {SEVEN}"]
+    assert decided["reason"] == "Of two years. (confidence 90)"
+
+
+def test_a_compatible_pair_is_not_listed_by_code_either() -> None:
+    """Without a model that writes, the listing names no disagreement that is none."""
+
+    def talk(call: ModelCall) -> Any:
+        if call.role == "judge":
+            return {"verdict": "both", "reason": "Of two years.", "confidence": 90}
+        return ModelError("overloaded", "down", status=400)
+
+    made = make([result("t1", FIVE), result("t2", SEVEN)], talk, judge=BRAIN)
+    assert "There is no synthesis" in made.synthesis.notes[-1]
+    assert made.synthesis.contradictions == ()
+    assert "Where workers disagree" not in made.synthesis.answer
+
+
+def test_an_unsure_judge_makes_no_pair_compatible() -> None:
+    """Under 50 of 100 it stays open."""
+    assert not only(judged("both", confidence=30)).resolved
 
 
 def test_the_synthesizer_is_told_the_verdict() -> None:
@@ -281,6 +319,48 @@ def test_candidates_about_one_subject_are_one_contradiction() -> None:
     assert (missing.resolved, missing.reason) == (False, "No model has judged it.")
 
 
+def test_a_compatible_pair_holds_nothing_together() -> None:
+    """Of three that hang together the rest is one contradiction, and without a link it is two."""
+    third = Statement("t4", "It is 9.", 80, ("t4",))
+    pairs = [pair("It", A, B), pair("It", B, C)]
+    [rest] = disagreements(pairs, {0: Ruling("both", "Two years.")})
+    assert (rest.statements, rest.reason) == ((B, C), "No model has judged it.")
+    assert disagreements(pairs, dict.fromkeys((0, 1), Ruling("both", "Two years."))) == ()
+    chain = [pair("It", A, B), pair("It", B, C), pair("It", C, third)]
+    assert [each.tasks for each in disagreements(chain, {1: Ruling("both", "Two years.")})] == [
+        ("t1", "t2"),
+        ("t3", "t4"),
+    ]
+
+
+def test_a_model_that_writes_markdown_states_the_same_clash_once() -> None:
+    """Stars and brackets around a task or a subject make no other contradiction of it."""
+    stated = {"subject": "**People** in the `Oslo` office", "claims": ["**t1**: 500", "[t2] 700"]}
+    talk = lambda _: {"answer": "The results disagree [t1, t2].", "contradictions": [stated]}  # noqa: E731
+    made = make([result("t1", FIVE), result("t2", SEVEN)], talk)
+    assert [each.subject for each in made.synthesis.contradictions] == [FIVE[:-1]]
+
+
+def test_a_claim_and_its_summary_are_judged_and_listed_once() -> None:
+    """One call, one contradiction with two claims, without Markdown."""
+
+    def talk(call: ModelCall) -> Any:
+        return {"verdict": "unclear", "reason": "No source."} if call.role == "judge" else {"answer": "So [t1, t2]."}
+
+    said = "## Result\n\nAs the register says, **the office in Oslo** employs {} people today."
+    made = make(
+        [
+            result("t1", f"- **{FIVE}**", summary=said.format(500)),
+            result("t2", f"- **{SEVEN}**", summary=said.format(700)),
+        ],
+        talk,
+        judge=BRAIN,
+    )
+    assert len(made.of("judge")) == 1
+    assert only(made).claims == (f"t1: {FIVE}", f"t2: {SEVEN}")
+    assert "**" not in made.synthesis.answer
+
+
 # -- the labelled set ------------------------------------------------------------------------------------------------
 
 ROWS = (Path(__file__).parent / "labelled" / "contradictions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -313,7 +393,7 @@ def test_labelled_pairs_end_to_end() -> None:
         if row["contradict"] and not found:
             missed.append(row)
         if not row["contradict"]:
-            assert all(each.verdict == "All of it holds." for each in found)
+            assert found == ()
             assert "Where workers disagree" not in made.synthesis.answer
         elif decides:
             assert all(each.resolved and (each.verdict or "").startswith("t2: ") for each in found)

@@ -56,7 +56,7 @@ def details(report: Report) -> list[tuple[str, str]]:
     """What a reader should know besides the answer, as (label, text)."""
     # Why there is no answer at all is said already.
     found = [("gap", _gap(gap)) for gap in report.gaps if gap.reason != report.answer]
-    found += [("contradiction", _contradiction(each)) for each in report.contradictions if not each.settled]
+    found += [("contradiction", _contradiction(each)) for each in report.contradictions]
     found += [("citation", problem) for problem in report.provenance.problems]
     if report.provenance.unused:
         found.append(("not used", ", ".join(report.provenance.unused)))
@@ -64,11 +64,6 @@ def details(report: Report) -> list[tuple[str, str]]:
     if len(found) > MOST:
         found = [*found[:MOST], ("", f"and {len(found) - MOST:,} more: chargehand show {report.run}")]
     return found
-
-
-def settled(report: Report) -> list[tuple[str, str]]:
-    """What looked like a contradiction and is none."""
-    return [("settled", _contradiction(each)) for each in report.contradictions if each.settled]
 
 
 def documents(report: Report) -> list[tuple[str, str]]:

@@ -93,7 +93,7 @@ def show(run_id: str, as_json: bool) -> None:
 
 def _show(report: Report, questions: Sequence[Question], out: Screen) -> None:
     from chargehand.cli.answer import listing
-    from chargehand.cli.footer import LABEL, commands, details, documents, figures, labelled, settled
+    from chargehand.cli.footer import LABEL, commands, details, documents, figures, labelled
     from chargehand.trace.figures import duration, several
 
     out.put(f"run      {report.run}")
@@ -114,7 +114,7 @@ def _show(report: Report, questions: Sequence[Question], out: Screen) -> None:
     for line in listing(report.run, questions):
         out.put(line)
     out.put("")
-    found = (*details(report), *settled(report), *documents(report))
+    found = (*details(report), *documents(report))
     for label, text in (*found, *labelled("next", commands(report)[1:])):
         out.put(f"{label:<{LABEL}}{text}")
 

@@ -1,10 +1,15 @@
 """Outcomes -> pairs of statements of different tasks that may contradict each other, for a judge to decide.
 
 A pair is a candidate if it speaks of the same thing and differs in a number, a date, a verdict (safe and unsafe, pass
-and fail, rise and fall), a severity, or in that one side denies what the other says. The same thing: the same place and
-category of a finding, or at least `LEAST_ALIKE` of the words, the same names, and no two words that stand for each
-other. Figures of different years or dates are about different things; 45 minutes and 0.75 hours are the same. A value
-under a key alone (`salary_nok`) is about what its task was asked: of tasks that name different things it is no pair.
+and fail, rise and fall), a severity, or in that one side denies what the other says. The same thing: at least
+`LEAST_ALIKE` of the words, the same names, and no two words that stand for each other; of findings also the same
+place. Findings differ in severity only if they would be merged otherwise. Figures of different years or dates are about
+different things; 45 minutes and 0.75 hours are the same. A value under a key alone (`salary_nok`) is about what its
+task was asked: of tasks that name different things it is no pair.
+
+One clash is one candidate: what the same two tasks say again about the same thing, with the same difference, is not
+listed a second time. Claims come first, so it is they that are listed and not the summary. Markdown is no part of a
+statement.
 
 Measured on tests/synthesizer/labelled/contradictions.jsonl: recall 1.00, precision 1.00 on the half the rules were made
 with, 0.96 and 0.96 on the other half. From 0.7 on the threshold costs recall; longer sentences need it as low as 0.4.
@@ -20,8 +25,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from chargehand.outcome import Outcome, Severity
+from chargehand.outcome import Finding, Outcome
 from chargehand.plan import Task
+from chargehand.synthesizer.dedupe import differ_in_severity_alone, lines_of, same_place
+from chargehand.synthesizer.markup import one_line
 from chargehand.synthesizer.sentences import entries, is_record, sentences
 from chargehand.synthesizer.similarity import (
     Index,
@@ -30,7 +37,6 @@ from chargehand.synthesizer.similarity import (
     graded,
     opposed,
     rivals,
-    same_names,
     same_start,
 )
 from chargehand.synthesizer.units import quantity
@@ -41,6 +47,8 @@ LEAST_ALIKE: Final = 0.4
 LEAST_ALIKE_OF_READERS: Final = 0.7
 _MOST_STEPS: Final = 3
 _MOST_AT_PLACE: Final = 16
+# Earlier clashes of two tasks, with a figure or a word in common, that a new one is compared with.
+_MOST_CLASHES: Final = 16
 _MOST_LINES: Final = 200
 
 Kind: TypeAlias = Literal["number", "date", "verdict", "severity", "polarity"]
@@ -54,6 +62,10 @@ class Statement:
     text: str
     confidence: int | None
     sources: tuple[str, ...]
+
+    @property
+    def told(self) -> str:
+        return f"{self.task}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +82,7 @@ class Candidate:
 class _Entry:
     statement: Statement
     wording: Wording
-    severity: Severity | None = None
-    place: tuple[str, int, int, str] | None = None
+    finding: Finding | None = None
     # Of a value in data: it is compared with the values other tasks give under the same label, and with nothing else.
     label: str | None = None
     # Of such a value that nothing in the data names: what its task was asked.
@@ -108,6 +119,10 @@ class _Told:
         self._said: dict[str, list[str]] = {}
         self._paired: set[tuple[Hashable, Hashable]] = set()
         self._at: dict[tuple[str, int], list[int]] = {}
+        # Two tasks, what they differ in, and a figure or a word of it -> the clashes so far.
+        self._clashes: dict[Hashable, list[tuple[int, int]]] = {}
+        # An entry that only repeats another one of its task in a clash -> that other one.
+        self._repeats: dict[int, int] = {}
 
     def knows(self, task: str, text: str) -> bool:
         """Whether adding this would change nothing, told without reading it."""
@@ -115,8 +130,8 @@ class _Told:
         return tasks is not None and (len(tasks) == 2 or task in tasks)
 
     def add(self, entry: _Entry) -> Iterator[tuple[int, int, Kind]]:
-        """The pairs of a new entry with earlier ones, one for each two wordings."""
-        said = entry.wording
+        """The pairs of a new entry with earlier ones, one for each two wordings and each clash."""
+        said, finding = entry.wording, entry.finding
         key = (
             said.topics,
             said.amounts,
@@ -124,13 +139,12 @@ class _Told:
             said.answers,
             said.marks,
             said.tail,
-            entry.severity,
-            entry.place,
+            finding and (finding.severity, finding.path, finding.line, finding.end_line, finding.category),
             entry.label,
             entry.about and entry.about.names,
         )
         tasks = self._tasks.setdefault(key, [])
-        if entry.severity is None and entry.place is None and entry.label is None:
+        if finding is None and entry.label is None:
             self._said[entry.statement.text] = tasks
         if entry.statement.task in tasks or len(tasks) == 2:
             return
@@ -145,7 +159,29 @@ class _Told:
                 continue
             if kind := _difference(earlier, entry):
                 self._paired.update((pair, (key, self._keys[other])))
-                yield other, number, kind
+                if not self._is_repeated(other, number, kind):
+                    yield self._repeats.get(other, other), self._repeats.get(number, number), kind
+
+    def _is_repeated(self, first: int, second: int, kind: Kind) -> bool:
+        """Whether the same two tasks differ in the same about the same thing in an earlier pair. If not, it is kept."""
+        one, other = self.entries[first], self.entries[second]
+        tasks = (one.statement.task, other.statement.task, kind)
+        values = _clashing(one.wording, other.wording) if kind in ("number", "date") else frozenset[Hashable]()
+        held = [
+            self._clashes.setdefault((*tasks, each), []) for each in values or one.wording.topics | other.wording.topics
+        ]
+        for before in dict.fromkeys(clash for clashes in held for clash in clashes):
+            mine, theirs = (self.entries[number] for number in before)
+            if not _says_again(one.wording, mine.wording) or not _says_again(other.wording, theirs.wording):
+                continue
+            known = _clashing(mine.wording, theirs.wording)
+            if not _clashing(one.wording, other.wording, known) if values else _alike((one, mine), (other, theirs)):
+                self._repeats.update({new: old for new, old in zip((first, second), before, strict=True) if new != old})
+                return True
+        for clashes in held:
+            if len(clashes) < _MOST_CLASHES:
+                clashes.append((first, second))
+        return False
 
     def _goes_on_from(self, earlier: _Entry, entry: _Entry) -> bool:
         """Whether the entry is what its task made of the other's result, and not the same said otherwise."""
@@ -185,24 +221,18 @@ def _difference(one: _Entry, other: _Entry) -> Kind | None:
         return None
     if one.about is not None and other.about is not None and not compatible_names(one.about, other.about):
         return None  # the salary, asked of two places
-    if one.place is not None and other.place is not None:
-        return _difference_at_place(one, other)
-    if one.severity and other.severity and one.severity != other.severity:
-        return "severity" if _same_subject(one.wording, other.wording) else None
+    if one.finding is not None and other.finding is not None:
+        return _difference_of_findings(one.finding, other.finding, one.wording, other.wording)
     return _difference_in_words(one.wording, other.wording)
 
 
-def _difference_at_place(one: _Entry, other: _Entry) -> Kind | None:
-    assert one.place is not None
-    assert other.place is not None
-    (path, first, last, category), (other_path, other_first, other_last, other_category) = one.place, other.place
-    if path != other_path or first > other_last or other_first > last:
+def _difference_of_findings(one: Finding, other: Finding, mine: Wording, theirs: Wording) -> Kind | None:
+    """What two findings differ in: about the same place and in much the same words, since a line may have two bugs."""
+    if differ_in_severity_alone(one, other):
+        return "severity"
+    if not same_place(one, other) or dice(mine.topics, theirs.topics) < LEAST_ALIKE:
         return None
-    if one.severity != other.severity and same_names(one.wording, other.wording):
-        if category == other_category or _same_subject(one.wording, other.wording):
-            return "severity"
-        return None
-    return _difference_in_words(one.wording, other.wording)
+    return _difference_in_words(mine, theirs)
 
 
 def _difference_in_words(one: Wording, other: Wording) -> Kind | None:
@@ -232,6 +262,35 @@ def _same_subject(one: Wording, other: Wording) -> bool:
     if not compatible_names(one, other) or not same_start(one, other):
         return False
     return not rivals(one, other)
+
+
+def _says_again(one: Wording, other: Wording) -> bool:
+    """Whether two statements of one task are about the same thing, and neither denies the other."""
+    if one == other:
+        return True
+    return not one.topics.isdisjoint(other.topics) and _same_subject(one, other) and _kind(one, other) is None
+
+
+def _alike(*sides: tuple[_Entry, _Entry]) -> bool:
+    return any(dice(one.wording.topics, other.wording.topics) >= LEAST_ALIKE for one, other in sides)
+
+
+def _clashing(one: Wording, other: Wording, known: frozenset[Hashable] = frozenset()) -> frozenset[Hashable]:
+    """The figures and days that two statements differ in, but for those that are known."""
+    mine, theirs = _figures(one), _figures(other)
+    found: set[Hashable] = set()
+    for name in mine.keys() & theirs.keys():
+        first, second = ({(name, value) for value in side[name]} - known for side in (mine, theirs))
+        if not (first <= second or second <= first):
+            found |= first ^ second
+    return frozenset(found)
+
+
+def _figures(said: Wording) -> dict[str, set[Hashable]]:
+    found = _quantities(said)
+    if said.days:
+        found["day"] = {day.value for day in said.days}
+    return found
 
 
 def _days_differ(one: Wording, other: Wording) -> bool:
@@ -274,17 +333,17 @@ def _named(entries: Sequence[_Entry], pairs: Sequence[tuple[int, int, Kind]]) ->
 
 
 def _subject(one: _Entry, other: _Entry) -> str:
-    if one.place is not None and other.place is not None:
-        path, first, _, category = one.place
-        return f"{path}:{first} {category}".strip()
+    if one.finding is not None and other.finding is not None and _places(one):
+        path, first = _places(one)[0]
+        return f"{path}:{first} {one.finding.category}".strip()
     return " ".join(one.statement.text.split())[:120].rstrip(" .")
 
 
 def _places(entry: _Entry) -> list[tuple[str, int]]:
-    if entry.place is None:
+    if entry.finding is None or not entry.finding.path or (lines := lines_of(entry.finding)) is None:
         return []
-    path, first, last, _ = entry.place
-    return [(path, line) for line in range(first, min(last, first + _MOST_LINES) + 1)]
+    path = entry.finding.path.removeprefix("./")
+    return [(path, line) for line in lines[: _MOST_LINES + 1]]
 
 
 def _entries(outcome: Outcome, told: _Told, asked: str) -> Iterator[_Entry]:
@@ -292,15 +351,12 @@ def _entries(outcome: Outcome, told: _Told, asked: str) -> Iterator[_Entry]:
     for claim in outcome.claims:
         if told.knows(outcome.task, claim.statement):
             continue
-        statement = Statement(outcome.task, claim.statement, claim.confidence, claim.sources)
-        yield _Entry(statement, wording(claim.statement))
+        words = one_line(claim.statement)
+        yield _Entry(Statement(outcome.task, words, claim.confidence, claim.sources), wording(words))
     for finding in outcome.findings:
-        place = None
-        if finding.path and finding.line is not None:
-            last = max(finding.line, finding.end_line or finding.line)
-            place = (finding.path.removeprefix("./"), finding.line, last, finding.category)
-        said = Statement(outcome.task, finding.message, finding.confidence, finding.sources)
-        yield _Entry(said, wording(finding.message), finding.severity, place)
+        words = one_line(finding.message)
+        said = Statement(outcome.task, words, finding.confidence, finding.sources)
+        yield _Entry(said, wording(words), finding)
     if is_record(outcome):
         return
     for sentence in sentences(outcome):

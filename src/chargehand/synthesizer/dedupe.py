@@ -114,6 +114,22 @@ def merge_findings(findings: Sequence[Finding], workers: Mapping[str, str] | Non
     return tuple(merged)
 
 
+def same_place(one: Finding, other: Finding) -> bool:
+    """Whether both are about the same file, or both about none, and have a line in common if they name lines."""
+    if _path(one) != _path(other):
+        return False
+    mine, theirs = lines_of(one), lines_of(other)
+    return mine is None or theirs is None or _overlap(mine, theirs)
+
+
+def differ_in_severity_alone(one: Finding, other: Finding) -> bool:
+    """Whether they would be one finding if they were equally severe."""
+    if one.severity == other.severity:
+        return False
+    mine, theirs = _of_finding(one), _of_finding(other.model_copy(update={"severity": one.severity}))
+    return mine.scope == theirs.scope and _same(mine, theirs)
+
+
 def _of_claim(statement: str) -> _Entry:
     said = wording(statement)
     return _Entry(statement, said, (said.amounts, said.negated, said.tail))
@@ -121,17 +137,24 @@ def _of_claim(statement: str) -> _Entry:
 
 def _of_finding(finding: Finding) -> _Entry:
     said = wording(finding.message)
-    lines = None
-    if finding.line is not None:
-        lines = range(finding.line, max(finding.line, finding.end_line or finding.line) + 1)
-    path = finding.path.removeprefix("./") if finding.path else None
+    path = _path(finding)
     return _Entry(
         finding.message,
         said,
         (said.amounts, said.negated, said.tail, finding.severity, path),
         _SEPARATORS.sub("-", finding.category.casefold()).strip("-") if path else "",
-        lines if path else None,
+        lines_of(finding) if path else None,
     )
+
+
+def lines_of(finding: Finding) -> range | None:
+    if finding.line is None:
+        return None
+    return range(finding.line, max(finding.line, finding.end_line or finding.line) + 1)
+
+
+def _path(finding: Finding) -> str | None:
+    return finding.path.removeprefix("./") if finding.path else None
 
 
 def _grouped(entries: Sequence[_Entry]) -> Iterator[tuple[list[int], int]]:

@@ -1,4 +1,7 @@
-"""Candidate contradictions and rulings on them -> disagreements, one for each subject, resolved or left open."""
+"""Candidate contradictions and rulings on them -> disagreements, one for each subject, resolved or left open.
+
+A pair that a judge calls compatible is no part of any: what it held together falls apart into the rest.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from chargehand.outcome import ALL_HOLDS, Contradiction
+from chargehand.outcome import Contradiction
 from chargehand.synthesizer.contradictions import Candidate, Statement
 
 Verdict = Literal["first", "second", "both", "neither", "unclear"]
@@ -28,6 +31,11 @@ class Ruling:
     @property
     def decides(self) -> bool:
         return self.verdict != "unclear" and (self.confidence is None or self.confidence >= LEAST_CONFIDENCE)
+
+    @property
+    def compatible(self) -> bool:
+        """Whether the pair is no contradiction after all."""
+        return self.decides and self.verdict == "both"
 
     @property
     def told(self) -> str:
@@ -58,14 +66,12 @@ class Disagreement:
         """In words: what holds."""
         if not self.resolved:
             return None
-        if not self.rejected:
-            return ALL_HOLDS
-        return "; ".join(map(_told, self.upheld)) or "None of it holds."
+        return "; ".join(each.told for each in self.upheld) or "None of it holds."
 
     def contradiction(self) -> Contradiction:
         return Contradiction(
             subject=self.subject,
-            claims=tuple(map(_told, self.statements)),
+            claims=tuple(each.told for each in self.statements),
             cause=self.cause,
             verdict=self.verdict,
             reason=self.reason or None,
@@ -77,11 +83,39 @@ def disagreements(candidates: Sequence[Candidate], rulings: Mapping[int, Ruling]
     """Those about the same subject are one. `rulings` are by the candidate's place; one without any stays open."""
     groups: dict[str, list[int]] = {}
     for place, candidate in enumerate(candidates):
-        groups.setdefault(" ".join(candidate.subject.casefold().split()), []).append(place)
+        ruling = rulings.get(place)
+        if ruling is None or not ruling.compatible:
+            groups.setdefault(" ".join(candidate.subject.casefold().split()), []).append(place)
     return tuple(
         _disagreement([candidates[place] for place in places], [rulings.get(place) for place in places])
-        for places in groups.values()
+        for group in groups.values()
+        for places in _connected(group, candidates)
     )
+
+
+def compatible(candidates: Sequence[Candidate], rulings: Mapping[int, Ruling]) -> tuple[Disagreement, ...]:
+    """The pairs that only seem to disagree: for who writes the answer, and no part of the report."""
+    return tuple(
+        _disagreement([candidates[place]], [ruling]) for place, ruling in sorted(rulings.items()) if ruling.compatible
+    )
+
+
+def _connected(places: Sequence[int], candidates: Sequence[Candidate]) -> list[list[int]]:
+    """The places of candidates that hang together through a statement, in the order of their first."""
+    roots: dict[Statement, Statement] = {}
+
+    def root(statement: Statement) -> Statement:
+        while (above := roots.setdefault(statement, statement)) is not statement:
+            roots[statement] = roots[above]
+            statement = above
+        return statement
+
+    for place in places:
+        roots[root(candidates[place].second)] = root(candidates[place].first)
+    parts: dict[Statement, list[int]] = {}
+    for place in places:
+        parts.setdefault(root(candidates[place].first), []).append(place)
+    return list(parts.values())
 
 
 def _disagreement(pairs: Sequence[Candidate], rulings: Sequence[Ruling | None]) -> Disagreement:
@@ -109,10 +143,6 @@ def _disagreement(pairs: Sequence[Candidate], rulings: Sequence[Ruling | None]) 
         reason=reasons,
         cause=_distinct(ruling.cause for ruling in decided if ruling.cause) or None,
     )
-
-
-def _told(statement: Statement) -> str:
-    return f"{statement.task}: {statement.text}"
 
 
 def _distinct(texts: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from chargehand.schema import violations
 from chargehand.synthesizer import mention, plain, prompt
 from chargehand.synthesizer.citations import provenance_of_listing
 from chargehand.synthesizer.critic import NotReviewed, critique, recorded
-from chargehand.synthesizer.disagreement import Disagreement, Ruling, disagreements
+from chargehand.synthesizer.disagreement import Ruling, compatible, disagreements
 from chargehand.synthesizer.draft import Draft, NoDraft, Writer, upstream
 from chargehand.synthesizer.exhibits import Exhibits
 from chargehand.synthesizer.judge import judge
@@ -99,7 +99,8 @@ class Flow:
         parts, notes = await gather(known, desk)
         self._notes += notes
         writer = self._writer = Writer(desk, known, read, self._validate, on_draft)
-        draft = await writer.write(prompt.ask(desk.request, desk.plan, parts, known.disagreements, brain))
+        judged = (*known.disagreements, *known.compatible)
+        draft = await writer.write(prompt.ask(desk.request, desk.plan, parts, judged, brain))
         if isinstance(draft, NoDraft):
             return self.by_code(f"There is no synthesis ({draft.fault.message}): the answer lists the results.")
         if self._critic is not None:
@@ -146,7 +147,7 @@ class Flow:
         return Synthesis(
             answer=answer,
             findings=known.findings,
-            contradictions=_contradictions(known.disagreements),
+            contradictions=_contradictions(known),
             gaps=self._gaps,
             confidence=chosen.confidence,
             provenance=Provenance(citations=cites, unused=unused),
@@ -180,7 +181,7 @@ class Flow:
         return Synthesis(
             answer=answer,
             findings=known.findings,
-            contradictions=_contradictions(known.disagreements),
+            contradictions=_contradictions(known),
             gaps=gaps,
             confidence=plain.confidence(self._standing),
             provenance=provenance_of_listing(answer, self._outcomes, (*known.claims, *known.findings)),
@@ -204,7 +205,7 @@ class Flow:
         return Synthesis(
             answer=draft.text,
             findings=known.findings,
-            contradictions=_contradictions(known.disagreements, draft.contradictions),
+            contradictions=_contradictions(known, draft.contradictions),
             gaps=gaps,
             confidence=draft.confidence,
             provenance=provenance,
@@ -219,8 +220,8 @@ class Flow:
         return Desk(self._request, self._plan, self._engine, brain, self._used)
 
     def _known(self) -> Reconciled:
-        found = disagreements(self._merged.candidates, self._rulings)
-        return replace(self._merged, disagreements=found)
+        judged = self._merged.candidates, self._rulings
+        return replace(self._merged, disagreements=disagreements(*judged), compatible=compatible(*judged))
 
     def _as_asked(self, outcome: Outcome) -> bool:
         """Whether the output is the typed answer that is wanted, if one is."""
@@ -230,17 +231,25 @@ class Flow:
         return self._validate is None or self._validate(outcome.output) is None
 
 
-def _contradictions(found: Iterable[Disagreement], stated: Iterable[Contradiction] = ()) -> tuple[Contradiction, ...]:
-    """Those that were found, with the judge's word on them, and those that only the model states."""
-    ours = [(each.tasks, each.contradiction()) for each in found]
+def _contradictions(known: Reconciled, stated: Iterable[Contradiction] = ()) -> tuple[Contradiction, ...]:
+    """Those that were found, with the judge's word on them, and those that only the model states.
+
+    The model has no say on a pair that was judged, also where the judge found it to be no contradiction.
+    """
+    judged = [(each.tasks, each.subject) for each in (*known.disagreements, *known.compatible)]
     return (
-        *(contradiction for _, contradiction in ours),
-        *(each for each in stated if not any(_same(each, tasks, known) for tasks, known in ours)),
+        *(each.contradiction() for each in known.disagreements),
+        *(each for each in stated if not any(_same(each, tasks, subject) for tasks, subject in judged)),
     )
 
 
-def _same(stated: Contradiction, tasks: tuple[str, ...], known: Contradiction) -> bool:
+def _same(stated: Contradiction, tasks: tuple[str, ...], subject: str) -> bool:
     """Of the same tasks, and of a subject that has most of its words in common with the other."""
-    sides = {claim.partition(":")[0].strip(" []") for claim in stated.claims}
-    words, others = wording(stated.subject).bag, wording(known.subject).bag
+    sides = {_side(claim) for claim in stated.claims}
+    words, others = wording(stated.subject).bag, wording(subject).bag
     return bool(sides) and sides <= set(tasks) and 2 * len(words & others) > min(len(words), len(others))
+
+
+def _side(claim: str) -> str:
+    """The task a claim begins with, however that is written: `t1: 5`, `[t1] 5`, `t1 says 5`."""
+    return claim.lstrip(" [(").partition(" ")[0].rstrip("]):,.")

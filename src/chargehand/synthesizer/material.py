@@ -21,7 +21,9 @@ _FINDINGS = "Findings of all results, merged; `sources` name the tasks first"
 async def gather(reconciled: Reconciled, desk: Desk) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The parts of the prompt, and notes for the report."""
     whole = prompt.room(desk.brain)
-    room = whole - whole // prompt.LISTS * (bool(reconciled.findings) + bool(reconciled.disagreements))
+    room = whole - whole // prompt.LISTS * (
+        bool(reconciled.findings) + bool(reconciled.disagreements or reconciled.compatible)
+    )
     findings, notes = _findings(reconciled.findings, whole // prompt.LISTS)
     outcomes = reconciled.outcomes
     forced = desk.plan.synthesis.mode == "reduce" and len(outcomes) > FAN_IN

@@ -10,17 +10,19 @@ from chargehand.plan import Task
 from chargehand.synthesizer.contradictions import Candidate, candidates
 from chargehand.synthesizer.dedupe import merge_claims, merge_findings
 from chargehand.synthesizer.disagreement import Disagreement, disagreements
+from chargehand.synthesizer.markup import one_line
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """`candidates` are from before merging; with `rulings` on them they are the disagreements."""
+    """`candidates` are from before merging; with `rulings` on them they are the disagreements, or are compatible."""
 
     outcomes: Mapping[str, Outcome]
     claims: tuple[Claim, ...]
     findings: tuple[Finding, ...]
     candidates: tuple[Candidate, ...]
     disagreements: tuple[Disagreement, ...]
+    compatible: tuple[Disagreement, ...] = ()
 
 
 def reconcile(outcomes: Mapping[str, Outcome], tasks: Sequence[Task]) -> Reconciled:
@@ -30,8 +32,14 @@ def reconcile(outcomes: Mapping[str, Outcome], tasks: Sequence[Task]) -> Reconci
     workers = {outcome.task: outcome.worker for outcome in usable}
     return Reconciled(
         outcomes=outcomes,
-        claims=merge_claims([claim for outcome in usable for claim in outcome.claims], workers),
+        claims=merge_claims([_in_words(claim) for outcome in usable for claim in outcome.claims], workers),
         findings=merge_findings([finding for outcome in usable for finding in outcome.findings], workers),
         candidates=found,
         disagreements=disagreements(found, {}),
     )
+
+
+def _in_words(claim: Claim) -> Claim:
+    """The claim without Markdown."""
+    words = one_line(claim.statement)
+    return claim if words == claim.statement else claim.model_copy(update={"statement": words})

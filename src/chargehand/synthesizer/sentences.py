@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Final, TypeAlias, cast
 
 from chargehand.outcome import Outcome
+from chargehand.synthesizer.markup import words_of
 from chargehand.value import JSON
 
 # Of one outcome, so much text and so many sentences are read.
@@ -85,10 +86,10 @@ def _remembered(text: str) -> tuple[str, ...]:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """The sentences of a text; a bare yes or no belongs to the question before it."""
+    """The sentences of a text without its Markdown; a bare yes or no belongs to the question before it."""
     found: list[str] = []
-    for match in _SENTENCE.finditer(text):
-        sentence = match[0].strip(" \t-*#>|")
+    for match in _SENTENCE.finditer(words_of(text)):
+        sentence = match[0].strip()
         if found and _YES_OR_NO.fullmatch(sentence):
             found[-1] = f"{found[-1]} {sentence}"
         elif len(sentence) > 3 and _LETTERS.search(sentence):

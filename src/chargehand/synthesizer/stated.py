@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, cast
 
 from chargehand.report import Contradiction, Gap
+from chargehand.synthesizer.markup import one_line
 
 _NOTHING = frozenset({"", "null", "none", "n/a", "[]", "{}"})
 _LONGEST = 500
@@ -38,8 +39,8 @@ def _contradiction(entry: Any) -> Contradiction | None:
         return Contradiction(subject=said[:_LONGEST]) if (said := _text(entry)) else None
     given = fields.get("claims")
     listed = cast(list[Any], given) if isinstance(given, list) else [given]
-    claims = tuple(claim for each in listed if (claim := _text(each)))
-    subject = _text(fields.get("subject")) or " / ".join(claims)[:_LONGEST]
+    claims = tuple(one_line(claim) for each in listed if (claim := _text(each)))
+    subject = one_line(_text(fields.get("subject"))) or " / ".join(claims)[:_LONGEST]
     if not subject:
         return None
     return Contradiction(
