@@ -14,7 +14,7 @@ from chargehand.outcome import Fault, Usage
 from chargehand.people import edited_plan, question_about_plan, verdict
 from chargehand.plan import Plan, Task, parse
 from chargehand.planner import Planned, Unplanned, make_plan
-from chargehand.preview import preview
+from chargehand.preview import ceiling_of, preview
 from chargehand.request import Request
 from chargehand.routing import route, routed_plan
 from chargehand.team import Team
@@ -34,6 +34,8 @@ class Agreed:
     plan: Plan
     planned: bool
     usage: Usage
+    # The tokens a task may use that states no budget of tokens; None without a limit.
+    ceiling: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ async def agree(
     given, routed = plan is not None, team.mode == "route"
     if (recorded := engine.approved()) is not None:
         usage = Usage.model_validate(recorded.get("usage") or {})
-        return Agreed(parse(recorded["plan"]), not recorded.get("given") and not routed, usage)
+        ceiling = _recorded_ceiling(recorded.get("ceiling"), request)
+        return Agreed(parse(recorded["plan"]), not recorded.get("given") and not routed, usage, ceiling)
     used: list[Usage] = []
     if plan is None:
         drafted = await _drafted(request, team, engine, brains, used)
@@ -72,14 +75,15 @@ async def agree(
     assigned = await in_time(engine, "@route", time_left(request, engine), assign)
     if assigned is None:
         return _too_late(request, used)
-    plan = assigned
+    plan, planned = assigned, not given and not routed
     if request.approve:
         hired = {**roster, **factory.hired(plan.workers)} if factory else roster
-        approved = await _approved(plan, request, team.hiring(plan.workers), hired, engine, brains)
+        approved = await _approved(plan, request, team.hiring(plan.workers), hired, engine, brains, planned=planned)
         if isinstance(approved, str):
             return Rejected(plan, approved, Usage.total(used))
         plan = approved
     usage = Usage.total(used)
+    ceiling = ceiling_of(plan, request, brains.get("synthesizer")) if planned else None
     engine.emit(
         "plan_approved",
         plan=plan.to_json(),
@@ -87,13 +91,21 @@ async def agree(
         notes=list(plan.advice()),
         given=given,
         usage=usage.to_json(),
+        ceiling=None if ceiling is None else {"tokens": ceiling, "of": request.budget.tokens},
     )
-    return Agreed(plan, not given and not routed, usage)
+    return Agreed(plan, planned, usage, ceiling)
 
 
 def time_left(request: Request, engine: Engine) -> float | None:
     """Seconds until the deadline; None without one."""
     return None if request.deadline_s is None else max(request.deadline_s - engine.now(), 0.0)
+
+
+def _recorded_ceiling(recorded: dict[str, int] | None, request: Request) -> int | None:
+    """The ceiling the run began with, and what was added to its budget since: any task may use that."""
+    if recorded is None:
+        return None
+    return recorded["tokens"] + (request.budget.tokens or recorded["of"]) - recorded["of"]
 
 
 async def _drafted(request: Request, team: Team, engine: Engine, brains: Brains, used: list[Usage]) -> Plan | Unplanned:
@@ -152,10 +164,12 @@ async def _assigned(plan: Plan, team: Team, engine: Engine, brain: Brain | None,
 
 
 async def _approved(
-    plan: Plan, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains
+    plan: Plan, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains, *, planned: bool
 ) -> Plan | str:
     """The plan a person lets run, perhaps edited, or why they let none."""
-    text = f"{to_text(plan).rstrip()}\n\n{preview(plan, team, roster, brains['synthesizer'].model, request)}"
+    writer = brains["synthesizer"]
+    ceiling = ceiling_of(plan, request, writer) if planned else None
+    text = f"{to_text(plan).rstrip()}\n\n{preview(plan, team, roster, writer.model, request, ceiling)}"
     answer = await engine.ask("@plan/approve", question_about_plan(text))
     said = verdict(answer)
     if said is None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from chargehand.path import lineage
+from chargehand.path import wholes
 from chargehand.value import Value
 
 DEFAULT_TOKENS = 500_000
@@ -24,6 +24,10 @@ SMALLEST_OUTPUT = 256
 SMALLEST_SHARE = 1_024
 # The most of a budget that is held back for writing the answer.
 LARGEST_HOLD = 0.2
+# A task of a model-made plan that states no token budget may use this many times its share of the run's.
+SHARES_A_TASK = 3
+# Its ceiling is never lower than this while there is more: room for a call.
+SMALLEST_CEILING = 4 * SMALLEST_SHARE
 
 
 class Budget(Value):
@@ -38,6 +42,12 @@ class Budget(Value):
         """The tighter of both, limit by limit."""
         tighter = {name: most for name, most in other if most is not None and most < (getattr(self, name) or inf)}
         return self.model_copy(update=tighter)
+
+
+def ceiling(limit: int, synthesis: int, tasks: int) -> int:
+    """The tokens one of so many tasks may use where it states no budget, so that none of them uses up all there is."""
+    whole = limit - min(synthesis, int(LARGEST_HOLD * limit))
+    return min(whole, max(SHARES_A_TASK * whole // max(tasks, 1), SMALLEST_CEILING))
 
 
 class Wish(NamedTuple):
@@ -282,8 +292,7 @@ class Ledger:
         """The run's, the task's own if it has one, and also those of the whole it is a part of or nested in."""
         if task is None or not self._tasks:
             return (self._run,)
-        names = dict.fromkeys(name for each in lineage(task) for name in (each, each.partition(".s.")[0]))
-        return (self._run, *(self._tasks[name] for name in names if name in self._tasks))
+        return (self._run, *(self._tasks[name] for name in wholes(task) if name in self._tasks))
 
 
 @dataclass(slots=True)

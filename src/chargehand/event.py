@@ -43,7 +43,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     "run_started": ("version", "chargehand", "epoch", "resumed", "request", "team", "settings", "rerun_of"),
     "plan_drafted": ("plan", "round", "problems", "renamed", "source", "within"),
     "plan_rejected": ("problems", "round", "within"),
-    "plan_approved": ("plan", "strategy", "notes", "given", "usage", "within"),
+    "plan_approved": ("plan", "strategy", "notes", "given", "usage", "ceiling", "within"),
     "task_ready": ("worker",),
     "attempt_started": ("worker", "tier", "model"),
     "model_called": (

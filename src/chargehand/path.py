@@ -57,5 +57,10 @@ def lineage(task: str) -> list[str]:
     return [task, *(each for each, _ in above(task))]
 
 
+def wholes(task: str) -> list[str]:
+    """The task, those it is in, and those that any of them is a part of."""
+    return list(dict.fromkeys(name for each in lineage(task) for name in (each, each.partition(".s.")[0])))
+
+
 def _is_task(part: str) -> bool:
     return part not in _NUMBERED and not part.startswith("@") and not _MEMBER.fullmatch(part)

@@ -10,12 +10,14 @@ from typing import Any, cast
 
 from chargehand.answer import read_object
 from chargehand.brains import Brain
+from chargehand.budget import Budget
 from chargehand.consult import consult
 from chargehand.effect import usage_of
 from chargehand.engine import Engine
 from chargehand.messages import Message, system, user
 from chargehand.outcome import Fault, Outcome, Usage
 from chargehand.plan import (
+    MOST_MEMBERS,
     Factory,
     Plan,
     Problem,
@@ -54,6 +56,12 @@ PLAN_SCHEMA: dict[str, Any] = {
                     "success_criterion": {"type": "string"},
                     "depends_on": {"type": "array", "items": {"type": "string"}},
                     "on_dependency_failure": {"enum": ["skip", "proceed"]},
+                    "budget": {
+                        "type": "object",
+                        "properties": {"tokens": {"type": "integer"}, "steps": {"type": "integer"}},
+                    },
+                    "timeout_s": {"type": "number"},
+                    "best_of": {"type": "integer"},
                     "tier": {"enum": ["small", "medium", "large"]},
                 },
                 "required": ["id", "worker", "instruction", "success_criterion", "depends_on"],
@@ -96,6 +104,13 @@ Answer with one JSON object:
   is needed.
 - As few tasks as the job needs, at most {advised}. If one worker can do the whole, plan one task.
 - on_dependency_failure "proceed" is for tasks that are still worth doing with a gap, such as a final write-up.
+- budget.tokens: set it on a task that may go on for long, or that is worth only so much; without it a task stops at
+  three times its share of the run's tokens.
+- budget.steps: set it to how many model calls the worker may make, on a task that needs few.
+- timeout_s: set it to how many seconds an attempt may take, on a task that may hang.
+- best_of: set it to 2 up to {members} on a task that decides the answer and easily goes wrong; it costs that many times
+  as much.
+- tier: set it to small for what is simple, and to large for what is hard; without it the worker's own model is used.
 - synthesis mode: merge complementary results; select the best of several; reduce when there is a great deal of text.
 
 Workers
@@ -262,7 +277,7 @@ def _known_fields(data: dict[str, Any]) -> dict[str, Any]:
     known = {name: value for name, value in data.items() if name in Plan.model_fields}
     tasks = known.get("tasks")
     if isinstance(tasks, list):
-        known["tasks"] = [_only(_OF_A_TASK, task) for task in cast("list[Any]", tasks)]
+        known["tasks"] = [_known_of_a_task(task) for task in cast("list[Any]", tasks)]
     specs = known.get("workers")
     if isinstance(specs, list):
         known["workers"] = [_only(WorkerSpec.model_fields, spec) for spec in cast("list[Any]", specs)]
@@ -270,6 +285,13 @@ def _known_fields(data: dict[str, Any]) -> dict[str, Any]:
         known.pop("workers", None)
     known["synthesis"] = _only(Synthesis.model_fields, known.get("synthesis") or {})
     return known
+
+
+def _known_of_a_task(data: Any) -> Any:
+    task = _only(_OF_A_TASK, data)
+    if isinstance(task, dict) and "budget" in task:
+        task["budget"] = _only(Budget.model_fields, task["budget"])
+    return cast("Any", task)
 
 
 def _only(fields: Container[str], data: Any) -> Any:
@@ -310,7 +332,7 @@ def _system(team: Team) -> str:
         for example in team.examples
     )
     made = "" if team.factory is None else _made(team.factory)
-    return _RULES.format(advised=ADVISED_TASKS, workers=in_words(team) + made, examples=examples)
+    return _RULES.format(advised=ADVISED_TASKS, members=MOST_MEMBERS, workers=in_words(team) + made, examples=examples)
 
 
 def _schema(team: Team) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from chargehand.brains import Brain
+from chargehand.budget import ceiling
 from chargehand.models import prices
 from chargehand.plan import Plan, Task
 from chargehand.request import Request
@@ -18,12 +20,27 @@ FRAME, TOOL, ANSWER = 400, 150, 700
 CALLS_WITH_TOOLS = 3
 # What a team within the team takes besides its workers: to plan and to put it together.
 AROUND_A_TEAM = 2
+# The synthesizer's own words and what frames each result, in tokens.
+SYNTHESIS_FRAME = 1_500
 # What a call with such an answer typically takes.
 SECONDS_A_CALL = 10.0
 
 
-def preview(plan: Plan, team: Team, roster: Roster, synthesizer: str, request: Request) -> str:
-    """One line, honest about being an estimate."""
+def cost_of_synthesis(plan: Plan, synthesizer: Brain | None) -> int:
+    """What writing the answer will cost besides reading the results; a single task needs no synthesis."""
+    return 0 if synthesizer is None or len(plan.tasks) == 1 else synthesizer.output_cap + SYNTHESIS_FRAME
+
+
+def ceiling_of(plan: Plan, request: Request, synthesizer: Brain | None) -> int | None:
+    """The tokens a task of a model-made plan may use that states no budget of tokens; None without a budget."""
+    limit = request.budget.tokens
+    return None if limit is None else ceiling(limit, cost_of_synthesis(plan, synthesizer), len(plan.tasks))
+
+
+def preview(
+    plan: Plan, team: Team, roster: Roster, synthesizer: str, request: Request, ceiling: int | None = None
+) -> str:
+    """One line, honest about being an estimate. `ceiling`: what a task may use that states no budget of tokens."""
     calls, tokens = 0, 0
     costs: list[float | None] = []
     seconds: dict[str, float] = {}
@@ -42,6 +59,8 @@ def preview(plan: Plan, team: Team, roster: Roster, synthesizer: str, request: R
     usd = None if None in costs else sum(cost or 0.0 for cost in costs)
     cost = "cost unknown" if usd is None else f"about {money(usd)}"
     limit = f", never more than the budget of {request.budget.tokens:,} tokens" if request.budget.tokens else ""
+    if ceiling is not None and any(task.budget is None or task.budget.tokens is None for task in plan.tasks):
+        limit += f", at most {ceiling:,} for a task without a budget of its own"
     parallel = f"{several(len(plan.tasks), 'task')}, {plan.strategy}, {plan.depth} deep"
     time = f"some {duration(took)}{' besides the time people take' if _people(plan, team) else ''}"
     estimate = f"an estimated {several(calls, 'call')}, {tokens:,} tokens, {time}, {cost}{limit}."

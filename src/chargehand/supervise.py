@@ -17,6 +17,7 @@ from chargehand.outcome import Fault, Outcome, Usage
 from chargehand.people import question_about
 from chargehand.plan import Plan, Task
 from chargehand.planner import Unplanned, split_task
+from chargehand.preview import cost_of_synthesis
 from chargehand.refiner import refine
 from chargehand.report import Gap, Report, RunStatus, Timing
 from chargehand.request import Request
@@ -35,8 +36,6 @@ SYNTHESIS_SHARE = 0.2
 LONGEST_SYNTHESIS_S = 30.0
 # Errors of a worker or provider that did not answer, whatever it was asked. A wrong key is the caller's to mend.
 UNREACHABLE = frozenset({"rate_limited", "overloaded", "connection", "timeout"})
-# The synthesizer's own words and what frames each result, in tokens.
-SYNTHESIS_FRAME = 1_500
 
 
 async def run(
@@ -59,7 +58,7 @@ async def run(
         return _answer_when_nothing(_nothing_run(request, engine, agreed), team)
     if factory is not None and agreed.plan.workers:
         team, roster = team.hiring(agreed.plan.workers), {**roster, **factory.hired(agreed.plan.workers)}
-    engine.hold(_cost_of_synthesis(agreed.plan, brains))
+    engine.hold(cost_of_synthesis(agreed.plan, brains.get("synthesizer")))
     done = await _done(agreed, request, team, roster, engine, brains)
     synthesis = await synthesize(
         request,
@@ -109,6 +108,7 @@ async def _done(agreed: Agreed, request: Request, team: Team, roster: Roster, en
     stop_at = _workers_stop_at(request)
     help = _help(request, team, engine, brains, planned_here=agreed.planned)
     run_tasks = partial(dispatch, crew=crew, engine=engine, stop_at=stop_at, policy=team.recovery, help=help)
+    run_tasks = partial(run_tasks, ceiling=agreed.ceiling)
     plan, used = agreed.plan, [agreed.usage]
     filled: frozenset[str] = frozenset()
     outcomes = await run_tasks(plan)
@@ -124,7 +124,7 @@ async def _done(agreed: Agreed, request: Request, team: Team, roster: Roster, en
         extension = await in_time(engine, f"@extend/{number}", left, extend)
         if extension is None:
             break
-        engine.hold(_cost_of_synthesis(plan.with_tasks(extension.tasks), brains))
+        engine.hold(cost_of_synthesis(plan.with_tasks(extension.tasks), brains.get("synthesizer")))
         added = plan.model_copy(update={"tasks": extension.tasks})
         outcomes = {**outcomes, **await run_tasks(added, earlier=outcomes)}
         plan = plan.with_tasks(extension.tasks)
@@ -170,12 +170,6 @@ async def _best_of(
         task.instruction, results, engine, brain, key, used, criterion=task.success_criterion, seed=seed
     )
     return choice.index, choice.reason
-
-
-def _cost_of_synthesis(plan: Plan, brains: Brains) -> int:
-    """What writing the answer will cost besides reading the results; a single task needs no synthesis."""
-    brain = brains.get("synthesizer")
-    return 0 if brain is None or len(plan.tasks) == 1 else brain.output_cap + SYNTHESIS_FRAME
 
 
 def _workers_stop_at(request: Request) -> float | None:

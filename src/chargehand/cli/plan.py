@@ -29,9 +29,10 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     """
     import asyncio
 
+    from chargehand.brains import Brain
     from chargehand.cli import inputs
     from chargehand.cli.front import supervisor
-    from chargehand.preview import preview
+    from chargehand.preview import ceiling_of, preview
     from chargehand.request import Request
     from chargehand.team.agents import roster
     from chargehand.trace.figures import several
@@ -52,8 +53,9 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     _show(made, form, out)
     settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
     asked = Request(text=text, budget=settings.budget, max_concurrent=settings.max_concurrent)
-    synthesizer = settings.model_for("synthesizer").model
-    out.say(preview(made, door.team, roster(door.team, settings), synthesizer, asked))
+    writer = Brain(model=settings.model_for("synthesizer").model)
+    ceiling = ceiling_of(made, asked, writer) if door.team.mode == "plan" else None
+    out.say(preview(made, door.team, roster(door.team, settings), writer.model, asked, ceiling))
 
 
 def _show(made: Plan, form: str, out: Screen) -> None:

@@ -64,14 +64,16 @@ async def dispatch(
     stop_at: float | None = None,
     policy: Policy | None = None,
     help: Help | None = None,
+    ceiling: int | None = None,
     earlier: Mapping[str, Outcome] | None = None,
 ) -> dict[str, Outcome]:
     """Exactly one outcome per task, in plan order. Work still under way at `stop_at` fails with `deadline`.
 
-    `earlier` are outcomes of a plan that this one extends: its tasks may depend on them.
+    `earlier` are outcomes of a plan that this one extends: its tasks may depend on them. `ceiling` is how many tokens a
+    task may use that states no budget of tokens.
     """
     engine.expect(len(plan.tasks))
-    dispatching = _Dispatch(plan, engine, crew, policy or Policy(), help or Help(), stop_at)
+    dispatching = _Dispatch(plan, engine, crew, policy or Policy(), help or Help(), stop_at, ceiling)
     dispatching.outcomes.update(earlier or {})
     return await dispatching.run()
 
@@ -84,6 +86,7 @@ class _Dispatch:
     policy: Policy
     help: Help
     stop_at: float | None
+    ceiling: int | None = None
     # The task whose place this plan takes, when it is one split into smaller ones.
     parent: Task | None = None
     # When that task's own time is over.
@@ -125,12 +128,14 @@ class _Dispatch:
         time = Allowance(self.engine, task.id, self.stop_at, self.ends_at)
         pursuit = Pursuit(task, inputs, self.engine, self.crew, self.policy, self.help, time)
         pursuit.may_split = self.parent is None
+        pursuit.ceiling = self.ceiling
         return await pursuit.run(self._in_its_place)
 
     async def _in_its_place(
         self, task: Task, plan: Plan, inputs: Mapping[str, Outcome], ends_at: float | None
     ) -> list[Outcome]:
         """The outcomes of the smaller tasks that take a task's place; they see what it would have seen."""
-        inner = _Dispatch(plan, self.engine, self.crew, self.policy, self.help, self.stop_at, task, ends_at)
+        # Its parts are within its own limits.
+        inner = _Dispatch(plan, self.engine, self.crew, self.policy, self.help, self.stop_at, None, task, ends_at)
         inner.outcomes.update(inputs)
         return list((await inner.run()).values())

@@ -14,6 +14,7 @@ from typing import TypeVar, assert_never
 
 from pydantic import TypeAdapter
 
+from chargehand.budget import Budget
 from chargehand.dispatcher.allowance import Allowance
 from chargehand.dispatcher.attempt import Attempt
 from chargehand.dispatcher.crew import Crew
@@ -64,6 +65,8 @@ class Pursuit:
     help: Help
     time: Allowance
     may_split: bool = True
+    # The tokens it may use if it states no budget of tokens.
+    ceiling: int | None = None
     # One entry per failed attempt.
     history: list[Condition] = field(default_factory=lambda: [])
     failed_workers: list[str] = field(default_factory=lambda: [])
@@ -78,9 +81,12 @@ class Pursuit:
     async def run(self, in_its_place: InItsPlace) -> Outcome:
         """The task's one outcome, with what all attempts used."""
         task, first = self.task, self.engine.attempts(self.task.id)
-        if task.budget is not None:
-            self.engine.allot(task.id, task.budget)
-            self.time.limit(task.budget.seconds)
+        budget = task.budget or Budget()
+        if self.ceiling is not None and budget.tokens is None:
+            budget = budget.model_copy(update={"tokens": self.ceiling})
+        if budget != Budget():
+            self.engine.allot(task.id, budget)
+        self.time.limit(budget.seconds)
         number = first
         while True:
             number += 1

@@ -10,7 +10,7 @@ from typing import Any
 
 from chargehand.event import Event
 from chargehand.outcome import Outcome, Usage
-from chargehand.path import lineage
+from chargehand.path import lineage, wholes
 from chargehand.plan import parse
 from chargehand.value import JSON
 
@@ -67,7 +67,7 @@ class Replay:
     spent_usd: float = 0.0
     # Output tokens of the workers: what the synthesizer will have to read.
     written: int = 0
-    # task -> (tokens, usd) of the above.
+    # task -> (tokens, usd) of the above, with those of its parts and of its team.
     spent_by_task: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
     # key -> (tokens, usd) set aside and never settled, and the keys of calls sent, both in the last session only.
     reserved: dict[str, tuple[int, float | None]] = field(default_factory=dict[str, tuple[int, float | None]])
@@ -153,9 +153,9 @@ class Replay:
                 self.spent_usd += data["usd"] or 0.0
                 if data.get("lost"):
                     self.lost.append(Usage.model_validate(data["lost"]))
-                if event.task is not None:
-                    tokens, usd = self.spent_by_task.get(event.task, (0, 0.0))
-                    self.spent_by_task[event.task] = (tokens + data["tokens"], usd + (data["usd"] or 0.0))
+                for task in () if event.task is None else wholes(event.task):
+                    tokens, usd = self.spent_by_task.get(task, (0, 0.0))
+                    self.spent_by_task[task] = (tokens + data["tokens"], usd + (data["usd"] or 0.0))
             case kind if kind in TOLD_ONCE:
                 self.told[telling(kind, event.task, data)] += 1
             case "run_ended":
@@ -189,9 +189,7 @@ class Replay:
 
     def spent_by(self, task: str) -> tuple[int, float]:
         """Tokens and USD a task has used, the tasks it was split into and those of its team included."""
-        inside = (f"{task}.s.", f"{task}/")
-        spent = [cost for id, cost in self.spent_by_task.items() if id == task or id.startswith(inside)]
-        return sum(tokens for tokens, _ in spent), sum(usd for _, usd in spent)
+        return self.spent_by_task.get(task, (0, 0.0))
 
     def in_flight(self) -> list[tuple[int, float | None]]:
         """What was set aside for calls under way when the session died, (tokens, usd): it may have been used.
