@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.loopback import Answer, Seen, Server, answer_json, error, serving
+from tests.loopback import Answer, Seen, Server, answer_json, error, events, serving, whole
 
 ROOT = Path(__file__).resolve().parents[1]
 KEY = "sk-bad-input-0123456789abcdef"
@@ -315,3 +315,93 @@ def test_a_record_from_a_newer_version_asks_for_an_upgrade(desk: Desk) -> None:
         assert (got.code, got.out) == (2, "")
         assert "Upgrade chargehand" in got.complaint
     assert record.read_bytes() == before
+
+
+# -- a byte order mark, and half a surrogate pair ----------------------------------------------------------------------
+
+BOM, HALF = "\ufeff", "\ud83d"
+
+
+def with_halves(seen: Seen) -> Answer:
+    """Half a character in the middle of every text, and once spelled as an escape within the JSON that the text is."""
+    match seen.role:
+        case "planner":
+            made = plan(task("t1"), task("t2"))
+            made["tasks"][0]["instruction"] += f" It is {HALF} hard."
+            return Answer(text=json.dumps(made, ensure_ascii=seen.number % 2 == 0))
+        case "synthesizer":
+            return Answer(
+                text=json.dumps({"answer": f"Both {HALF} are there [t1, t2].", "confidence": 70}, ensure_ascii=False)
+            )
+        case _:
+            said = {"summary": f"Written {HALF}.", "output": f"The {HALF} part {seen.task}.", "confidence": 80}
+            return Answer(text=json.dumps(said, ensure_ascii=seen.task == "t1"))
+
+
+def with_marks(seen: Seen) -> Answer:
+    """A byte order mark before every answer."""
+    said = helpful(seen)
+    return Answer(text=BOM + said.text)
+
+
+@pytest.mark.parametrize(
+    ("model", "answers", "said"),
+    [
+        ("openai:some-model", with_marks, "Both are there [t1, t2]."),
+        ("anthropic:some-model", with_marks, "Both are there [t1, t2]."),
+        ("openai:some-model", with_halves, "Both \ufffd are there [t1, t2]."),
+        ("anthropic:some-model", with_halves, "Both \ufffd are there [t1, t2]."),
+    ],
+)
+def test_a_byte_order_mark_or_half_a_surrogate_pair_in_a_reply_failed_the_run(
+    desk: Desk, model: str, answers: Callable[[Seen], Answer], said: str
+) -> None:
+    """The planner's, a worker's and the synthesizer's: read, recorded, printed, shown and exported."""
+    desk.server.handler = answers
+    env = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": desk.server.url}
+    got = desk("run", "Say it", "--model", model, **env)
+    assert (got.code, got.err.count("Traceback")) == (0, 0), got.err
+    assert got.out.strip() == said
+    assert len(desk.server.requests) == 4, "nothing was asked for again"
+    assert json.loads(desk("show", "last", "--json").out)["answer"] == said
+    for form in ("jsonl", "html"):
+        assert desk("trace", "last", "--format", form, "-o", "-").code == 0
+
+
+def test_a_byte_order_mark_before_a_body_is_not_part_of_it(desk: Desk) -> None:
+    """Before a whole document, before a stream of events and before an event's data."""
+
+    def answers(seen: Seen) -> Answer:
+        said = helpful(seen)
+        if not seen.body.get("stream"):
+            return Answer(raw=b"\xef\xbb\xbf" + json.dumps(whole(seen, said)).encode())
+        lines = [line.replace("data: {", "data: \ufeff{") for line in events(seen, said)]
+        raw = "\ufeff" + "".join(f"{line}\n\n" for line in lines)
+        return Answer(raw=raw.encode(), headers={"Content-Type": "text/event-stream"})
+
+    desk.server.handler = answers
+    got = desk("run", "Say it", *MODEL)
+    assert got.code == 0, got.err
+    assert got.out.strip() == "Both are there [t1, t2]."
+    assert len(desk.server.requests) == 4
+
+
+def test_a_tool_call_with_half_a_surrogate_pair_is_made(desk: Desk) -> None:
+    """Its arguments are read as far as they are text."""
+    asked: list[str] = []
+
+    def answers(seen: Seen) -> Answer:
+        if seen.role == "worker" and seen.task == "t1":
+            asked.append(seen.text)
+            if len(asked) == 1:
+                return Answer(tools=(("calculate", {"expression": f"1 + 1 {HALF}"}),))
+        return helpful(seen)
+
+    desk.server.handler = answers
+    desk.write("plan.json", plan(task("t1", worker="analyst"), task("t2")))
+    got = desk("run", "--plan", "plan.json", *MODEL)
+    assert got.code == 0, got.err
+    assert len(desk.server.requests) == 4
+    called = [json.loads(line) for line in desk("trace", "last", "--format", "jsonl", "-o", "-").out.splitlines()]
+    [arguments] = [event["arguments"] for event in called if event["kind"] == "tool_called"]
+    assert arguments == {"expression": "1 + 1 \ufffd"}

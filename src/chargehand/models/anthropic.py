@@ -6,12 +6,13 @@ import re
 from functools import lru_cache
 from typing import Any, Literal, cast
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from chargehand.effect import ModelCall
 from chargehand.messages import Message, Reply, TokenCount, ToolRequest
 from chargehand.models import schema
 from chargehand.models.options import sendable
+from chargehand.models.received import BOM, in_unicode, read_json
 
 _VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
@@ -109,7 +110,8 @@ class AnthropicListener:
             written = "".join(pieces)
             block = self._blocks[index]
             block[name] = _input(written) if name == "input" else block.get(name, "") + written
-        return _reply([block for _, block in sorted(self._blocks.items())], self._stop, self._usage, self._model)
+        blocks = [in_unicode(block) for _, block in sorted(self._blocks.items())]
+        return _reply(blocks, self._stop, self._usage, in_unicode(self._model))
 
     def _hear_delta(self, index: int, delta: dict[str, Any]) -> str:
         match delta.get("type"):
@@ -186,7 +188,7 @@ def _mark(turns: list[dict[str, Any]]) -> None:
 
 def _reply(content: list[dict[str, Any]], stop: str | None, usage: dict[str, Any] | None, model: str) -> Reply:
     return Reply(
-        text="".join(b["text"] for b in content if b["type"] == "text"),
+        text="".join(b["text"] for b in content if b["type"] == "text").removeprefix(BOM),
         tool_calls=tuple(_call(b) for b in content if b["type"] == "tool_use"),
         stop=_STOPS.get(stop or "", "end"),
         usage=_count(usage) if usage else None,
@@ -221,7 +223,7 @@ def _input(written: str) -> Any:
     if not written.strip():
         return {}
     try:
-        return from_json(written)
+        return read_json(written)
     except ValueError:
         return written
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
-from pydantic_core import PydanticSerializationError, from_json
+from pydantic_core import PydanticSerializationError
 
 from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
 from chargehand.messages import Reply
 from chargehand.models import Attribution, faults
 from chargehand.models.faults import Endpoint
+from chargehand.models.received import paired, read_json
 from chargehand.models.transport import Transport
 
 T = TypeVar("T")
@@ -70,10 +71,11 @@ class HttpModel:
 
     async def _stream(self, body: bytes, attribution: Attribution, on_text: Callable[[str], None]) -> Reply:
         listener = self._wire.listen()
+        say = paired(on_text)
 
         def hear(event: bytes) -> None:
-            if event != b"[DONE]" and (text := self._picked(event, listener.hear)):
-                on_text(text)
+            if event != b"[DONE]" and (text := self._picked(event, listener.hear, piece=True)):
+                say(text)
 
         whole = await self._transport.stream(self._endpoint, body, attribution, hear)
         if whole is not None:
@@ -89,10 +91,10 @@ class HttpModel:
     def _read(self, body: bytes) -> Reply:
         return self._picked(body, self._wire.reply)
 
-    def _picked(self, body: bytes, pick: Callable[[dict[str, Any]], T]) -> T:
+    def _picked(self, body: bytes, pick: Callable[[dict[str, Any]], T], *, piece: bool = False) -> T:
         """What `pick` finds in the JSON; whatever else the server sent becomes a ModelError."""
         try:
-            data = from_json(body)
+            data = read_json(body, piece=piece)
             if not isinstance(data, dict):
                 raise faults.unreadable(self._endpoint, body)
             found = cast("dict[str, Any]", data)

@@ -14,6 +14,7 @@ from chargehand.effect import ModelCall
 from chargehand.messages import Message, Reply, TokenCount, ToolRequest
 from chargehand.models import schema
 from chargehand.models.options import sendable
+from chargehand.models.received import BOM, in_unicode, read_json
 
 _REASONING = re.compile(r"(gpt-[5-9]|o\d)(?!.*-chat)")
 # These take function tools on this wire only when told not to reason.
@@ -104,12 +105,12 @@ class OpenAIListener:
         if self._finish is None:
             return None
         return _reply(
-            text="".join(self._text),
-            refusal="".join(self._refusal),
-            calls=[("".join(i), "".join(n), "".join(a)) for _, (i, n, a) in sorted(self._calls.items())],
+            text=in_unicode("".join(self._text)),
+            refusal=in_unicode("".join(self._refusal)),
+            calls=[in_unicode(tuple(map("".join, parts))) for _, parts in sorted(self._calls.items())],
             finish=self._finish,
             usage=self._usage,
-            model=self._model,
+            model=in_unicode(self._model),
         )
 
     def _hear_call(self, position: int, piece: Mapping[str, Any]) -> None:
@@ -212,7 +213,7 @@ def _reply(
     if calls and stop == "end":
         stop = "tools"
     return Reply(
-        text=text or refusal or "",
+        text=text.removeprefix(BOM) or refusal or "",
         tool_calls=tuple(_call(position, *call) for position, call in enumerate(calls)),
         stop=stop,
         usage=_count(usage) if usage else None,
@@ -225,7 +226,7 @@ def _call(position: int, id: str | None, name: str, arguments: str | dict[str, A
         return ToolRequest(id=id or f"call_{position}", name=name, arguments=arguments)
     raw = arguments or ""
     try:
-        found: Any = from_json(raw) if raw.strip() else {}
+        found: Any = read_json(raw) if raw.strip() else {}
     except ValueError:
         found = None
     if isinstance(found, dict):

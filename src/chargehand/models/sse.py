@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+
 
 class Events:
     """Collects chunks; names, ids and comments are left out, as no wire format here needs them."""
@@ -10,6 +12,7 @@ class Events:
         # The pieces of a line that has not ended; joined once, when it does.
         self._line: list[bytes] = []
         self._data: list[bytes] = []
+        self._begun = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of the events that this chunk completed."""
@@ -21,6 +24,8 @@ class Events:
         done: list[bytes] = []
         for line in lines:
             field = line.removesuffix(b"\r")
+            if not self._begun:
+                field, self._begun = field.removeprefix(codecs.BOM_UTF8), True
             if field.startswith(b"data:"):
                 self._data.append(field[5:].removeprefix(b" "))
             elif not field and self._data:
