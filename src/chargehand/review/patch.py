@@ -17,6 +17,8 @@ _COMBINED = re.compile(r"diff --(?:cc|combined) |@@@+ -\d")
 # What git writes before names: a/ and b/, or with diff.mnemonicPrefix letters for what is compared.
 _PREFIX = re.compile(r"[abciow12]/")
 _MOVES = {"rename from ": "old", "rename to ": "new", "copy from ": "old", "copy to ": "new"}
+# A name in quotes, to the quote that ends it: one after a backslash is part of the name.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -176,10 +178,10 @@ class _Reader:
 
 def _git_names(rest: str) -> tuple[str | None, str | None]:
     """`a/x b/x`: the two names are equal but for renames, which say so in lines of their own."""
-    if rest.startswith('"'):
-        first, _, second = rest[1:].partition('" ')
-        return _unprefixed(_name(f'"{first}"'), _name(second))
+    if quoted := _QUOTED.match(rest):
+        return _unprefixed(_name(quoted[0]), _name(rest[quoted.end() + 1 :]))
     if rest.endswith('"'):
+        # A name without quotes around it has none inside.
         first, _, second = rest.partition(' "')
         return _unprefixed(_name(first), _name(f'"{second}'))
     middle = len(rest) // 2
@@ -191,7 +193,9 @@ def _git_names(rest: str) -> tuple[str | None, str | None]:
 
 def _name(written: str) -> str | None:
     """A path as written after ---, +++ or diff --git; None for /dev/null."""
-    path = _unquoted(written) if written.startswith('"') else written.partition("\t")[0].rstrip("\r")
+    # A tab ends a name with a space in it, also behind its quotes.
+    quoted = _QUOTED.match(written)
+    path = written.partition("\t")[0].rstrip("\r") if quoted is None else _unquoted(quoted[0])
     return None if path == "/dev/null" else path
 
 
