@@ -15,6 +15,7 @@ from chargehand import analyzers
 from chargehand.analysis import FEW
 from chargehand.analyzers import Analysis as Found
 from chargehand.analyzers import Analyzer, Scope
+from chargehand.analyzers.sources import UNREAD
 from chargehand.cache import Cache
 from chargehand.effect import Analysis, AnalysisResult
 from chargehand.engines.local import LocalEngine, Prior
@@ -43,7 +44,7 @@ class Reader:
     now: int = 0
     most: int = 0
     notes: tuple[str, ...] = ()
-    unchecked: tuple[str, ...] = ()
+    unchecked: dict[str, str] = field(default_factory=dict[str, str])
 
     async def run(self, scope: Scope) -> Found:
         self.seen.append(scope.files)
@@ -52,7 +53,8 @@ class Reader:
         await asyncio.sleep(0.001)
         self.now -= 1
         found = [Finding(path=path, line=1, message=(scope.root / path).read_text()) for path in scope.files]
-        return Found(tuple(found), self.notes, unchecked=tuple(set(self.unchecked) & set(scope.files)))
+        unchecked = {path: why for path, why in self.unchecked.items() if path in scope.files}
+        return Found(tuple(found), self.notes, unchecked=unchecked)
 
 
 @pytest.fixture
@@ -142,13 +144,32 @@ def test_what_is_found_in_all_files_together_is_known_only_as_a_whole(reader: Re
 def test_a_file_that_could_not_be_checked_is_tried_again(reader: Reader, tmp_path: Path) -> None:
     """The others are known; it is told again. A note about no file in particular keeps all from being known."""
     cache = Cache(tmp_path / "c")
-    reader.notes, reader.unchecked = ("1 file not checked.",), ("b.txt",)
+    reader.unchecked = {"b.txt": "Could not be parsed"}
     perform(analysis(reader), cache)
     again = perform(analysis(reader), cache)
-    assert (again.notes, again.reused) == (reader.notes, 1)
+    assert (again.unchecked, again.reused) == (reader.unchecked, 1)
     assert reader.seen == [("a.txt", "b.txt"), ("b.txt",)]
-    reader.version, reader.unchecked = "2", ()
+    reader.version, reader.unchecked, reader.notes = "2", {}, ("There are no tests.",)
     assert [perform(analysis(reader), cache).reused for _ in range(2)] == [0, 0]
+
+
+def test_what_could_not_be_checked_is_known_with_what_was_found_in_all_files_together(
+    reader: Reader, tmp_path: Path
+) -> None:
+    """A second look, from what is known, has the same gaps as the first."""
+    cache = Cache(tmp_path / "c")
+    reader.unchecked = {"b.txt": "Could not be parsed"}
+    first, again = (perform(analysis(reader, "whole"), cache) for _ in range(2))
+    assert (again.unchecked, again.reused) == (first.unchecked, 2) == (reader.unchecked, 2)
+
+
+def test_a_task_with_a_file_that_could_not_be_checked_is_partial_and_says_who_missed_it(reader: Reader) -> None:
+    """It is done, with what was found; the gap names the file, and only analyzers that have looked are named."""
+    reader.unchecked = {"b.txt": "Could not be parsed"}
+    outcome = work(AnalyzerWorker("w", ("each", "bandit")), {"root": str(reader.root), "files": ["a.txt", "b.txt"]})
+    assert (outcome.status, outcome.partial, outcome.summary) == ("done", True, "Looked at by each.")
+    (gap,) = outcome.gaps
+    assert (gap.reason, gap.impact) == ("Could not be parsed: b.txt.", "Not looked at by each.")
 
 
 def test_a_committed_analysis_is_never_repeated_in_its_run(reader: Reader) -> None:
@@ -176,7 +197,7 @@ def test_a_rerun_checks_the_content(reader: Reader) -> None:
 
 
 def test_files_outside_of_the_root_are_not_read(reader: Reader) -> None:
-    """Whatever a plan names: parents, absolute paths, links that lead out; what is gone is counted."""
+    """Whatever a plan names: parents, absolute paths, links that lead out. What is gone is counted, the rest named."""
     outside = reader.root.parent / "secret.txt"
     outside.write_text("secret")
     (reader.root / "link.txt").symlink_to(outside)
@@ -184,7 +205,8 @@ def test_files_outside_of_the_root_are_not_read(reader: Reader) -> None:
     names = ("../secret.txt", str(outside), "link.txt", "folder", "gone.txt", "a.txt", "nul\0.txt")
     result = perform(analysis(reader, files=names), None)
     assert [f.message for f in result.findings] == ["a.txt"]
-    assert result.notes == ("6 files were gone or unreadable when each came to them.",)
+    assert result.notes == ("2 files were gone when each came to them.",)
+    assert result.unchecked == dict.fromkeys(("../secret.txt", str(outside), "link.txt", "folder"), UNREAD)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chargehand.analyzers import Analyzer
 
 # Part of every key of the cache: raised when what is stored changes its form.
-_FORM = "2"
+_FORM = "3"
 # Analyses of so few files do not wait for a core.
 FEW = 20
 
@@ -43,6 +43,8 @@ class Look:
     # Path -> what was found in it before; for an analyzer of whole trees, everything under "".
     known: Mapping[str, AnalysisResult]
     left_out: tuple[str, ...]
+    # Path -> why it cannot be looked at at all.
+    unreadable: Mapping[str, str]
     # What else the result depends on, as a hash.
     around: str = ""
 
@@ -71,12 +73,14 @@ class Look:
         """What is known and what was found now, as one."""
         parts = [*self.known.values(), *([] if fresh is None else [fresh])]
         notes = dict.fromkeys(note for part in parts for note in part.notes)
+        unchecked = {path: why for part in parts for path, why in part.unchecked.items()}
         found = [finding for part in parts for finding in part.findings]
         if self.analyzer.per_file:  # the order does not depend on what was known
             found.sort(key=lambda each: (each.path or "", each.line or 0))
         return AnalysisResult(
             findings=tuple(found),
             notes=(*self.left_out, *notes),
+            unchecked={**unchecked, **self.unreadable},
             output=next((part.output for part in parts if part.output is not None), None),
             error=fresh.error if fresh is not None else None,
             content=self.content,
@@ -127,24 +131,28 @@ class Hashes:
 
 def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
     """Reads the files; nothing is analysed yet. A file that has gone, or is outside of the root, is left out."""
+    from chargehand.analyzers.sources import UNREAD
+
     analyzer = analyzers().get(effect.analyzer)
     if analyzer is None:
         return Fault(kind="analyzer", message=f"There is no analyzer {effect.analyzer!r} here.")
-    hashes, gone = dict[str, str](), 0
+    hashes, unreadable, gone = dict[str, str](), dict[str, str](), 0
     for path in dict.fromkeys(effect.files):
         if not _speaks(analyzer, effect.root, path):
             continue
-        if (hash := files.of(effect.root, path)) is None:
-            gone += 1
-        else:
+        if (hash := files.of(effect.root, path)) is not None:
             hashes[path] = hash
+        elif os.path.lexists(os.path.join(effect.root, path)):
+            unreadable[path] = UNREAD
+        else:
+            gone += 1
     many = ("1 file was", "it") if gone == 1 else (f"{gone} files were", "them")
-    left_out = (f"{many[0]} gone or unreadable when {effect.analyzer} came to {many[1]}.",) if gone else ()
+    left_out = (f"{many[0]} gone when {effect.analyzer} came to {many[1]}.",) if gone else ()
     try:
         version = analyzer.version()
     except Exception as error:  # noqa: BLE001 -- recorded: a tool that is not there is its task's failure
         return _fault(effect, error)
-    found = Look(effect, analyzer, version, hashes, {}, left_out)
+    found = Look(effect, analyzer, version, hashes, {}, left_out, unreadable)
     if analyzer.around is not None and hashes and found.lasting:
         found = replace(found, around=_hash(*analyzer.around(Path(effect.root), partial(files.of, effect.root))))
     return _recalled(found, cache) if cache is not None and hashes and found.lasting else found
@@ -167,7 +175,8 @@ async def run(look: Look, cache: Cache | None, files: Hashes) -> AnalysisResult:
         found = await look.analyzer.run(scope)
     except Exception as error:  # noqa: BLE001 -- recorded: an analyzer's bug is its task's failure
         return look.result(AnalysisResult(error=_fault(effect, error)))
-    fresh = AnalysisResult(findings=found.findings, notes=found.notes, output=found.output)
+    unchecked = {path: why for path, why in found.unchecked.items() if path in look.hashes}
+    fresh = AnalysisResult(findings=found.findings, notes=found.notes, unchecked=unchecked, output=found.output)
     if cache is not None and look.lasting:
         await asyncio.to_thread(_remember, look, found, cache, files)
     return look.result(fresh)
@@ -198,19 +207,20 @@ def _remember(look: Look, found: Found, cache: Cache, files: Hashes) -> None:
     same = {path: look.hashes[path] for path in look.missing if files.of(root, path) == look.hashes[path]}
     if not look.analyzer.per_file:
         if len(same) == len(look.hashes):
-            cache.put({_keys(look, same)[""]: _packed(found.findings, found.notes, found.output)})
+            unchecked = {path: why for path, why in found.unchecked.items() if path in look.hashes}
+            cache.put({_keys(look, same)[""]: _packed(found.findings, found.notes, unchecked, found.output)})
         return
     by_path: dict[str, list[Finding]] = {path: [] for path in same}
     for finding in found.findings:
         if finding.path in by_path:
             by_path[finding.path].append(finding)
-    # What could not be checked is tried again, and told again, every time.
+    if found.notes:  # about no file in particular: it is to be said every time
+        return
+    # What could not be checked is tried again every time.
     for path in found.unchecked:
         by_path.pop(path, None)
-    if found.notes and not found.unchecked:
-        return
     keys = _keys(look, same)
-    cache.put({keys[path]: _packed(own, ()) for path, own in by_path.items()})
+    cache.put({keys[path]: _packed(own) for path, own in by_path.items()})
 
 
 def _keys(look: Look, hashes: Mapping[str, str]) -> dict[str, str]:
@@ -225,9 +235,16 @@ def _keys(look: Look, hashes: Mapping[str, str]) -> dict[str, str]:
     return {"": _hash(*tool, options, change, os.path.realpath(effect.root), look.content)}
 
 
-def _packed(findings: Iterable[Finding], notes: Iterable[str], output: JSON = None) -> bytes:
+def _packed(
+    findings: Iterable[Finding],
+    notes: Iterable[str] = (),
+    unchecked: Mapping[str, str] | None = None,
+    output: JSON = None,
+) -> bytes:
     rows = [finding.model_dump(mode="json", exclude_defaults=True) for finding in findings]
-    return to_json({"findings": rows, "notes": list(notes), **({} if output is None else {"output": output})})
+    rest = {"unchecked": unchecked, "output": output}
+    given = {name: value for name, value in rest.items() if value is not None}
+    return to_json({"findings": rows, "notes": list(notes), **given})
 
 
 def _unpacked(data: bytes) -> AnalysisResult | None:

@@ -168,6 +168,8 @@ class AnalysisResult(Value):
 
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    # Path -> why it could not be checked.
+    unchecked: dict[str, str] = Field(default_factory=dict)
     # What an analyzer made that makes something.
     output: JSON = None
     error: Fault | None = None

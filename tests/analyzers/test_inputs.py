@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chargehand.analyzers import ANALYZERS, Analysis, Scope
-from chargehand.analyzers.sources import Reader, Source, is_test
+from chargehand.analyzers.sources import UNDECODED, UNPARSED, UNREAD, Reader, Source, is_test
 from chargehand.errors import AnalyzerFailed
 from tests.analyzers.running import all_analyzed, analyzed, places, write
 
@@ -32,7 +32,7 @@ def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
     """Leading dashes, spaces, quotes, newlines and signs of the shell are a file's name and nothing else."""
     analysis = analyzed(name, tmp_path, dict.fromkeys(ODD_NAMES, UNSAFE))
     assert sorted(places(analysis, "code-injection"), key=repr) == sorted(((odd, 2) for odd in ODD_NAMES), key=repr)
-    assert analysis.notes == ()
+    assert analysis.unchecked == {}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
@@ -52,14 +52,23 @@ def test_a_syntax_error_is_one_finding_and_the_others_go_on(tmp_path: Path) -> N
         ("broken.py", "syntax-error", "critical"),
         ("fine.py", "undefined-name", "critical"),
     ]
-    assert analyzed("ruff-style", tmp_path, tuple(files)).findings == ()
+    assert analysis.unchecked == {"broken.py": UNPARSED}
+    style = analyzed("ruff-style", tmp_path, tuple(files))
+    assert (style.findings, style.unchecked) == ((), {"broken.py": UNPARSED})
 
 
 @pytest.mark.parametrize("name", ["bandit", "loops", "unreachable"])
-def test_a_file_that_cannot_be_parsed_is_noted(tmp_path: Path, name: str) -> None:
-    """Analyzers that need a syntax tree say how many files they left out."""
+def test_a_file_that_cannot_be_parsed_is_named(tmp_path: Path, name: str) -> None:
+    """Analyzers that need a syntax tree say which files they left out, all in the same words."""
     analysis = analyzed(name, tmp_path, {"broken.py": "def f(:\n", "fine.py": "x = 1\n"})
-    assert analysis.notes == ("1 file not checked: it has syntax errors.",)
+    assert analysis.unchecked == {"broken.py": UNPARSED}
+
+
+@pytest.mark.parametrize("name", ["bandit", "ruff-security", "ruff-bugs", "ruff-performance", "ruff-style"])
+def test_a_file_that_cannot_be_decoded_is_named_by_every_tool(tmp_path: Path, name: str) -> None:
+    """Also by those of ruff's lenses that have no rule about it, for which ruff alone would say nothing."""
+    analysis = analyzed(name, tmp_path, {"bad.py": b"name = 'caf\xe9'\n", "fine.py": "x = 1\n"})
+    assert analysis.unchecked == {"bad.py": UNDECODED}
 
 
 @pytest.mark.parametrize(
@@ -89,35 +98,29 @@ def test_text_that_is_no_utf8_is_read_byte_by_byte(tmp_path: Path) -> None:
     """A Latin-1 file keeps its lines; one without a declared encoding is no valid Python, which is said."""
     declared = "# coding: latin-1\nname = 'caf\u00e9'\n\n\ndef run(text):\n    return eval(text)\n".encode("latin-1")
     assert places(analyzed("bandit", tmp_path, {"a.py": declared})) == [("a.py", 6)]
-    assert analyzed("ruff-bugs", tmp_path, ("a.py",)).notes == (
-        "1 file not checked: it is not in UTF-8, which ruff needs.",
-    )
+    assert analyzed("ruff-bugs", tmp_path, ("a.py",)).unchecked == {"a.py": "Not in UTF-8, which ruff needs"}
     undeclared = analyzed("ruff-bugs", tmp_path, {"b.py": b"name = 'caf\xe9'\n"})
     assert [finding.category for finding in undeclared.findings] == ["syntax-error"]
 
 
 def test_a_file_of_50_mb_is_left_out_and_said(tmp_path: Path) -> None:
-    """No analyzer reads it; the note says why."""
+    """No analyzer reads it, and each says why."""
     with (tmp_path / "huge.py").open("wb") as file:
         file.truncate(50 * 1024 * 1024)
-    note = "1 file not checked: it is over 2 MB."
-    left_out = Analysis((), (note,), unchecked=("huge.py",))
+    left_out = Analysis(unchecked={"huge.py": "Over 2 MB"})
     assert all_analyzed(Scope(tmp_path, ("huge.py",)), PER_FILE) == dict.fromkeys(PER_FILE, left_out)
 
 
 def test_links_in_a_circle_and_out_of_the_tree_are_left_out(tmp_path: Path) -> None:
-    """A link is followed within the tree only; a file that is gone is noted."""
+    """A link is followed within the tree only; a file that is gone is named."""
     root = tmp_path / "tree"
     write(root, {"fine.py": "x = 1\n"})
     (tmp_path / "outside.py").write_text(UNSAFE)
     (root / "circle.py").symlink_to("circle.py")
     (root / "out.py").symlink_to(tmp_path / "outside.py")
-    notes = (
-        "2 files not checked: they could not be read.",
-        "1 file not checked: it leads out of the tree or is no file.",
-    )
     scope = Scope(root, ("circle.py", "fine.py", "gone.py", "out.py"))
-    left_out = Analysis((), notes, unchecked=("circle.py", "gone.py", "out.py"))
+    outside = "Not a file inside of the tree"
+    left_out = Analysis(unchecked={"circle.py": UNREAD, "gone.py": UNREAD, "out.py": outside})
     assert all_analyzed(scope, PER_FILE) == dict.fromkeys(PER_FILE, left_out)
 
 
@@ -125,7 +128,7 @@ def test_a_file_that_is_no_text_is_left_out(tmp_path: Path) -> None:
     """Bytes with NUL are not searched for secrets."""
     analysis = analyzed("secrets", tmp_path, {"image.bin": b"\0\1\2 password = 'pQ4-forest-Lamp_61'"})
     assert analysis.findings == ()
-    assert analysis.notes == ("1 file not checked: it is not text.",)
+    assert analysis.unchecked == {"image.bin": "Not text"}
 
 
 @pytest.mark.parametrize("name", ["bandit", "loops", "unreachable", "comments"])
@@ -149,7 +152,7 @@ def test_a_file_that_breaks_ruff_takes_no_other_with_it(tmp_path: Path) -> None:
     assert [(f.path, f.severity) for f in analysis.findings if f.category == "syntax-error"] == [
         ("deep.py", "critical")
     ]
-    assert (analysis.notes, analysis.unchecked) == (("1 file not checked: it made ruff fail.",), ("deep.py",))
+    assert analysis.unchecked == {"deep.py": "Made ruff fail"}
     with pytest.raises(AnalyzerFailed, match="no result"):
         analyzed("ruff-bugs", tmp_path, ("deep.py",))
 

@@ -99,13 +99,13 @@ def test_links_are_not_followed_and_large_files_are_left_out(tmp_path: Path) -> 
     assert change.notes == ("Not reviewed: 1 over 1 MB, 1 link.",)
 
 
-def test_a_name_that_is_not_utf8_is_left_out_with_a_note(tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf8_is_a_gap(tmp_path: Path) -> None:
     """It cannot be put on a record; the others are reviewed."""
     write(tmp_path, {"a.py": CODE})
     (tmp_path / os.fsdecode(b"bad\xff.py")).write_text(CODE)
     change = read_tree(tmp_path)
     assert list(change.files) == ["a.py"]
-    assert change.notes == ("Left out: 1 file, as its name is not UTF-8.",)
+    assert change.gaps == (r"Not reviewed, as the name is not UTF-8: bad\xff.py. Rename it.",)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_nothing_in_a_finding_can_command_a_terminal_or_a_page(tmp_path: Path) -
     selection = select([finding(1, path=name, message=words)], whole, source, min_confidence=0)
     assert len(selection.shown) == 1
     shown = text(selection, source, "end", all=True, paint=plain, width=None)
-    page = markdown(selection, source, files=1, gaps=(), all=True, summary="As \x1b[31mit\x07 is.")
+    page = markdown(selection, source, "end", gaps=(), all=True, summary="As \x1b[31mit\x07 is.")
     for document in (shown, github(selection, ("\x1b",)), page):
         assert "\x1b" not in document
         assert "\x07" not in document

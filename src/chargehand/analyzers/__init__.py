@@ -37,14 +37,14 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What an analyzer found, and what it could not look at."""
+    """What an analyzer found, what else is worth saying, and what it could not look at."""
 
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     # What it made, if it makes something; the first note then says what that is.
     output: JSON = None
-    # The files the notes are about, as far as they are about files.
-    unchecked: tuple[str, ...] = ()
+    # Path -> why it could not be checked.
+    unchecked: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)

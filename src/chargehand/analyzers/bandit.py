@@ -49,9 +49,8 @@ def examine(order: Order) -> Hits:
     run.files_list = list(names)
     run.run_tests()
     for name, reason in run.skipped:
-        reader.missed(
-            "have syntax errors" if "syntax" in reason else "made bandit fail", names.get(str(name), str(name))
-        )
+        path = names.get(str(name), str(name))
+        reader.unparsed(path) if "syntax" in reason else reader.missed("Made bandit fail", path)
     by_path: dict[str, list[Any]] = {}
     for issue in run.get_issue_list():
         by_path.setdefault(names[issue.fname], []).append(issue)
@@ -60,7 +59,7 @@ def examine(order: Order) -> Hits:
         source = reader.read(path)
         lines, shapes = source.lines if source else [], Shapes(source)
         hits += suppression.kept((_hit(path, issue, lines, shapes) for issue in issues), lines)
-    return Hits(tuple(hits), reader.notes(), reader.unchecked())
+    return Hits(tuple(hits), unchecked=reader.unchecked())
 
 
 def _hit(path: str, issue: Any, lines: list[str], shapes: Shapes) -> Hit:

@@ -55,13 +55,28 @@ class Order:
 
 async def analyze(module: str, scope: Scope, lens: Lens) -> Analysis:
     """Run `examine(order)` of an analyzer's module in a child and make findings of its hits."""
-    from chargehand.analyzers import Analysis, categories, packages, process, standby
-    from chargehand.errors import AnalyzerFailed
+    from chargehand.analyzers import Analysis, categories
 
     if not scope.files:
         return Analysis()
+    found = Hits.from_json(await _ask(module, scope, small=module in QUICK or _is_small(scope)))
+    return Analysis(categories.findings(found.hits, lens), found.notes, unchecked=found.unchecked)
+
+
+async def try_out(module: str) -> None:
+    """Have a child load what a module needs. AnalyzerFailed when it cannot."""
+    from chargehand.analyzers import Scope
+
+    await _ask(module, Scope(Path(os.sep), ()), small=True)
+
+
+async def _ask(module: str, scope: Scope, *, small: bool) -> Any:
+    """What a child answers: a small order goes to the one that stands by."""
+    from chargehand.analyzers import packages, process, standby
+    from chargehand.errors import AnalyzerFailed
+
     order = _written(module, scope)
-    answer = await standby.ask(order) if module in QUICK or _is_small(scope) else None
+    answer = await standby.ask(order) if small else None
     if answer is None:
         ended = await process.run(command("alone"), tool=module, stdin=order)
         if ended.code == MISSING:
@@ -70,8 +85,7 @@ async def analyze(module: str, scope: Scope, lens: Lens) -> Analysis:
             how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with code {ended.code}"
             raise AnalyzerFailed(f"The analyzer {module} {how} and left no result: {ended.last_words}")
         answer = ended.stdout
-    found = Hits.from_json(json.loads(answer))
-    return Analysis(categories.findings(found.hits, lens), found.notes, unchecked=found.unchecked)
+    return json.loads(answer)
 
 
 def command(manner: Literal["alone", "standing"], *modules: str) -> list[str]:
@@ -103,7 +117,7 @@ def obey(manner: str, parent: str, *modules: str) -> None:
     os.dup2(2, 1)
     sys.setrecursionlimit(DEPTH)
     for module in modules:
-        with suppress(ModuleNotFoundError):
+        with suppress(Exception):  # said by the order that needs it
             _load(module)
     if manner == "alone":
         try:

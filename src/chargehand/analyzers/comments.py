@@ -40,7 +40,7 @@ def examine(order: Order) -> Hits:
     hits: list[Hit] = []
     for source in reader.each(order.files):
         hits += suppression.kept([*_todos(source), *_stale(source)], source.lines)
-    return Hits(tuple(hits), reader.notes(), reader.unchecked())
+    return Hits(tuple(hits), unchecked=reader.unchecked())
 
 
 def _todos(source: Source) -> Iterator[Hit]:

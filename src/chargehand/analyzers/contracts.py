@@ -48,7 +48,7 @@ def examine(order: Order) -> Hits:
     hits: list[Hit] = []
     for source in reader.each(path for path in order.files if order.touched(path)):
         hits += suppression.kept(_in_source(source, order), source.lines)
-    return Hits(tuple(hits), reader.notes(), reader.unchecked())
+    return Hits(tuple(hits), unchecked=reader.unchecked())
 
 
 def _in_source(source: Source, order: Order) -> Iterator[Hit]:

@@ -52,9 +52,13 @@ def examine(order: Order) -> Hits:
     hits: list[Hit] = []
     used = _used_elsewhere(order, suspects)
     for source, once in suspects:
-        if once - used:
+        if not once - used:
+            continue
+        if source.tree is None:
+            reader.unparsed(source.path)
+        else:
             hits += suppression.kept(_unused(source, once - used), source.lines)
-    return Hits(tuple(hits), reader.notes(), reader.unchecked())
+    return Hits(tuple(hits), unchecked=reader.unchecked())
 
 
 def _used_elsewhere(order: Order, suspects: list[tuple[Source, set[str]]]) -> set[str]:

@@ -79,8 +79,8 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
         gate = asyncio.Semaphore(FILES_AT_ONCE)
         # Also where lines were only taken out.
         paths = [path for path in scope.files if path in scope.changed and reader.fits(path)]
-        for path in paths[MOST_FILES:]:
-            reader.missed(f"come after the first {MOST_FILES}, whose history was looked at", path)
+        if len(paths) > MOST_FILES:
+            notes = (*notes, f"Of {len(paths):,} files the history of the first {MOST_FILES} was looked at.")
         try:
             async with asyncio.TaskGroup() as group:
                 looks = [_of_file(scope, base, path, reader, gate) for path in paths[:MOST_FILES]]
@@ -88,7 +88,7 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
         except* AnalyzerFailed as failed:
             raise AnalyzerFailed(str(failed.exceptions[0])) from None
         hits += [hit for task in tasks for hit in task.result()]
-    return Analysis(categories.findings(hits, lens), (*notes, *reader.notes()))
+    return Analysis(categories.findings(hits, lens), notes, unchecked=reader.unchecked())
 
 
 def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
@@ -131,7 +131,7 @@ async def _of_file(scope: Scope, base: str, path: str, reader: Reader, gate: asy
         hits = list(_reintroduced(path, await _commits(scope, base, path), before, source.lines, scope.changed[path]))
         again = await _changed_again(scope, base, path, before, source.lines)
         if again is None:
-            reader.missed("have a history that git could not read", path)
+            reader.missed("git could not read the history", path)
     return [*hits, *(again or ())]
 
 

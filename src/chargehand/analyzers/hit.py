@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -26,13 +27,13 @@ class Hits:
 
     hits: tuple[Hit, ...] = ()
     notes: tuple[str, ...] = ()
-    # The files the notes are about.
-    unchecked: tuple[str, ...] = ()
+    # Path -> why it could not be checked.
+    unchecked: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def to_json(self) -> dict[str, Any]:
         hits = [asdict(hit) for hit in self.hits]
-        return {"hits": hits, "notes": list(self.notes), "unchecked": list(self.unchecked)}
+        return {"hits": hits, "notes": list(self.notes), "unchecked": dict(self.unchecked)}
 
     @classmethod
     def from_json(cls, data: Any) -> Hits:
-        return cls(tuple(Hit(**hit) for hit in data["hits"]), tuple(data["notes"]), tuple(data["unchecked"]))
+        return cls(tuple(Hit(**hit) for hit in data["hits"]), tuple(data["notes"]), dict(data["unchecked"]))

@@ -51,7 +51,7 @@ def examine(order: Order) -> Hits:
     for source in reader.each(order.files):
         found = [*_conflicts(source), *_hidden(source), *_lines(source), *_endings(source, reader)]
         hits += suppression.kept(found, source.lines)
-    return Hits(tuple(hits), reader.notes(), reader.unchecked())
+    return Hits(tuple(hits), unchecked=reader.unchecked())
 
 
 def _conflicts(source: Source) -> Iterator[Hit]:

@@ -41,7 +41,7 @@ def examine(order: Order) -> Hits:
             Hit(rule, source.path, node.lineno, message, suggestion=advice) for rule, node, message, advice in _in(tree)
         )
         hits += suppression.kept(dict.fromkeys(found), source.lines)
-    return Hits(tuple(hits), reader.notes(), reader.unchecked())
+    return Hits(tuple(hits), unchecked=reader.unchecked())
 
 
 Found = tuple[str, ast.expr | ast.stmt, str, str]

@@ -66,9 +66,9 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
     rows, unread = await _checked(list(names), lens)
     hits = _judged(_hits(rows, {text_key(file): path for file, path in names.items()}), reader, lens)
     for file in unread:
-        reader.missed("made ruff fail", names[file])
+        reader.missed("Made ruff fail", names[file])
         hits += _unread(names[file], reader) if lens == "bugs" else []
-    return Analysis(categories.findings(hits, lens), reader.notes(), unchecked=reader.unchecked())
+    return Analysis(categories.findings(hits, lens), unchecked=reader.unchecked())
 
 
 async def _checked(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any]], list[str]]:
@@ -104,9 +104,24 @@ class Failed(AnalyzerFailed):
     """ruff ended without a result."""
 
 
+async def try_out() -> None:
+    """Have ruff say its version. AnalyzerFailed when it does not."""
+    ended = await process.run([*_command(), "--version"], tool="ruff")
+    if ended.last_words.endswith("No module named ruff"):
+        raise packages.missing("ruff")
+    if ended.code:
+        raise Failed(f"ruff ended with code {ended.code}: {ended.last_words}")
+
+
+def _command() -> list[str]:
+    return [sys.executable, "-I", "-m", "ruff"]
+
+
 async def _check(files: Sequence[str], lens: Lens) -> list[dict[str, Any]]:
-    command = [sys.executable, "-I", "-m", "ruff", "check", "--isolated", "--no-cache", "--quiet", "--exit-zero"]
-    command += ["--output-format", "json", "--target-version", TARGET, "--no-preview", "--select", SELECT[lens]]
+    command = [*_command(), "check", "--isolated", "--no-cache", "--quiet", "--exit-zero"]
+    command += ["--output-format", "json", "--target-version", TARGET, "--no-preview"]
+    # E902: without it ruff says nothing of a file that it cannot decode.
+    command += ["--select", f"{SELECT[lens]},E902"]
     if IGNORE[lens]:
         command += ["--ignore", IGNORE[lens]]
     ended = await process.run([*command, "--", *files], tool="ruff")
@@ -161,7 +176,8 @@ def _judged(hits: Sequence[Hit], reader: Reader, lens: Lens) -> list[Hit]:
         errors = [hit for hit in own if hit.rule in ("ruff:invalid-syntax", "ruff:E902", "ruff:E999")]
         if errors:
             # What follows the first error is mostly its echo; the other lenses leave it to the bugs lens.
-            judged += _syntax_error(errors[0], source, reader) if lens == "bugs" else []
+            error = _syntax_error(errors[0], source, reader)
+            judged += error if lens == "bugs" else []
             continue
         lines, shapes = source.lines if source else [], Shapes(source)
         judged += [_weighed(hit, lines, shapes) for hit in suppression.kept(own, lines)]
@@ -169,11 +185,15 @@ def _judged(hits: Sequence[Hit], reader: Reader, lens: Lens) -> list[Hit]:
 
 
 def _syntax_error(hit: Hit, source: Source | None, reader: Reader) -> list[Hit]:
-    """The error on the last line that says something; a declared encoding that ruff cannot read is none."""
+    """The error, at the latest on the last line that says something; a declared encoding that ruff cannot read is none.
+
+    The file is kept as one that could not be checked in any case.
+    """
     lines = source.lines if source else []
     if hit.rule == "ruff:E902" and any("coding" in line for line in lines[:2]):
-        reader.missed("are not in UTF-8, which ruff needs", hit.path)
+        reader.missed("Not in UTF-8, which ruff needs", hit.path)
         return []
+    reader.unparsed(hit.path)
     said = max((number for number, line in enumerate(lines, 1) if line.strip()), default=1)
     return [replace(hit, line=min(hit.line, said), end_line=None)]
 

@@ -113,7 +113,7 @@ def examine(order: Order) -> Hits:
     paths = (path for path in order.files if path.rpartition("/")[2] not in LOCKS)
     for source in reader.each(paths):
         hits += suppression.kept(_in_source(source), source.lines)
-    return Hits(tuple(hits), reader.notes(), reader.unchecked())
+    return Hits(tuple(hits), unchecked=reader.unchecked())
 
 
 def _in_source(source: Source) -> Iterator[Hit]:

@@ -1,4 +1,4 @@
-"""Files of a scope become text and syntax trees, with a note for each kind of file that could not be read.
+"""Files of a scope become text and syntax trees, with the reason for each file that could not be read.
 
 Runs in a child process: nothing here imports more than the standard library.
 """
@@ -13,7 +13,6 @@ import re
 import stat
 import tokenize
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +36,10 @@ LOCKS = frozenset(
     | {"pixi.lock", "pnpm-lock.yaml", "poetry.lock", "pubspec.lock", "pylock.toml", "uv.lock", "yarn.lock"}
 )
 _SHEBANG = re.compile(rb"#!.{0,80}\bpython[\d.]*\b")
+# Why a file could not be checked. Said alike by all analyzers: what stopped several of them is one cause.
+UNPARSED = "Could not be parsed (a syntax error, or another version of Python)"
+UNDECODED = "Could not be decoded"
+UNREAD = "Could not be read"
 TEST_PARTS = frozenset({"test", "tests", "spec", "specs", "__tests__", "fixtures", "testdata"})
 
 
@@ -83,13 +86,12 @@ class Source:
 
 
 class Reader:
-    """Reads files and counts what it had to leave out."""
+    """Reads files and keeps why it had to leave some out."""
 
     def __init__(self, root: Path, max_bytes: int = MAX_BYTES) -> None:
         self.root = root
         self.max_bytes = max_bytes
-        self._left: Counter[str] = Counter()
-        self._unchecked: list[str] = []
+        self._unchecked: dict[str, str] = {}
         self._real = os.path.realpath(root)
         self._folders: dict[str, bool] = {}
 
@@ -100,13 +102,13 @@ class Reader:
             about = os.stat(full)
             inside = self._inside(os.path.realpath(full)) if os.path.islink(full) else self._folder(full)
         except (OSError, ValueError):
-            self.missed("could not be read", path)
+            self.missed(UNREAD, path)
             return False
         if not inside or not stat.S_ISREG(about.st_mode):
-            self.missed("lead out of the tree or are no files", path)
+            self.missed("Not a file inside of the tree", path)
             return False
         if about.st_size > self.max_bytes:
-            self.missed(f"are over {self.max_bytes // (1024 * 1024)} MB", path)
+            self.missed(f"Over {self.max_bytes // (1024 * 1024)} MB", path)
             return False
         return True
 
@@ -130,44 +132,41 @@ class Reader:
         try:
             data = (self.root / path).read_bytes()
         except OSError:
-            self.missed("could not be read", path)
+            self.missed(UNREAD, path)
             return None
         if b"\0" in data[:8192] and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            self.missed("are not text", path)
+            self.missed("Not text", path)
             return None
         return Source(path, _with_one_end(decoded(data)))
 
     def parsed(self, paths: Iterable[str]) -> Iterator[tuple[Source, ast.Module]]:
-        """Sources with their trees; a file with a syntax error is counted, and ruff says where the error is."""
+        """Sources with their trees; where an error of syntax is, ruff says."""
         for source in self.each(paths):
             if source.tree is None:
-                self.missed("have syntax errors", source.path)
+                self.unparsed(source.path)
             else:
                 yield source, source.tree
 
+    def unparsed(self, path: str) -> None:
+        """Keep that a file is no Python that can be parsed: its bytes are no text, or the text is not Python."""
+        try:
+            data = (self.root / path).read_bytes()
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+            data.decode(encoding)
+        except OSError:
+            self.missed(UNREAD, path)
+        except (SyntaxError, ValueError, LookupError):
+            self.missed(UNDECODED, path)
+        else:
+            self.missed(UNPARSED, path)
+
     def missed(self, reason: str, path: str) -> None:
-        """Count a file that could not be checked."""
-        self._left[reason] += 1
-        self._unchecked.append(path)
+        """Keep why a file could not be checked; the first reason stays."""
+        self._unchecked.setdefault(path, reason)
 
-    def unchecked(self) -> tuple[str, ...]:
-        """The files that were left out."""
-        return tuple(dict.fromkeys(self._unchecked))
-
-    def notes(self) -> tuple[str, ...]:
-        """One sentence for each reason a file was left out."""
-        return tuple(
-            f"{count} {'file' if count == 1 else 'files'} not checked: {_they(reason, count)}."
-            for reason, count in self._left.items()
-        )
-
-
-def _they(reason: str, count: int) -> str:
-    if count > 1:
-        return f"they {reason}"
-    singular = {"are": "is", "have": "has", "lead": "leads", "come": "comes"}
-    first, _, rest = reason.partition(" ")
-    return f"it {singular.get(first, first)} {rest}".replace("or are no files", "or is no file")
+    def unchecked(self) -> dict[str, str]:
+        """The files that were left out, each with the reason."""
+        return dict(self._unchecked)
 
 
 def decoded(data: bytes) -> str:

@@ -31,7 +31,7 @@ def examine(order: Order) -> Hits:
     hits: list[Hit] = []
     for source, tree in reader.parsed(path for path in order.files if is_python(path, order.root)):
         hits += suppression.kept(_unreachable(source, tree), source.lines)
-    return Hits(tuple(hits), reader.notes(), reader.unchecked())
+    return Hits(tuple(hits), unchecked=reader.unchecked())
 
 
 def _unreachable(source: Source, tree: ast.Module) -> Iterator[Hit]:

@@ -40,13 +40,12 @@ def examine(order: Order) -> Hits:
         (source, list(_changed(tree, source, order.touched(source.path)))) for source, tree in reader.parsed(paths)
     ]
     if not any(functions for _, functions in changed):
-        return Hits(notes=reader.notes())
+        return Hits(unchecked=reader.unchecked())
     quiet = Reader(order.root)
     tests = [path for path in tree_files(order.root, (".py",)) if is_test(path)]
     if not tests:
-        return Hits(
-            notes=(*reader.notes(), "The tree has no Python tests: changed behaviour was not compared with them.")
-        )
+        note = "The tree has no Python tests: changed behaviour was not compared with them."
+        return Hits(notes=(note,), unchecked=reader.unchecked())
     mentioned: set[str] = set()
     lately: set[str] = set()
     for test in quiet.each(tests):
@@ -57,7 +56,7 @@ def examine(order: Order) -> Hits:
     hits: list[Hit] = []
     for source, functions in changed:
         hits += suppression.kept(_missing(source, functions, mentioned, lately), source.lines)
-    return Hits(tuple(hits), reader.notes(), reader.unchecked())
+    return Hits(tuple(hits), unchecked=reader.unchecked())
 
 
 def _missing(

@@ -106,6 +106,7 @@ def review(
     settings, warnings = by_consent(model)
     change = _change(path, base, patch, Path(settings.home), staged=staged)
     known = read_baseline(baseline) if baseline else frozenset[str]()
+    _check_tools()
     comments = _comments(pr_comments)
     out = screen()
     if (why := change.nothing) is not None:
@@ -126,7 +127,9 @@ def review(
         return code
     reviewed = _reviewed(report, change, kept, out)
     _put(rendered(reviewed, form, out.redactor, _paint(output), _width(output)), out, output)
-    print_footer(reviewed.report, out)
+    # The text says itself what it lacks.
+    on_screen = form == "text" and output is None
+    print_footer(_without_gaps(reviewed) if on_screen else reviewed.report, out)
     if code == 3 and fail_on is not None and out.quiet:
         for gap in reviewed.report.gaps:
             out.complain(f"{gap.reason} {gap.impact}".strip())
@@ -134,6 +137,18 @@ def review(
         out.complain(f"{several(count, 'finding')} as severe as {fail_on}, or more.")
         return 1
     return code
+
+
+def _check_tools() -> None:
+    """Refuse to review without the tools that find most: a gate without them is none."""
+    import asyncio
+
+    from chargehand.analyzers import packages
+    from chargehand.errors import UsageError
+
+    if broken := asyncio.run(packages.broken()):
+        faults = " and ".join(f"{name} ({why.rstrip('.')})" for name, why in broken.items())
+        raise UsageError(f"review cannot run {faults}. Install what it needs: {packages.INSTALL}")
 
 
 def planned(paths: Sequence[str], model: str | None, out: Screen) -> Plan:
@@ -220,14 +235,24 @@ def _run(
 
 
 def _reviewed(report: Report, change: Change, kept: Choice, out: Screen, *, later: bool = False) -> Review:
-    from chargehand.review import Source, select, view
+    from chargehand.review import Source, select, unanalysed, view
     from chargehand.review.formats import Review
 
     source = Source(change.root, out.redactor.text)
     least, known = kept.min_confidence, frozenset(kept.baseline)
     selection = select(report.findings, change, source, min_confidence=least, baseline=known, later=later)
-    shown = view(report, selection, change, source, all=kept.all, written=kept.written)
-    return Review(shown, selection, change, source, kept.all)
+    counts = unanalysed(change.files, change.root)
+    shown = view(report, selection, change, source, counts, all=kept.all, written=kept.written)
+    return Review(shown, selection, change, source, kept.all, counts, kept.written)
+
+
+def _without_gaps(review: Review) -> Report:
+    """The report less what the text of the review says of it."""
+    from chargehand.review.view import unanalysed_notes
+
+    said = unanalysed_notes(review.unanalysed, models=review.models)
+    notes = tuple(note for note in review.report.notes if note not in said)
+    return review.report.model_copy(update={"gaps": (), "notes": notes})
 
 
 def _put_nothing(change: Change, why: str, form: Form, out: Screen, output: Path | None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from chargehand.review.change import Change, read_tree
 from chargehand.review.difference import read_diff
 from chargehand.review.hooked import read_hooked
+from chargehand.review.languages import unanalysed
 from chargehand.review.patched import read_patch
 from chargehand.review.playbook import missed, playbook, subject
 from chargehand.review.selection import Selection, select
@@ -24,5 +25,6 @@ __all__ = [
     "read_tree",
     "select",
     "subject",
+    "unanalysed",
     "view",
 ]

@@ -13,6 +13,7 @@ from chargehand.review import git
 from chargehand.review.files import LARGEST, NOT_SOURCE, Reason, why_not
 from chargehand.review.patch import Ranges, ranges
 from chargehand.trace.figures import several
+from chargehand.workers.analyzer import named
 
 # More than this is not one review: name a folder, or a base.
 MOST_FILES = 10_000
@@ -26,10 +27,11 @@ _WHY: dict[Reason, str] = {
     "too large": f"over {LARGEST // 10**6} MB",
     "link": "link",
     "submodule": "submodule",
+    "special": "special file",
     "deleted": "deleted",
     "unreadable": "unreadable",
 }
-_COUNTED: frozenset[Reason] = frozenset({"lock file", "link", "submodule"})
+_COUNTED: frozenset[Reason] = frozenset({"lock file", "link", "submodule", "special"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +99,23 @@ def made(
     """The review of these files, less those that are not worth it; `gone` were deleted."""
     files: dict[str, int] = {}
     skipped: dict[str, Reason] = dict.fromkeys(gone, "deleted")
-    unnameable = 0
+    unnameable: list[str] = []
     for name in sorted(set(names)):
         if len(files) > MOST_FILES:
             break  # too many, whatever else there is
         if not _is_text(name):
-            unnameable += 1
+            unnameable.append(os.fsencode(name).decode("utf-8", "backslashreplace"))
         elif (reason := why_not(root, name)) is None:
             files[name] = os.path.getsize(root / name)
         else:
             skipped[name] = reason
     notes = [f"Not reviewed: {_counted(skipped)}."] if skipped and files else []
-    if unnameable:
-        whose = "its name is" if unnameable == 1 else "their names are"
-        notes.append(f"Left out: {several(unnameable, 'file')}, as {whose} not UTF-8.")
+    unreadable = [name for name, reason in skipped.items() if reason == "unreadable"]
+    gaps = [f"Not reviewed, as the name is not UTF-8: {named(unnameable)}. Rename it."] if unnameable else []
+    gaps += [f"Not reviewed, as it could not be read: {named(unreadable)}."] if unreadable else []
     if changed is not None:
         changed = {name: _recounted(root, name, own) if name in files else own for name, own in changed.items()}
-    return Change(root, home or root, files, changed, base, frozenset(), skipped, tuple(notes))
+    return Change(root, home or root, files, changed, base, frozenset(), skipped, tuple(notes), tuple(gaps))
 
 
 def place(path: Path, *, tree: bool = True) -> tuple[Path, str]:

@@ -10,7 +10,7 @@ from typing import BinaryIO, Literal
 from chargehand.analyzers.sources import LOCKS, VENDORED
 
 Reason = Literal[
-    "binary", "generated", "vendored", "lock file", "too large", "link", "submodule", "deleted", "unreadable"
+    "binary", "generated", "vendored", "lock file", "too large", "link", "submodule", "special", "deleted", "unreadable"
 ]
 
 # Beyond this a file is data, whatever its name says.
@@ -49,7 +49,7 @@ def why_not(root: Path, path: str) -> Reason | None:
         if not os.path.lexists(full):
             return "deleted"
         if not os.path.isfile(full):
-            return "submodule" if os.path.isdir(full) else "unreadable"
+            return "submodule" if os.path.isdir(full) else "special"
         if os.path.getsize(full) > LARGEST:
             return "too large"
         with open(full, "rb") as file:

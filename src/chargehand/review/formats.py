@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never
 
 from chargehand.escaping import dump_json
@@ -10,6 +11,7 @@ from chargehand.redaction import Redactor
 from chargehand.report import Report
 from chargehand.review.change import Change
 from chargehand.review.github import github
+from chargehand.review.languages import told
 from chargehand.review.sarif import sarif
 from chargehand.review.selection import Selection
 from chargehand.review.source import Source
@@ -27,24 +29,29 @@ class Review:
     change: Change
     source: Source
     all: bool = False
+    # Language -> how many files no analyzer knew, and whether models read them.
+    unanalysed: Mapping[str, int] = field(default_factory=dict[str, int])
+    models: bool = False
 
 
 def rendered(review: Review, form: Form, redactor: Redactor, paint: Paint, width: int | None = None) -> str:
     """Ends with a newline unless it is empty. `paint` and `width` are for text."""
     report, selection = review.report, review.selection
+    gaps = tuple(f"{gap.reason} {gap.impact}".strip() for gap in report.gaps)
+    notes = told(review.unanalysed, models=review.models)
     match form:
         case "json":
             return as_json(report, redactor)
         case "sarif":
-            return _document(redactor.delivered(sarif(report, selection, all=review.all)))
+            return _document(redactor.delivered(sarif(report, selection, notes, all=review.all)))
         case "github":
-            gaps = tuple(f"{gap.reason} {gap.impact}".strip() for gap in report.gaps)
-            return redactor.delivered(github(selection, gaps))
+            return redactor.delivered(github(selection, gaps, notes))
         case "md":
             return redactor.delivered(report.answer)
         case "text":
-            words = headline(selection, len(review.change.files), len(report.gaps))
-            shown = text(selection, review.source, words, all=review.all, paint=paint, width=width)
+            words = headline(selection, len(review.change.files), len(gaps), sum(review.unanalysed.values()))
+            missing = {"Not reviewed": gaps, "Not analysed": notes}
+            shown = text(selection, review.source, words, missing, all=review.all, paint=paint, width=width)
             return redactor.delivered(shown)
         case _:
             assert_never(form)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chargehand.escaping import show_controls
 from chargehand.outcome import Finding, Severity
 from chargehand.review.selection import Selection
@@ -9,10 +11,11 @@ from chargehand.review.selection import Selection
 _COMMANDS: dict[Severity, str] = {"critical": "error", "warning": "warning", "info": "notice"}
 
 
-def github(selection: Selection, gaps: tuple[str, ...]) -> str:
-    """One command per line. What could not be looked at is an annotation without a place."""
+def github(selection: Selection, gaps: Sequence[str], notes: Sequence[str] = ()) -> str:
+    """One command per line. What could not be looked at, or nobody analysed, is an annotation without a place."""
     lines = [_annotation(each.finding) for each in selection.shown]
     lines += [f"::warning title={_property('chargehand: not reviewed')}::{_text(gap)}" for gap in gaps]
+    lines += [f"::notice title={_property('chargehand: not analysed')}::{_text(note)}" for note in notes]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -9,16 +9,23 @@ from chargehand.escaping import show_controls
 from chargehand.report import Gap
 from chargehand.review.selection import SEVERITIES, Judged, Selection
 from chargehand.review.source import Source
-from chargehand.review.text import headline
 
 _TITLES = {"critical": "Critical", "warning": "Warnings", "info": "Notes"}
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
 def markdown(
-    selection: Selection, source: Source, *, files: int, gaps: Sequence[Gap], all: bool, summary: str = ""
+    selection: Selection,
+    source: Source,
+    headline: str,
+    *,
+    gaps: Sequence[Gap],
+    notes: Sequence[str] = (),
+    all: bool,
+    summary: str = "",
 ) -> str:
-    parts = ["# Review", headline(selection, files, len(gaps)), *_paragraphs(summary)]
+    """`notes` are about what nobody analysed."""
+    parts = ["# Review", headline, *_paragraphs(summary)]
     for severity in SEVERITIES:
         group = [each for each in selection.shown if each.finding.severity == severity]
         if group:
@@ -27,6 +34,8 @@ def markdown(
         parts += ["## Left out", *_entries(selection.left_out, source)]
     if gaps:
         parts += ["## Not reviewed", "\n".join(f"- {_escaped(f'{gap.reason} {gap.impact}'.strip())}" for gap in gaps)]
+    if notes:
+        parts += ["## Not analysed", "\n".join(f"- {_escaped(note)}" for note in notes)]
     return "\n\n".join(parts) + "\n"
 
 

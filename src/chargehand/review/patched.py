@@ -36,7 +36,7 @@ def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
     gone = [file.old for file in files if file.new is None and file.old]
     found = made(taken.root, names, changed=changed, home=root, gone=gone)
     skipped: dict[str, Reason] = {**found.skipped, **dict.fromkeys(hidden, "binary")}
-    return replace(found, fragments=taken.fragments, skipped=skipped, gaps=tuple(gaps))
+    return replace(found, fragments=taken.fragments, skipped=skipped, gaps=(*gaps, *found.gaps))
 
 
 def _root(path: Path, files: list[FilePatch]) -> Path:

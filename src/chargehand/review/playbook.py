@@ -20,6 +20,7 @@ from chargehand.review.readers import GUIDELINES, READERS, excerpt, is_code, rul
 from chargehand.review.recall import Choice
 from chargehand.trace.figures import several
 from chargehand.value import JSON
+from chargehand.workers.analyzer import named
 
 # Bytes of source one analyzer's task gets: some 60,000 lines, which its tools read in a second or two.
 LARGEST_GROUP = 2_000_000
@@ -31,8 +32,6 @@ LEAST_SPLIT = 80_000
 LARGEST_READING = 40_000
 # More groups than this are not read by models: the analyzers still see everything.
 MOST_READINGS = 12
-# So many files are named in a sentence.
-_NAMED = 3
 # Characters of comments on earlier changes that a planner gets.
 MOST_NOTES = 8_000
 
@@ -95,9 +94,8 @@ def missed(change: Change) -> tuple[Gap, ...]:
     found = [Gap(reason=reason) for reason in change.gaps]
     code = [name for name in sorted(change.fragments) if is_python(name, change.root)]
     if code:
-        more = f" and {len(code) - _NAMED} more" if len(code) > _NAMED else ""
         names = ", ".join(name for name, each in ANALYZERS.items() if each.languages is not None)
-        reason = f"The patch was not made for {', '.join(code[:_NAMED])}{more} as here."
+        reason = f"The patch was not made for {named(code)} as here."
         found.append(Gap(reason=reason, impact=f"Not looked at by {names}."))
     return tuple(found)
 

@@ -16,10 +16,10 @@ FINGERPRINT = "chargehand/v1"
 _LEVELS: dict[Severity, str] = {"critical": "error", "warning": "warning", "info": "note"}
 
 
-def sarif(report: Report, selection: Selection, *, all: bool) -> dict[str, Any]:
+def sarif(report: Report, selection: Selection, notes: Sequence[str] = (), *, all: bool) -> dict[str, Any]:
     """One run of one tool. What was left out is in it only with `all`, as suppressed; what the baseline knew always.
 
-    So that one log can be the baseline of the next.
+    So that one log can be the baseline of the next. `notes` are about what nobody analysed.
     """
     judged = [*selection.shown, *(selection.left_out if all else selection.known)]
     categories = list(dict.fromkeys(each.finding.category or "other" for each in judged))
@@ -28,15 +28,20 @@ def sarif(report: Report, selection: Selection, *, all: bool) -> dict[str, Any]:
         "semanticVersion": __version__,
         "rules": [_rule(category, [each.finding for each in judged]) for category in categories],
     }
-    gaps = [{"level": "error", "message": {"text": f"{gap.reason} {gap.impact}".strip()}} for gap in report.gaps]
+    gaps = [_notification("error", f"{gap.reason} {gap.impact}".strip()) for gap in report.gaps]
+    told = [*gaps, *(_notification("note", f"Not analysed: {note}") for note in notes)]
     run: dict[str, Any] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The folder that was reviewed."}}},
         "results": [_result(each, categories) for each in judged],
-        "invocations": [{"executionSuccessful": not gaps, "toolExecutionNotifications": gaps}],
+        "invocations": [{"executionSuccessful": not gaps, "toolExecutionNotifications": told}],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _notification(level: str, words: str) -> dict[str, Any]:
+    return {"level": level, "message": {"text": words}}
 
 
 def _rule(category: str, findings: Sequence[Finding]) -> dict[str, Any]:

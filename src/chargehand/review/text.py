@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from chargehand.escaping import show_controls
@@ -21,8 +22,19 @@ _MESSAGE, _MARGIN = 19, " " * 9
 _NARROWEST = 60
 
 
-def text(selection: Selection, source: Source, headline: str, *, all: bool, paint: Paint, width: int | None) -> str:
-    """`paint(words, style)` colours words, or leaves them. Styles are the severities, `path` and `dim`.
+def text(
+    selection: Selection,
+    source: Source,
+    headline: str,
+    missing: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    *,
+    all: bool,
+    paint: Paint,
+    width: int | None,
+) -> str:
+    """`missing`: title -> sentences about what was not looked at.
+
+    `paint(words, style)` colours words, or leaves them. Styles are the severities, `path` and `dim`.
 
     No line is longer than `width`, but for words that are, such as names of files; None sets no limit.
     """
@@ -31,19 +43,30 @@ def text(selection: Selection, source: Source, headline: str, *, all: bool, pain
     if all and selection.left_out:
         parts.append(paint("Left out", "path"))
         parts += _by_file(selection.left_out, source, paint, room)
+    for title, sentences in missing.items():
+        if sentences:
+            lines = (f"  {line}" for words in sentences for line in room.wrapped(_flat(words), 2))
+            parts.append("\n".join((paint(title, "path"), *lines)))
     parts.append("\n".join(room.wrapped(headline, 0)))
     return "\n\n".join(parts) + "\n"
 
 
-def headline(selection: Selection, files: int, gaps: int = 0) -> str:
+def headline(selection: Selection, files: int, gaps: int = 0, unanalysed: int = 0) -> str:
     """How many findings there are and of what severity, and what was left out or could not be looked at."""
     found = len(selection.shown)
     words = several(found, "finding") if found else "No findings"
     counts = Counter(each.finding.severity for each in selection.shown)
     by_severity = ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity])
-    first = f"{words} in {several(files, 'file')}{f': {by_severity}' if by_severity else ''}."
+    where = f"{several(files, 'file')}{_of_them(unanalysed, files)}"
+    first = f"{words} in {where}{f': {by_severity}' if by_severity else ''}."
     missing = f" Not all was reviewed: {several(gaps, 'gap')}." if gaps else ""
     return f"{first}{missing}{f' {left_out(selection)}' if selection.left_out else ''}"
+
+
+def _of_them(unanalysed: int, files: int) -> str:
+    if not unanalysed:
+        return ""
+    return ", not analysed" if unanalysed == files else f" ({unanalysed:,} not analysed)"
 
 
 def left_out(selection: Selection) -> str:

@@ -2,37 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from chargehand.outcome import Outcome
 from chargehand.report import Gap, Report
 from chargehand.review.change import Change
+from chargehand.review.languages import told
 from chargehand.review.markdown import markdown
 from chargehand.review.playbook import missed, unable, unread
 from chargehand.review.selection import Selection
 from chargehand.review.source import Source
+from chargehand.review.text import headline
 from chargehand.trace.figures import several
 from chargehand.value import JSON
+from chargehand.workers.analyzer import gaps_of as unchecked_gaps
 
 
-def view(report: Report, selection: Selection, change: Change, source: Source, *, all: bool, written: bool) -> Report:
+def view(
+    report: Report,
+    selection: Selection,
+    change: Change,
+    source: Source,
+    unanalysed: Mapping[str, int],
+    *,
+    all: bool,
+    written: bool,
+) -> Report:
     """`findings` are those shown. `written`: the answer is a model's words, and is kept above them."""
-    gaps = gaps_of(report)
+    missing = unchecked_of(report.outcomes)
+    gaps = gaps_of(report, missing)
     answer = markdown(
         selection,
         source,
-        files=len(change.files),
+        headline(selection, len(change.files), len(gaps), sum(unanalysed.values())),
         gaps=gaps,
+        notes=told(unanalysed, models=written),
         all=all,
         summary=report.answer if written else "",
     )
-    data: dict[str, JSON] = {"fingerprints": [each.fingerprint for each in (*selection.shown, *selection.known)]}
+    data: dict[str, JSON] = {
+        "fingerprints": [each.fingerprint for each in (*selection.shown, *selection.known)],
+        "unchecked": missing,
+        "unanalysed": dict(unanalysed),
+    }
     if all:
         data["left_out"] = [each.finding.to_json() | {"why": each.why} for each in selection.left_out]
     # That no model wrote the answer is as it should be where none was named.
-    told = report.notes if written else [note for note in report.notes if not note.startswith("No model ")]
-    notes = [*change.notes, *selection.notes, *unable(change), *notes_of(report.outcomes), *told]
+    stated = report.notes if written else [note for note in report.notes if not note.startswith("No model ")]
+    notes = [
+        *unanalysed_notes(unanalysed, models=written),
+        *change.notes,
+        *selection.notes,
+        *unable(change),
+        *notes_of(report.outcomes),
+        *stated,
+    ]
     if written and (count := unread(change)):
         notes.append(f"{several(count, 'file')} more than models are given to read: only analyzers looked at them.")
     return report.model_copy(
@@ -44,6 +69,10 @@ def view(report: Report, selection: Selection, change: Change, source: Source, *
             "data": data,
         }
     )
+
+
+def unanalysed_notes(counts: Mapping[str, int], *, models: bool) -> list[str]:
+    return [f"Not analysed: {each}" for each in told(counts, models=models)]
 
 
 def nothing(change: Change, why: str) -> Report:
@@ -58,13 +87,27 @@ def nothing(change: Change, why: str) -> Report:
     )
 
 
-def gaps_of(report: Report) -> tuple[Gap, ...]:
+def gaps_of(report: Report, unchecked: Mapping[str, Mapping[str, str]]) -> tuple[Gap, ...]:
     """One for each cause, in the words of what went wrong: a tool that is missing is missing in four lenses."""
     faults = {outcome.task: outcome.error.message for outcome in report.outcomes if outcome.error is not None}
+    # The same files are in the tasks of several lenses.
+    own = {(gap.task, gap.reason) for outcome in report.outcomes for gap in outcome.gaps}
     found: dict[str, list[Gap]] = {}
     for gap in report.gaps:
-        found.setdefault(faults.get(gap.task or "") or gap.reason, []).append(gap)
-    return tuple(gaps[0] if len(gaps) == 1 else _merged(cause, gaps) for cause, gaps in found.items())
+        if (gap.task, gap.reason) not in own:
+            found.setdefault(faults.get(gap.task or "") or gap.reason, []).append(gap)
+    merged = (gaps[0] if len(gaps) == 1 else _merged(cause, gaps) for cause, gaps in found.items())
+    return (*merged, *unchecked_gaps(unchecked))
+
+
+def unchecked_of(outcomes: Iterable[Outcome]) -> dict[str, dict[str, str]]:
+    """Path -> analyzer -> why it could not check the file."""
+    found: dict[str, dict[str, str]] = {}
+    for outcome in outcomes:
+        output = cast("dict[str, Any]", outcome.output) if isinstance(outcome.output, dict) else {}
+        for path, reasons in cast("dict[str, dict[str, str]]", output.get("unchecked") or {}).items():
+            found.setdefault(path, {}).update(reasons)
+    return dict(sorted(found.items()))
 
 
 def _merged(cause: str, gaps: Sequence[Gap]) -> Gap:

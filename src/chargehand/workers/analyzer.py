@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,13 +11,15 @@ from pydantic import Field, ValidationError
 
 from chargehand.effect import Analysis, AnalysisResult
 from chargehand.engine import Engine
-from chargehand.outcome import Outcome, Usage, done, failed
+from chargehand.outcome import Gap, Outcome, Usage, done, failed
 from chargehand.plan import Tier
 from chargehand.value import JSON, Value
 from chargehand.workers import Assignment
 
 # How many notes of one task are kept; the rest is counted.
 MOST_NOTES = 20
+# So many files are named in a sentence.
+MOST_NAMED = 10
 
 
 class Brief(Value):
@@ -85,24 +87,61 @@ class AnalyzerWorker:
         looked, reused = sum(result.files for result in results), sum(result.reused for result in results)
         notes = list(dict.fromkeys(note for result in results for note in result.notes))
         more = [f"and {len(notes) - MOST_NOTES} notes more"] if len(notes) > MOST_NOTES else []
+        # Those that know the language of no file of the task have not looked.
+        lookers = [name for name, result in zip(chosen, results, strict=True) if result.files]
+        unchecked = _unchecked(chosen, results)
         output = {
-            "analyzers": list(chosen),
+            "analyzers": lookers,
             "files": max((result.files for result in results), default=0),
             "looks": looked,
             "reused": reused,
             "notes": [*notes[:MOST_NOTES], *more],
+            "unchecked": unchecked,
         }
-        summary = f"Looked at by {', '.join(chosen)}."
+        summary = f"Looked at by {', '.join(lookers)}." if lookers else "There was nothing to look at."
         made = next((result for result in results if result.output is not None), None)
         if made is not None:
             summary, output = " ".join(made.notes), _signed(made.output, chosen)
         outcome = done(task, self.name, summary=summary, output=output, findings=findings)
+        if unchecked:
+            gaps = tuple(gap.model_copy(update={"task": task}) for gap in gaps_of(unchecked))
+            outcome = outcome.model_copy(update={"partial": True, "gaps": gaps})
         if not (wrong := [result.error.message for result in results if result.error is not None]):
             return outcome
         message = " ".join(dict.fromkeys(wrong))
         return failed(task, self.name, "analyzer", message, output=output).model_copy(
             update={"findings": outcome.findings}
         )
+
+
+def gaps_of(unchecked: Mapping[str, Mapping[str, str]]) -> tuple[Gap, ...]:
+    """One gap for each reason and the analyzers it stopped. `unchecked` is path -> analyzer -> reason."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for path, reasons in unchecked.items():
+        stopped: dict[str, list[str]] = {}
+        for analyzer, reason in reasons.items():
+            stopped.setdefault(reason, []).append(analyzer)
+        for reason, analyzers in stopped.items():
+            found.setdefault((reason, tuple(analyzers)), []).append(path)
+    return tuple(
+        Gap(reason=f"{reason}: {named(paths)}.", impact=f"Not looked at by {', '.join(analyzers)}.")
+        for (reason, analyzers), paths in found.items()
+    )
+
+
+def named(paths: Sequence[str], most: int = MOST_NAMED) -> str:
+    """The files by name, of many the first."""
+    more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
+    return f"{', '.join(paths[:most])}{more}"
+
+
+def _unchecked(chosen: Sequence[str], results: Sequence[AnalysisResult]) -> dict[str, dict[str, str]]:
+    """Path -> analyzer -> why it could not check the file."""
+    found: dict[str, dict[str, str]] = {}
+    for analyzer, result in zip(chosen, results, strict=True):
+        for path, reason in result.unchecked.items():
+            found.setdefault(path, {})[analyzer] = reason
+    return found
 
 
 def _signed(output: JSON, analyzers: Sequence[str]) -> JSON:
