@@ -155,3 +155,37 @@ def test_bandit_is_not_said_to_have_looked_at_a_language_it_does_not_know(shell:
     assert said["security-1"] == "Looked at by secrets."
     assert "bandit" not in json.dumps(report["outcomes"])
     assert "1 file, not analysed" in shell("review", "r").out
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_a_review_begins_with_its_findings(shell: Shell) -> None:
+    """As the review chose them, most severe first, with their confidence; then what it lacks, then how it went."""
+    root = repository(shell.folder / "r", {"b.py": "import sys\n"})
+    write(
+        root,
+        {"a.py": "import os\n\n\n" + BAD, "b.py": "import sys\nx = 1\n", "old.py": 'x = 1\nprint "x"\n', "c.js": ""},
+    )
+    shown = shell("review", root, "--diff", "HEAD", "--format", "json")
+    assert shown.code == 3
+    page = Path(shell("trace", "last", "--format", "html").out.strip()).read_text(encoding="utf-8")
+    main = page[page.index("<main>") :]
+    assert main.startswith('<main>\n<section class=""><h2>Findings</h2>')
+    parts = ["a.py:5", "Not looked at by bandit", "1 JavaScript file", "<h2>Plan</h2>", "<h2>Timeline</h2>"]
+    places = [main.index(part) for part in parts]
+    assert places == sorted(places)
+    findings = main[: main.index("</section>")]
+    assert findings.count("<li>") == findings.count("<small>confidence ") == len(shown.json["findings"]) > 1
+    assert findings.index(">critical<") < findings.index(">info<")
+    assert "b.py" not in findings, "the unused import was there before"
+    assert main.count("a.py:5") == 1, "and the answer does not list them once more"
+
+
+def test_the_page_of_a_review_without_findings_says_so_first(shell: Shell) -> None:
+    """There is no empty list in its place."""
+    write(shell.folder / "r", {"a.py": "x = 1\n"})
+    assert shell("review", "r").code == 0
+    page = Path(shell("trace", "last", "--format", "html").out.strip()).read_text(encoding="utf-8")
+    assert "Findings</h2>" not in page
+    assert page.index("No findings in 1 file.") < page.index('class="figures"') < page.index("<h2>Timeline</h2>")

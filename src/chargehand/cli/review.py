@@ -177,10 +177,10 @@ def planned(paths: Sequence[str], model: str | None, out: Screen) -> Plan:
         return plan
 
 
-def again(report: Report, out: Screen, *, later: bool = False) -> Report:
+def again(report: Report, out: Screen, *, later: bool = False, brief: bool = False) -> Report:
     """A run on record as `review` showed it; one that is no review, or has not ended, as it is.
 
-    `later`: nothing was looked at now, and the files may have changed since.
+    `later`: nothing was looked at now, and the files may have changed since. `brief`: the answer lists no findings.
     """
     from chargehand.report import FINISHED
 
@@ -189,7 +189,7 @@ def again(report: Report, out: Screen, *, later: bool = False) -> Report:
     from chargehand.review.recall import recalled
 
     known = recalled(report.plan)
-    return report if known is None else _reviewed(report, *known, out, later=later).report
+    return report if known is None else _reviewed(report, *known, out, later=later, brief=brief).report
 
 
 def _change(path: str, base: str | None, patch: str | None, home: Path, *, staged: bool) -> Change:
@@ -234,7 +234,9 @@ def _run(
     return drive(partial(door.run, plan.goal, plan=plan, subject=about, gaps=missed(change)), out)
 
 
-def _reviewed(report: Report, change: Change, kept: Choice, out: Screen, *, later: bool = False) -> Review:
+def _reviewed(
+    report: Report, change: Change, kept: Choice, out: Screen, *, later: bool = False, brief: bool = False
+) -> Review:
     from chargehand.review import Source, select, unanalysed, view
     from chargehand.review.formats import Review
 
@@ -242,7 +244,7 @@ def _reviewed(report: Report, change: Change, kept: Choice, out: Screen, *, late
     least, known = kept.min_confidence, frozenset(kept.baseline)
     selection = select(report.findings, change, source, min_confidence=least, baseline=known, later=later)
     counts = unanalysed(change.files, change.root)
-    shown = view(report, selection, change, source, counts, all=kept.all, written=kept.written)
+    shown = view(report, selection, change, source, counts, all=kept.all, written=kept.written, brief=brief)
     return Review(shown, selection, change, source, kept.all, counts, kept.written)
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from chargehand.cli.screen import Screen
+    from chargehand.supervisor import Supervisor
+    from chargehand.trace.parts import Data
 
 
 @click.command(cls=Command)
@@ -27,7 +33,8 @@ def trace(run_id: str, form: str, output: str | None) -> None:
     from chargehand.escaping import dump_json
     from chargehand.trace import to_html, to_json, to_jsonl
 
-    home = records().home
+    door = records()
+    home = door.home
     name = home.find(run_id)
     out = screen()
     file = Path(f"chargehand-{name}.html") if output is None and form == "html" else Path(output or "-")
@@ -36,8 +43,10 @@ def trace(run_id: str, form: str, output: str | None) -> None:
     with closing(home.read(name)) as record:
         match form:
             case "html":
-                known = {info.run: info.status for info in home.runs(None)}
-                parts = iter([to_html(record.events(), out.redactor, status=known.get(name))])
+                known = {info.run: info for info in home.runs(None)}.get(name)
+                status = None if known is None else known.status
+                shown = _as_reviewed(door, name, out) if known is not None and known.team == "review" else None
+                parts = iter([to_html(record.events(), out.redactor, status=status, shown=shown)])
             case "jsonl":
                 parts = to_jsonl(record.events(), out.redactor)
             case _:
@@ -48,3 +57,15 @@ def trace(run_id: str, form: str, output: str | None) -> None:
         else:
             write_file(file, "".join(parts))
             out.put(str(file.absolute()))
+
+
+def _as_reviewed(door: Supervisor, run: str, out: Screen) -> Data | None:
+    """What a review showed of its run: the findings it chose, and its own words for what is missing."""
+    from chargehand.cli.review import again
+
+    report = door.report(run)
+    reviewed = again(report, out, later=True, brief=True)
+    if reviewed is report:
+        return None
+    whole = reviewed.to_json()
+    return {name: whole[name] for name in ("answer", "findings", "gaps", "notes")}

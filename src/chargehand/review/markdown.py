@@ -23,9 +23,13 @@ def markdown(
     notes: Sequence[str] = (),
     all: bool,
     summary: str = "",
+    brief: bool = False,
 ) -> str:
-    """`notes` are about what nobody analysed."""
-    parts = ["# Review", headline, *_paragraphs(summary)]
+    """`notes` are about what nobody analysed. `brief`: nothing is listed."""
+    words = [headline, *_paragraphs(summary)]
+    if brief:
+        return "\n\n".join(words) + "\n"
+    parts = ["# Review", *words]
     for severity in SEVERITIES:
         group = [each for each in selection.shown if each.finding.severity == severity]
         if group:

@@ -28,8 +28,12 @@ def view(
     *,
     all: bool,
     written: bool,
+    brief: bool = False,
 ) -> Report:
-    """`findings` are those shown. `written`: the answer is a model's words, and is kept above them."""
+    """`findings` are those shown. `written`: the answer is a model's words, and is kept above them.
+
+    `brief`: the answer is these words and how many findings there are, for who lists findings and gaps beside it.
+    """
     missing = unchecked_of(report.outcomes)
     gaps = gaps_of(report, missing)
     answer = markdown(
@@ -40,6 +44,7 @@ def view(
         notes=told(unanalysed, models=written),
         all=all,
         summary=report.answer if written else "",
+        brief=brief,
     )
     data: dict[str, JSON] = {
         "fingerprints": [each.fingerprint for each in (*selection.shown, *selection.known)],

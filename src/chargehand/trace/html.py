@@ -1,4 +1,4 @@
-"""Events -> one self-contained page: answer, gaps, plan, timeline, tasks and events, readable without scripts.
+"""Events -> one self-contained page: answer, findings, gaps, plan, timeline, tasks, events; readable without scripts.
 
 Secrets are redacted as events come in, so that nothing behind this entry can leak one; every text is escaped where it
 is put into the page, and control characters are shown in all of it; the page's policy allows its own style and script
@@ -41,10 +41,12 @@ from chargehand.trace.view import RunView
 
 MOST_EVENTS = 2_000
 MOST_CALLS = 40
+MOST_FINDINGS = 500
 LONGEST_ANSWER = 400_000
 LONGEST_TEXT = 6_000
 # Characters all details of all tasks may have together; past it each text is cut to its beginning.
 ROOM = 4_000_000
+_SEVERITIES = {"critical": 0, "warning": 1, "info": 2}
 _WORDS = {
     "complete": "Complete",
     "partial": "Partial",
@@ -56,8 +58,14 @@ _WORDS = {
 }
 
 
-def to_html(events: Iterable[Event], redactor: Redactor, *, status: str | None = None) -> str:
-    """The page. `status` is what is known from outside the record: a run whose process died is `interrupted`."""
+def to_html(
+    events: Iterable[Event], redactor: Redactor, *, status: str | None = None, shown: Data | None = None
+) -> str:
+    """The page. `status` is what is known from outside the record: a run whose process died is `interrupted`.
+
+    `shown` are the parts of the report that the command behind the run words in its own way, such as a review, whose
+    findings are what it is for: then they come first.
+    """
     view = RunView()
     lines: list[str] = []
     for event in events:
@@ -68,13 +76,16 @@ def to_html(events: Iterable[Event], redactor: Redactor, *, status: str | None =
             lines.append(_event(clean, view.started or 0.0))
     if status is not None:
         view.status = status
-    return show_controls(_Page(view, lines).render())
+    if shown is not None:
+        view.report = {**(view.report or {}), **cast(Data, redactor.json(shown))}
+    return show_controls(_Page(view, lines, findings_first=shown is not None).render())
 
 
 @dataclass(slots=True)
 class _Page:
     view: RunView
     events: list[str]
+    findings_first: bool = False
     room: int = ROOM
     anchors: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -89,26 +100,20 @@ class _Page:
             style=style,
             script=script,
             header=self._header(),
-            figures=self._figures(),
-            sections="\n".join(
-                part
-                for part in (
-                    self._questions(),
-                    self._answer(),
-                    self._gaps(),
-                    self._contradictions(),
-                    self._findings(),
-                    self._notes(),
-                    self._plan(),
-                    self._timeline(),
-                    self._tasks(),
-                    self._decisions(),
-                    self._events(),
-                )
-                if part
-            ),
+            sections="\n".join(filter(None, (*self._said(), *self._happened()))),
             data=inert_json(self._data()),
         )
+
+    def _said(self) -> tuple[str, ...]:
+        """What the reader came for first."""
+        figures, answer, findings = self._figures(), self._answer(), self._findings()
+        missing = (self._gaps(), self._contradictions())
+        if self.findings_first:
+            return (self._questions(), findings, answer, *missing, self._notes(), figures)
+        return (figures, self._questions(), answer, *missing, findings, self._notes())
+
+    def _happened(self) -> tuple[str, ...]:
+        return (self._plan(), self._timeline(), self._tasks(), self._decisions(), self._events())
 
     # -- the top -----------------------------------------------------------------------------------------------------
 
@@ -151,10 +156,11 @@ class _Page:
         ]
         if isinstance(confidence := report.get("confidence"), int):
             cards.append(("Confidence", f"{confidence} %", ""))
-        return "".join(
+        listed = "".join(
             f"<div><dt>{escape(name)}</dt><dd>{escape(figure)}<small>{escape(beside)}</small></dd></div>"
             for name, figure, beside in cards
         )
+        return f'<dl class="figures">{listed}</dl>'
 
     # -- what it says ------------------------------------------------------------------------------------------------
 
@@ -195,17 +201,11 @@ class _Page:
 
     def _findings(self) -> str:
         findings = as_objects((self.view.report or {}).get("findings"))
-        rows = "".join(
-            f'<tr><td><span class="sev v-{slug(str(f.get("severity")))}">{escape(str(f.get("severity")))}</span></td>'
-            f"<td>{escape(_place(f))}</td><td>{escape(short(str(f.get('message', '')), 1000))}"
-            f"{quiet(short(str(f.get('suggestion') or ''), 1000))}</td></tr>"
-            for f in findings[:500]
-        )
-        if not rows:
-            return ""
-        head = '<tr><th scope="col">Severity</th><th scope="col">Where</th><th scope="col">Finding</th></tr>'
-        note = more(len(findings), 500, "findings")
-        return section("Findings", f'<div class="scroll"><table>{head}{rows}</table></div>{note}')
+        # Most severe first, else as they come: of many, the page has the most severe.
+        findings.sort(key=lambda f: _SEVERITIES.get(str(f.get("severity")), len(_SEVERITIES)))
+        items = "".join(map(_finding, findings[:MOST_FINDINGS]))
+        note = more(len(findings), MOST_FINDINGS, "findings")
+        return section("Findings", f'<ol class="findings">{items}</ol>{note}') if items else ""
 
     def _notes(self) -> str:
         notes = [
@@ -384,6 +384,20 @@ def _event(event: Event, started: float) -> str:
 def _tools(view: RunView) -> str:
     number = sum(call.kind == "tool" for call in view.by_key.values())
     return several(number, "tool call") if number else ""
+
+
+def _finding(finding: Data) -> str:
+    severity = str(finding.get("severity"))
+    confidence = finding.get("confidence")
+    suggestion = short(str(finding.get("suggestion") or ""), 1000)
+    place = _place(finding)
+    parts = [
+        f"<code>{escape(place)}</code>" if place else "",
+        f"<p>{escape(short(str(finding.get('message', '')), 1000))}</p>",
+        f'<p class="quiet">{escape(suggestion)}</p>' if suggestion else "",
+    ]
+    sure = f"<small>confidence {confidence}</small>" if isinstance(confidence, int) else ""
+    return f'<li><span class="sev v-{slug(severity)}">{escape(severity)}</span><div>{"".join(parts)}</div>{sure}</li>'
 
 
 def _place(finding: Data) -> str:
