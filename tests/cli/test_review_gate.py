@@ -154,7 +154,7 @@ def test_bandit_is_not_said_to_have_looked_at_a_language_it_does_not_know(shell:
     said = {each["task"]: each["summary"] for each in report["outcomes"]}
     assert said["security-1"] == "Looked at by secrets."
     assert "bandit" not in json.dumps(report["outcomes"])
-    assert "1 file, not analysed" in shell("review", "r").out
+    assert "1 file (1 not analysed)" in shell("review", "r").out
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from chargehand.redaction import Redactor
 from chargehand.report import Report
 from chargehand.review.change import Change
 from chargehand.review.github import github
-from chargehand.review.languages import told
+from chargehand.review.languages import unanalysed_sentences
 from chargehand.review.sarif import sarif
 from chargehand.review.selection import Selection
 from chargehand.review.source import Source
@@ -38,7 +38,7 @@ def rendered(review: Review, form: Form, redactor: Redactor, paint: Paint, width
     """Ends with a newline unless it is empty. `paint` and `width` are for text."""
     report, selection = review.report, review.selection
     gaps = tuple(f"{gap.reason} {gap.impact}".strip() for gap in report.gaps)
-    notes = told(review.unanalysed, models=review.models)
+    notes = unanalysed_sentences(review.unanalysed, models=review.models)
     match form:
         case "json":
             return as_json(report, redactor)

@@ -16,22 +16,23 @@ _NAMES: Mapping[str, str] = {
     "C#": ".cs .csx",
     "C++": ".cc .cpp .cxx .hh .hpp .hxx",
     "CSS": ".css .less .sass .scss",
+    "Batch": ".bat .cmd",
     "Clojure": ".clj .cljc .cljs",
     "Dart": ".dart",
-    "Dockerfile": ".dockerfile dockerfile containerfile",
+    "Docker": ".dockerfile dockerfile containerfile",
     "Elixir": ".ex .exs",
     "Erlang": ".erl .hrl",
     "F#": ".fs .fsi .fsx",
     "Go": ".go",
     "Groovy": ".gradle .groovy jenkinsfile",
-    "HTML": ".htm .html .jinja .jinja2 .j2 .xhtml",
+    "HTML": ".ejs .hbs .htm .html .j2 .jinja .jinja2 .mustache .xhtml",
     "Haskell": ".hs .lhs",
     "Java": ".java",
     "JavaScript": ".cjs .js .jsx .mjs",
     "Julia": ".jl",
     "Kotlin": ".kt .kts",
     "Lua": ".lua",
-    "Makefile": ".mk gnumakefile makefile",
+    "Make": ".mk gnumakefile makefile",
     "OCaml": ".ml .mli",
     "Objective-C": ".m .mm",
     "PHP": ".php .phtml",
@@ -52,10 +53,14 @@ _NAMES: Mapping[str, str] = {
 _LANGUAGES = {name: language for language, names in _NAMES.items() for name in names.split()}
 # Prose and data: nobody expects an analyzer of them.
 _OTHER = frozenset(
-    {".adoc", ".cfg", ".conf", ".csv", ".editorconfig", ".env", ".gitattributes", ".gitignore", ".gitmodules", ".ini"}
-    | {".ipynb", ".json", ".json5", ".jsonc", ".jsonl", ".lock", ".log", ".markdown", ".md", ".mdx", ".po", ".pot"}
-    | {".properties", ".rst", ".snap", ".svg", ".tex", ".toml", ".tsv", ".txt", ".typed", ".xml", ".yaml", ".yml"}
+    {".adoc", ".cfg", ".conf", ".csv", ".editorconfig", ".env", ".gitattributes", ".gitignore", ".gitmodules", ".in"}
+    | {".ini", ".ipynb", ".json", ".json5", ".jsonc", ".jsonl", ".lock", ".log", ".markdown", ".md", ".mdx", ".po"}
+    | {".pot", ".properties", ".rst", ".snap", ".svg", ".tex", ".toml", ".tsv", ".txt", ".typed", ".xml", ".yaml"}
+    | {".yml"}
 )
+# What else an ending may look like to stand for a language, and how many languages are told apart.
+_ENDING = re.compile(r"\.[a-z][a-z0-9_+-]{0,11}")
+_MOST = 20
 _INTERPRETER = re.compile(rb"#![ \t]*(?:\S*/)?([a-z]+)[\d.]*(?:[ \t]+(?:-\S+[ \t]+)*([a-z]+))?")
 _BY_INTERPRETER = {
     **{"node": "JavaScript", "deno": "TypeScript", "ruby": "Ruby", "perl": "Perl", "php": "PHP", "lua": "Lua"},
@@ -63,8 +68,6 @@ _BY_INTERPRETER = {
 }
 
 ANALYSED = frozenset(name for each in ANALYZERS.values() for name in each.languages or ())
-# What looks at text of any language.
-SEARCHES = tuple(name for name, each in ANALYZERS.items() if each.languages is None)
 
 
 def language(path: str, root: Path) -> str:
@@ -76,29 +79,28 @@ def language(path: str, root: Path) -> str:
     if known := _LANGUAGES.get(name) or _LANGUAGES.get(suffix):
         return known
     if suffix:
-        return "" if suffix in _OTHER else suffix
+        return suffix if suffix not in _OTHER and _ENDING.fullmatch(suffix) else ""
     return "" if name in _OTHER else _by_first_line(root / path)
 
 
 def unanalysed(files: Iterable[str], root: Path) -> dict[str, int]:
-    """Language -> how many files, most files first; prose and data, under "", last."""
+    """Language -> how many files, most first; of many languages the rest is `other`; prose and data come last, as ""."""
     counts = Counter(language(path, root) for path in files)
     rest = counts.pop("", 0)
-    found = {name: count for name, count in counts.most_common() if name.lower() not in ANALYSED}
+    known = [(name, count) for name, count in counts.most_common() if name.lower() not in ANALYSED]
+    found = dict(known[:_MOST])
+    if len(known) > _MOST:
+        found["other"] = sum(count for _, count in known[_MOST:])
     return {**found, "": rest} if rest else found
 
 
-def told(counts: Mapping[str, int], *, models: bool) -> list[str]:
+def unanalysed_sentences(counts: Mapping[str, int], *, models: bool) -> list[str]:
     """What was not analysed, a sentence for each language; `models`: they have read the code."""
-    lookers = f"{'models and ' if models else ''}searches of any text ({', '.join(SEARCHES)})"
+    how = "only read by models and searched as text" if models else "only searched as text"
     found: list[str] = []
     for name, count in counts.items():
         files = "file" if count == 1 else "files"
-        found.append(
-            f"{count:,} {name} {files}, looked at only by {lookers}."
-            if name
-            else f"{count:,} {files} of prose or data."
-        )
+        found.append(f"{count:,} {name} {files}, {how}." if name else f"{count:,} {files} of prose or data.")
     return found
 
 

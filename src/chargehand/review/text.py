@@ -57,16 +57,10 @@ def headline(selection: Selection, files: int, gaps: int = 0, unanalysed: int = 
     words = several(found, "finding") if found else "No findings"
     counts = Counter(each.finding.severity for each in selection.shown)
     by_severity = ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity])
-    where = f"{several(files, 'file')}{_of_them(unanalysed, files)}"
+    where = f"{several(files, 'file')}{f' ({unanalysed:,} not analysed)' if unanalysed else ''}"
     first = f"{words} in {where}{f': {by_severity}' if by_severity else ''}."
     missing = f" Not all was reviewed: {several(gaps, 'gap')}." if gaps else ""
     return f"{first}{missing}{f' {left_out(selection)}' if selection.left_out else ''}"
-
-
-def _of_them(unanalysed: int, files: int) -> str:
-    if not unanalysed:
-        return ""
-    return ", not analysed" if unanalysed == files else f" ({unanalysed:,} not analysed)"
 
 
 def left_out(selection: Selection) -> str:

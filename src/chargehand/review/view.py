@@ -8,7 +8,7 @@ from typing import Any, cast
 from chargehand.outcome import Outcome
 from chargehand.report import Gap, Report
 from chargehand.review.change import Change
-from chargehand.review.languages import told
+from chargehand.review.languages import unanalysed_sentences
 from chargehand.review.markdown import markdown
 from chargehand.review.playbook import missed, unable, unread
 from chargehand.review.selection import Selection
@@ -41,7 +41,7 @@ def view(
         source,
         headline(selection, len(change.files), len(gaps), sum(unanalysed.values())),
         gaps=gaps,
-        notes=told(unanalysed, models=written),
+        notes=unanalysed_sentences(unanalysed, models=written),
         all=all,
         summary=report.answer if written else "",
         brief=brief,
@@ -77,7 +77,7 @@ def view(
 
 
 def unanalysed_notes(counts: Mapping[str, int], *, models: bool) -> list[str]:
-    return [f"Not analysed: {each}" for each in told(counts, models=models)]
+    return [f"Not analysed: {each}" for each in unanalysed_sentences(counts, models=models)]
 
 
 def nothing(change: Change, why: str) -> Report:
