@@ -105,7 +105,7 @@ def test_a_name_that_is_not_utf8_is_a_gap(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"bad\xff.py")).write_text(CODE)
     change = read_tree(tmp_path)
     assert list(change.files) == ["a.py"]
-    assert change.gaps == (r"Not reviewed, as the name is not UTF-8: bad\xff.py. Rename it.",)
+    assert change.gaps == (r"The name is not UTF-8: bad\xff.py. Rename it.",)
 
 
 @pytest.mark.parametrize(
@@ -326,3 +326,21 @@ def test_a_patch_cannot_reach_out_of_the_tree(tmp_path: Path, name: str) -> None
     change = read_patch(tmp_path, text, "p", tmp_path / "keep")
     assert not change.files
     assert change.gaps == ("1 file of the patch outside of the tree: refused and not reviewed.",)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_a_gap(tmp_path: Path) -> None:
+    """What is in it nobody knows; the others are reviewed."""
+    write(tmp_path, {"a.py": CODE, "b.py": CODE})
+    (tmp_path / "b.py").chmod(0)
+    change = read_tree(tmp_path)
+    assert (list(change.files), change.gaps) == (["a.py"], ("Could not be read: b.py.",))
+
+
+def test_what_is_neither_file_nor_folder_is_counted_and_no_gap(tmp_path: Path) -> None:
+    """There is nothing in a pipe to review."""
+    write(tmp_path, {"a.py": CODE})
+    os.mkfifo(tmp_path / "pipe.py")
+    change = read_tree(tmp_path)
+    assert (list(change.files), change.skipped, change.gaps) == (["a.py"], {"pipe.py": "special"}, ())
+    assert change.notes == ("Not reviewed: 1 special file.",)

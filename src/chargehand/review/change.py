@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chargehand.analyzers.sources import UNREAD
 from chargehand.errors import UsageError
 from chargehand.review import git
 from chargehand.review.files import LARGEST, NOT_SOURCE, Reason, why_not
@@ -111,8 +112,8 @@ def made(
             skipped[name] = reason
     notes = [f"Not reviewed: {_counted(skipped)}."] if skipped and files else []
     unreadable = [name for name, reason in skipped.items() if reason == "unreadable"]
-    gaps = [f"Not reviewed, as the name is not UTF-8: {named(unnameable)}. Rename it."] if unnameable else []
-    gaps += [f"Not reviewed, as it could not be read: {named(unreadable)}."] if unreadable else []
+    gaps = [f"The name is not UTF-8: {named(unnameable)}. Rename it."] if unnameable else []
+    gaps += [f"{UNREAD}: {named(unreadable)}."] if unreadable else []
     if changed is not None:
         changed = {name: _recounted(root, name, own) if name in files else own for name, own in changed.items()}
     return Change(root, home or root, files, changed, base, frozenset(), skipped, tuple(notes), tuple(gaps))

@@ -84,7 +84,7 @@ def language(path: str, root: Path) -> str:
 
 
 def unanalysed(files: Iterable[str], root: Path) -> dict[str, int]:
-    """Language -> how many files, most first; of many languages the rest is `other`; prose and data come last, as ""."""
+    """Language -> how many files, most first; of many the rest is `other`; prose and data, as "", come last."""
     counts = Counter(language(path, root) for path in files)
     rest = counts.pop("", 0)
     known = [(name, count) for name, count in counts.most_common() if name.lower() not in ANALYSED]
