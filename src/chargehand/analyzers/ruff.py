@@ -63,7 +63,12 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
     reader = Reader(scope.root)
     paths = [path for path in scope.files if is_python(path, scope.root) and reader.fits(path)]
     names = {str(scope.root / path): path for path in paths}
-    rows, unread = await _checked(list(names), lens)
+    try:
+        rows, unread = await _checked(list(names), lens)
+    except Failed as error:
+        if len(paths) > 1:
+            raise
+        raise Failed(f"{paths[0]}: {error}") from None
     hits = _judged(_hits(rows, {text_key(file): path for file, path in names.items()}), reader, lens)
     for file in unread:
         reader.missed("Made ruff fail", names[file])
