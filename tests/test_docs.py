@@ -119,7 +119,7 @@ class Workspace:
     base_url: str
 
     def __post_init__(self) -> None:
-        for name in ("examples", "Makefile", "pyproject.toml", "constraints.txt", "README.md", "docs"):
+        for name in ("examples", "Makefile", "pyproject.toml", "constraints.txt", "README.md", "docs", "src"):
             (self.folder / name).symlink_to(ROOT / name)
         (self.folder / ".venv").mkdir()
         (self.folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)

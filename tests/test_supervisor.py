@@ -10,7 +10,7 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker
 from chargehand.effect import ToolCall
-from chargehand.errors import MissingKey
+from chargehand.errors import MissingKey, UsageError
 from chargehand.home import Home
 from chargehand.settings import load_settings
 from chargehand.testing import ScriptedModel
@@ -92,3 +92,22 @@ def test_the_answer_is_heard_while_it_is_written(tmp_path: Path) -> None:
     assert len(heard) > 1
     assert {number for number, _ in heard} == {1}
     assert "".join(text for _, text in heard) == report.answer
+
+
+def test_run_sync_in_a_running_loop_says_to_await_run(tmp_path: Path) -> None:
+    """A typed error that names the way out, and no coroutine that was never awaited."""
+    door = Supervisor(Team([Worker("w", "Works")]), model=ScriptedModel([]), home=tmp_path)
+
+    async def in_a_notebook() -> None:
+        door.run_sync("Do it", plan=PLAN)
+
+    with pytest.raises(UsageError, match=r"await supervisor\.run\(\.\.\.\)"):
+        asyncio.run(in_a_notebook())
+    assert Home(tmp_path).runs() == []
+
+
+def test_scripted_with_a_team_made_in_python_is_refused(tmp_path: Path) -> None:
+    """There is no folder a script could be in."""
+    door = Supervisor(Team([Worker("w", "Works")]), model="scripted", home=tmp_path)
+    with pytest.raises(UsageError, match="give a ScriptedModel"):
+        door.run_sync("Do it", plan=PLAN)

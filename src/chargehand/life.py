@@ -26,9 +26,9 @@ from chargehand.report import FINISHED, Report, RunStatus
 from chargehand.request import Request
 from chargehand.resuming import Added, job_of, no_request
 from chargehand.session import Job, Session, check_models, unfinished
-from chargehand.settings import Settings, as_before, found_from, load_settings
+from chargehand.settings import OF_TEAM, SCRIPT, Settings, as_before, found_from, load_settings
 from chargehand.synthesizer import OnDraft
-from chargehand.team import Team, load
+from chargehand.team import Team, folder_of, load
 from chargehand.tools import BUILTIN
 from chargehand.trust import TrustRegistry
 from chargehand.value import JSON
@@ -79,6 +79,25 @@ class Life:
         if not isinstance(self._given, Team):
             self._given = load(self.team_ref or "general", self._trust)
         return self._given
+
+    def team_settings(self) -> Settings:
+        """With the team's own limits, budget and models laid over what files set, and the script it brings found."""
+        settings = self.settings.for_team(self.team.models, self.team.budget, self.team.limits)
+        return settings.with_script(self.script()) if OF_TEAM in settings.named_models else settings
+
+    def script(self) -> str:
+        """The script the team brings: what `scripted` without a file plays."""
+        if self.team_ref is None:
+            raise UsageError(
+                f"The model is {OF_TEAM!r}, but a team made in Python brings no script: give a ScriptedModel."
+            )
+        script = folder_of(self.team_ref).absolute() / SCRIPT
+        if not script.is_file():
+            raise UsageError(
+                f"The model is {OF_TEAM!r}, but the team {self.team.name!r} brings no script: there is no {script}. "
+                "Name one with --model scripted:FILE, or another model."
+            )
+        return str(script)
 
     # -- going on ----------------------------------------------------------------------------------------------------
 
@@ -150,7 +169,7 @@ class Life:
         if given is not None:
             check_plan(given, team, asked)
         before = Settings.model_validate(state.start["settings"])
-        settings, changed = as_before(run, before, self._settings())
+        settings, changed = as_before(run, before, self.team_settings())
         await self._check_models(settings, asked.budget, given)
         journal = self.home.create()
         try:
@@ -263,10 +282,6 @@ class Life:
         """Before there is a record: what cannot begin leaves none."""
         async with self._models(settings) as models:
             check_models(models, settings, self.team, budget, plan)
-
-    def _settings(self) -> Settings:
-        """With the team's own limits, budget and models laid over what files set."""
-        return self.settings.for_team(self.team.models, self.team.budget, self.team.limits)
 
     @asynccontextmanager
     async def _models(self, settings: Settings) -> AsyncGenerator[Models]:

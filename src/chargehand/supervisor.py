@@ -77,7 +77,7 @@ class Supervisor(Life):
         """
         positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
-        settings = self._settings()
+        settings = self.team_settings()
         text = request.strip() or (given.goal.strip() if given else "")
         asked = Request(
             text=text,
@@ -122,8 +122,15 @@ class Supervisor(Life):
         return _typed(report, output_type)
 
     def run_sync(self, request: str = "", **options: Any) -> Report:
-        """`run` for code without an event loop."""
-        return asyncio.run(self.run(request, **options))
+        """`run` for code without an event loop. UsageError where one runs: there `await supervisor.run(...)`."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.run(request, **options))
+        raise UsageError(
+            "run_sync starts an event loop, and one is already running here (as in a coroutine or a notebook): "
+            "write `await supervisor.run(...)` instead."
+        )
 
     async def stream(self, request: str = "", **options: Any) -> AsyncGenerator[Event]:
         """The run's events as they happen; the last is run_ended and carries the report."""
@@ -153,7 +160,7 @@ class Supervisor(Life):
         positive(max_tasks=max_tasks, tokens=tokens)
         if not request.strip():
             raise UsageError('The request is empty: say what is to be planned, as in chargehand plan "Compare ...".')
-        settings = self._settings()
+        settings = self.team_settings()
         asked = Request(
             text=request.strip(),
             material=materials(material),

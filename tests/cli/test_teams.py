@@ -12,6 +12,7 @@ import pytest
 
 from chargehand.team import file, shipped
 from chargehand.team.code import shipped_home
+from chargehand.team.scaffold import REQUEST
 from chargehand.team.schema import team_schema
 from tests.cli.terminal import Shell
 
@@ -79,3 +80,64 @@ def test_the_schema_refuses_what_loading_refuses(data: dict[str, Any], tmp_path:
     """An editor marks it before it is run."""
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, team_schema())
+
+
+@pytest.mark.parametrize("by", ["flag", "environment", "settings", "team"])
+def test_scripted_without_a_file_plays_the_script_the_team_brings(
+    by: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it is named; a run it was forced on keeps the path, so that it is run again from another folder."""
+    shell("teams", "new", "mine")
+    given: list[str] = []
+    match by:
+        case "flag":
+            given = ["--model", "scripted"]
+        case "environment":
+            monkeypatch.setenv("CHARGEHAND_MODEL", "scripted")
+        case "settings":
+            shell.write("chargehand.toml", 'model = "scripted"\n')
+        case _:
+            team = shell.folder / "mine" / "team.toml"
+            team.write_text(
+                team.read_text() + '\n[models]\nlarge = "scripted"\nmedium = "scripted"\nsmall = "scripted"\n'
+            )
+    done = shell("run", REQUEST, "--team", "mine", *given)
+    assert done.code == 0, done.err
+    assert "346 km" in done.out
+    if by not in ("flag", "environment"):
+        return  # files of now decide in a rerun
+    monkeypatch.delenv("CHARGEHAND_MODEL", raising=False)
+    (shell.folder / "elsewhere").mkdir()
+    monkeypatch.chdir(shell.folder / "elsewhere")
+    again = shell("rerun", "last")
+    assert (again.code, again.out) == (0, done.out), again.err
+
+
+def test_scripted_with_a_team_that_brings_no_script_says_where_it_was_looked_for(shell: Shell) -> None:
+    """Exit code 2, the file, and what to name instead."""
+    for command in (["run", "Do it"], ["plan", "Do it"], ["eval"]):
+        args = [*command, "--team", "mine"] if command != ["eval"] else ["eval", "mine"]
+        shell("teams", "new", "mine")
+        (shell.folder / "mine" / "script.json").unlink(missing_ok=True)
+        done = shell(*args, "--model", "scripted")
+        assert done.code == 2
+        assert str(shell.folder / "mine" / "script.json") in done.complaint
+        assert "--model scripted:FILE" in done.complaint
+
+
+def test_doctor_and_models_take_scripted_for_a_model(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which file that is, the team of a run says."""
+    monkeypatch.setenv("CHARGEHAND_MODEL", "scripted")
+    assert {"name": "models", "state": "ok", "detail": "scripted"} in shell("doctor", "--json").json["checks"]
+    assert {each["model"] for each in shell("models", "--json").json["models"]} == {"scripted"}
+
+
+def test_teams_show_gives_a_team_of_ones_own_too(shell: Shell) -> None:
+    """Its files and how to try it; a team that cannot be loaded is refused with what is wrong."""
+    shell("teams", "new", "mine")
+    shown = shell("teams", "show", "mine", "--json").json
+    assert (shown["source"], shown["material"]) == ("folder", None)
+    assert shown["script"] == str(shell.folder / "mine" / "script.json")
+    assert "Try it: chargehand eval mine --model scripted" in shell("teams", "show", "mine").out
+    missing = shell("teams", "show", "suport")
+    assert (missing.code, "did you mean 'support'" in missing.complaint.lower()) == (2, True)

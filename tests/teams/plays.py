@@ -50,12 +50,17 @@ class Played:
         return "\n".join(each.text for each in self.returned if each.tool == tool)
 
 
-def example(team: str) -> Path:
-    return ROOT / "examples" / EXAMPLES[team]
+def readme(team: str) -> str:
+    """What its example says."""
+    return (ROOT / "examples" / EXAMPLES[team] / "README.md").read_text(encoding="utf-8")
 
 
-def model(team: str) -> str:
-    return f"scripted:{example(team) / 'script.json'}"
+def material(team: str) -> Path:
+    return shipped_home() / team / "examples" / "material"
+
+
+def script(team: str) -> str:
+    return (shipped_home() / team / "script.json").read_text(encoding="utf-8")
 
 
 def cases(team: str) -> list[dict[str, Any]]:
@@ -71,8 +76,8 @@ def requests(team: str) -> list[str]:
 
 def play(team: str, home: Path, request: str | None = None) -> Played:
     events: list[Event] = []
-    door = Supervisor(team, model=model(team), home=home)
-    report = door.run_sync(request or requests(team)[0], material=[example(team) / "material"], on_event=events.append)
+    door = Supervisor(team, model="scripted", home=home)
+    report = door.run_sync(request or requests(team)[0], material=[material(team)], on_event=events.append)
     return Played(report, tuple(_returned(events)), door.home.folder(report.run))
 
 

@@ -10,7 +10,7 @@ import pytest
 from chargehand.team import load, shipped
 from chargehand.team.code import shipped_home
 from tests.cli.terminal import Shell
-from tests.teams.plays import EXAMPLES, ROOT, cases, example
+from tests.teams.plays import EXAMPLES, ROOT, cases, material, readme, script
 
 ALL = pytest.mark.parametrize("name", EXAMPLES)
 
@@ -69,27 +69,24 @@ def test_an_evaluation_measures_every_step(name: str) -> None:
 @ALL
 def test_sample_material_says_that_it_is_synthetic(name: str) -> None:
     """Texts in their first line, tables by the README beside them."""
-    folder = example(name) / "material"
-    texts = sorted(folder.rglob("*.md"))
+    texts = sorted(material(name).rglob("*.md"))
     assert len(texts) >= 3
     for text in texts:
         assert text.read_text(encoding="utf-8").splitlines()[0].removeprefix("<!-- ").startswith("Synthetic sample")
-    assert "synthetic" in (example(name) / "README.md").read_text(encoding="utf-8")
+    assert "synthetic" in readme(name)
 
 
-@ALL
-def test_the_material_of_the_example_is_that_of_the_evaluation(name: str) -> None:
-    """It comes with the package, so that an evaluation needs no checkout."""
-    assert (shipped_home() / name / "examples" / "material").resolve() == (example(name) / "material").resolve()
+def test_no_file_of_a_shipped_team_is_a_link() -> None:
+    """What a link into the checkout leads to is not there once the package is installed."""
+    assert [path for path in shipped_home().rglob("*") if path.is_symlink()] == []
 
 
 @ALL
 def test_the_readme_gives_the_command_of_the_run_that_is_tested(name: str) -> None:
     """Copied from there, it is the run of these tests."""
-    readme = (example(name) / "README.md").read_text(encoding="utf-8")
     (first, *_) = [case["request"] for case in cases(name) if case["kind"] == "run"]
-    assert f'chargehand run "{first}"' in readme
-    assert json.loads((example(name) / "script.json").read_text(encoding="utf-8"))["replies"]
+    assert f'chargehand run "{first}"' in readme(name)
+    assert json.loads(script(name))["replies"]
 
 
 def test_the_reference_page_names_every_team_worker_and_tool() -> None:

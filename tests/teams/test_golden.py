@@ -14,7 +14,7 @@ from chargehand.synthesizer.evidence import held_in_text
 from chargehand.synthesizer.figures import figures
 from chargehand.team import load
 from chargehand.testing import ScriptedModel
-from tests.teams.plays import Played, example
+from tests.teams.plays import Played, material, script
 
 Run = Callable[[str], Played]
 ADVICE = {"patient": "Not medical advice", "portfolio": "Not financial advice", "contract": "Not legal advice"}
@@ -76,7 +76,7 @@ def test_a_report_ends_with_the_line_that_it_is_not_advice(name: str, played: Ru
     report = played(name).report
     assert ADVICE[name] in report.answer.rstrip().splitlines()[-1]
     assert report.answer.rstrip().rstrip("*").endswith(load(name).disclaimer)
-    assert ADVICE[name] not in (example(name) / "script.json").read_text(encoding="utf-8")
+    assert ADVICE[name] not in script(name)
 
 
 @pytest.mark.parametrize("name", ADVICE)
@@ -107,7 +107,7 @@ def test_the_line_stands_also_where_no_model_writes_the_answer(name: str, tasks:
 
 def test_the_contract_team_finds_every_planted_clause(played: Run) -> None:
     """By line, each as grave as the playbook makes it."""
-    text = (example("contract") / "material/agreement.md").read_text(encoding="utf-8").splitlines()
+    text = (material("contract") / "agreement.md").read_text(encoding="utf-8").splitlines()
     found = {text[(finding.line or 1) - 1].split()[0]: finding for finding in played("contract").report.findings}
     beyond = {"3.2", "4.2", "4.3", "5.2", "5.3", "10.1", "10.3", "11.2", "12.3", "12.5"}
     assert {clause for clause, finding in found.items() if finding.severity == "critical"} >= beyond

@@ -13,7 +13,7 @@ import pytest
 from chargehand import Supervisor
 from chargehand.team import load
 from tests.cli.terminal import Shell
-from tests.teams.plays import EXAMPLES, Played, cases, example, model, requests
+from tests.teams.plays import EXAMPLES, Played, cases, material, requests, script
 
 ALL = pytest.mark.parametrize("name", EXAMPLES)
 Run = Callable[[str], Played]
@@ -48,7 +48,7 @@ def test_sources_point_into_the_material(name: str, played: Run) -> None:
     found = [(finding.path, finding.line) for outcome in outcomes for finding in outcome.findings if finding.path]
     places = [*(_place(source) for source in claimed if source.startswith("material/")), *found]
     for path, line in places:
-        lines = (example(name) / str(path)).read_text(encoding="utf-8").splitlines()
+        lines = (material(name).parent / str(path)).read_text(encoding="utf-8").splitlines()
         assert line is not None
         assert 1 <= line <= len(lines), (path, line)
         assert lines[line - 1].strip(), f"{path}:{line} is empty"
@@ -57,7 +57,7 @@ def test_sources_point_into_the_material(name: str, played: Run) -> None:
 @ALL
 def test_the_evaluation_passes_on_the_scripted_model(name: str, shell: Shell) -> None:
     """Every case of every kind, but for support's routing: words decide there, and words alone are wrong at times."""
-    got = shell("eval", name, "--model", model(name), "--json", "--jobs", "2")
+    got = shell("eval", name, "--model", "scripted", "--json", "--jobs", "2")
     assert got.code == 0, got.err
     kinds = {kind["kind"]: kind for kind in got.json["candidates"][0]["kinds"]}
     assert {kind: each["results"] for kind, each in kinds.items()} == Counter(case["kind"] for case in cases(name))
@@ -71,7 +71,7 @@ def test_the_evaluation_passes_on_the_scripted_model(name: str, shell: Shell) ->
 @ALL
 def test_a_script_knows_no_label(name: str) -> None:
     """Its router goes by single words: a rule with a whole request would measure only that it was copied."""
-    rules = json.loads((example(name) / "script.json").read_text(encoding="utf-8"))["replies"]
+    rules = json.loads(script(name))["replies"]
     words = [rule["when"].get("contains", "") for rule in rules if rule.get("when", {}).get("role") == "router"]
     assert all(len(word.removeprefix('<data>\n"').split()) <= 3 for word in words)
 
@@ -83,10 +83,10 @@ def _place(source: str) -> tuple[str, int]:
 
 def test_a_script_gives_its_figures_only_for_what_the_tools_returned(tmp_path: Path) -> None:
     """With another price in an offer the scripted worker never gets to its result: it is not recited."""
-    shutil.copytree(example("general") / "material", tmp_path / "material")
+    shutil.copytree(material("general"), tmp_path / "material")
     offer = tmp_path / "material" / "offers" / "alte-weberei.md"
     offer.write_text(offer.read_text(encoding="utf-8").replace("Rent 6,900 EUR", "Rent 7,900 EUR"), encoding="utf-8")
-    door = Supervisor("general", model=model("general"), home=tmp_path / "home")
+    door = Supervisor("general", model="scripted", home=tmp_path / "home")
     report = door.run_sync(requests("general")[0], material=[tmp_path / "material"])
     ended = {outcome.task: outcome.status for outcome in report.outcomes}
     assert (ended["prices"], ended["terms"], ended["totals"]) == ("failed", "done", "skipped")

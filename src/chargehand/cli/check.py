@@ -98,7 +98,7 @@ def _of_plan(path: str, team: str | None) -> list[Problem]:
 
 
 def _found(reading: Reading, door: Supervisor) -> list[Problem]:
-    settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
+    settings = door.team_settings()
     return reading.problems(
         door.team.assignable,
         max_tasks=settings.max_tasks,

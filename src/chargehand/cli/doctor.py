@@ -98,6 +98,7 @@ def _environment(name: str, variables: tuple[str, ...], otherwise: str) -> Check
 def _models(settings: Settings) -> Iterator[Check]:
     from chargehand.errors import ChargehandError
     from chargehand.models.resolve import Models
+    from chargehand.settings import OF_TEAM
 
     named = [p.key_env for p in settings.providers.values() if p.key_env and os.environ.get(p.key_env, "").strip()]
     yield Check("keys", "ok" if named else "note", ", ".join(named) or "none set")
@@ -105,7 +106,8 @@ def _models(settings: Settings) -> Iterator[Check]:
         chosen = dict.fromkeys(settings.model_for(role).model for role in ("planner", "worker", "synthesizer"))
         models = Models(settings.providers, os.environ)
         for name in chosen:
-            models.check(name)
+            if name != OF_TEAM:  # which script that is, only a run's team says
+                models.check(name)
     except ChargehandError as error:
         yield Check("models", "problem", str(error))
         return

@@ -134,12 +134,12 @@ def _located(suite: str) -> tuple[Path, str | None]:
 def _candidate(team: str | None, model: str | None, judge: str | None) -> tuple[Candidate, list[str]]:
     from chargehand.cli.front import supervisor
     from chargehand.evaluation import Candidate
-    from chargehand.settings import found_from
+    from chargehand.settings import OF_TEAM, found_from
 
     door = supervisor(team, {"model": model})
-    settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
-    judge = None if judge is None else found_from(judge, Path.cwd())
-    return Candidate(door.team.name, door.team, door.team_ref or "", settings, judge), door.warnings
+    if judge is not None:
+        judge = f"{OF_TEAM}:{door.script()}" if judge == OF_TEAM else found_from(judge, Path.cwd())
+    return Candidate(door.team.name, door.team, door.team_ref or "", door.team_settings(), judge), door.warnings
 
 
 def _named(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) -> list[Candidate]:

@@ -51,7 +51,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
         out.say(f"warning: {warning}")
     made = asyncio.run(door.plan(text, material=material))
     _show(made, form, out)
-    settings = door.settings.for_team(door.team.models, door.team.budget, door.team.limits)
+    settings = door.team_settings()
     asked = Request(text=text, budget=settings.budget, max_concurrent=settings.max_concurrent)
     writer = Brain(model=settings.model_for("synthesizer").model)
     ceiling = ceiling_of(made, asked, writer) if door.team.mode == "plan" else None

@@ -1,4 +1,4 @@
-"""`teams`: the teams that ship and those in this folder, and `teams new`, which begins one."""
+"""`teams`: the teams that ship and those in this folder, `teams show`, how to try one, and `teams new`, a first one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import click
 from chargehand.cli.command import Command, screen, verbosity
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chargehand.cli.screen import Screen
     from chargehand.team import Team
 
 # Where a project keeps teams: folders with a team.toml, and agent files.
@@ -35,13 +38,82 @@ def teams(ctx: click.Context, as_json: bool) -> None:
         out.document({"teams": found})
         return
     for team in found:
-        out.put(f"{team['ref']}  ({team['source']})  {team['description']}")
-        for worker in team["workers"]:
-            held = [*worker["tools"], *(["the web with --web"] if worker.get("web") else [])]
-            tools = f"  [{', '.join(held)}]" if held else ""
-            out.put(f"    {worker['name']:<14}{worker['description']}{tools}")
-        for problem in team["problems"]:
-            out.put(f"    {problem}")
+        _put(team, out)
+
+
+def _put(team: Mapping[str, Any], out: Screen) -> None:
+    out.put(f"{team['ref']}  ({team['source']})  {team['description']}")
+    for worker in team["workers"]:
+        held = [*worker["tools"], *(["the web with --web"] if worker.get("web") else [])]
+        tools = f"  [{', '.join(held)}]" if held else ""
+        out.put(f"    {worker['name']:<18}  {worker['description']}{tools}")
+    for problem in team["problems"]:
+        out.put(f"    {problem}")
+
+
+@teams.command(cls=Command)
+@click.argument("name", metavar="TEAM")
+@click.option("--json", "as_json", is_flag=True, help="Print it as one JSON document.")
+def show(name: str, as_json: bool) -> None:
+    """Show TEAM, a shipped team or a folder: its workers, where its files are, and the commands to try it.
+
+    A shipped team brings sample material and a script, so that it can be tried without a key: copy the material from
+    the folder shown to change it.
+    """
+    from chargehand.errors import InvalidTeam
+    from chargehand.team import folder_of, shipped
+
+    is_shipped = name in dict(shipped())
+    team = _team(name, "shipped" if is_shipped else "folder")
+    if team["name"] is None:
+        raise InvalidTeam("\n".join(team["problems"]))
+    places = _places(folder_of(name).absolute())
+    commands = _commands(name, places)
+    out = screen()
+    if as_json:
+        out.document(team | places | {"try": [shlex.join(command) for command in commands]})
+        return
+    _put(team, out)
+    for what in ("folder", "material", "script"):
+        if places[what] is not None:
+            out.put(f"{what:<10}{places[what]}")
+    for command in commands:
+        out.put(f"Try it: {shlex.join(command)}")
+
+
+def _places(folder: Path) -> dict[str, str | None]:
+    """Where the team is, and what it brings to be tried with."""
+    from chargehand.settings import SCRIPT
+
+    there = {"material": folder / "examples" / "material", "script": folder / SCRIPT}
+    return {"folder": str(folder)} | {what: str(path) if path.exists() else None for what, path in there.items()}
+
+
+def _commands(name: str, places: Mapping[str, str | None]) -> list[list[str]]:
+    """The first whole run of its evaluation on its script, and the evaluation; or the command it is behind."""
+    from chargehand.cli import COMMANDS
+
+    if name in COMMANDS:
+        return [["chargehand", name, "--help"]]
+    cases = _run_cases(Path(str(places["folder"])))
+    if not cases or places["script"] is None:
+        return []
+    given = [part for each in cases[0].get("with", ()) for part in ("--with", f"{places['folder']}/{each}")]
+    run = ["chargehand", "run", str(cases[0]["request"]), "--team", name, *given, "--model", "scripted"]
+    return [run, ["chargehand", "eval", name, "--model", "scripted"]]
+
+
+def _run_cases(folder: Path) -> list[dict[str, Any]]:
+    """The cases that ask the whole team; `eval` says what is wrong with others."""
+    import json
+    from contextlib import suppress
+
+    found: list[dict[str, Any]] = []
+    for file in sorted(folder.glob("evals/*.jsonl")):
+        with suppress(OSError, ValueError):
+            cases = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+            found += [case for case in cases if isinstance(case, dict) and {"request", "expect"} <= case.keys()]
+    return [case for case in found if case.get("kind") == "run"]
 
 
 @teams.command(cls=Command)
@@ -53,8 +125,7 @@ def new(name: str) -> None:
     out = screen()
     for path in new_team(Path(name)):
         out.put(str(path))
-    team, script = shlex.quote(name), shlex.quote(f"scripted:{name}/script.json")
-    out.say(f'Try it: chargehand run "{REQUEST}" --team {team} --model {script}')
+    out.say(f'Try it: chargehand run "{REQUEST}" --team {shlex.quote(name)} --model scripted')
 
 
 def _folders(root: Path) -> list[Path]:

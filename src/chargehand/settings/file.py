@@ -16,7 +16,7 @@ from chargehand.errors import UsageError
 from chargehand.models.options import HARMLESS, wrong_option
 from chargehand.models.resolve import Provider
 from chargehand.plan import Tier
-from chargehand.settings.script import found_from
+from chargehand.settings.script import OF_TEAM, found_from
 from chargehand.settings.toml_file import TomlFile, suggestion
 from chargehand.settings.value import RoleModel
 from chargehand.value import JSON
@@ -152,7 +152,7 @@ class Reader:
 
     def _model(self, data: Mapping[str, Any], key: str, *path: str) -> str | None:
         name = self.text(data, key, *path)
-        if name is not None and not all(name.partition(":")):
+        if name is not None and name != OF_TEAM and not all(name.partition(":")):
             self.wrong((*path, key), f"{name!r} is not a model: write 'provider:name', like 'ollama:llama3'.")
             return None
         return None if name is None else found_from(name, self.file.path.parent)

@@ -14,7 +14,7 @@ from chargehand.models.prices import default_model
 from chargehand.models.resolve import Provider, built_in
 from chargehand.plan import Tier
 from chargehand.settings.file import NOT_SERVED, TIERS, Layer, checked_url, read_layer
-from chargehand.settings.script import found_from
+from chargehand.settings.script import OF_TEAM, found_from
 from chargehand.settings.toml_file import read, suggestion
 from chargehand.settings.value import Pinned, RoleModel, Settings
 from chargehand.trust import TrustRegistry
@@ -79,6 +79,8 @@ def _forced_model(flags: Mapping[str, Any], env: Mapping[str, str], providers: M
     )
     if not name:
         return None
+    if name == OF_TEAM:
+        return OF_TEAM
     provider, _, rest = str(name).partition(":")
     if not provider or not rest:
         raise UsageError(

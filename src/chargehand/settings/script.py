@@ -1,8 +1,16 @@
-"""`scripted:FILE` as it is found from anywhere, so that a run can be resumed in another folder."""
+"""`scripted:FILE` as it is found from anywhere, so that a run can be resumed in another folder.
+
+`scripted` alone is the script that a team brings: it becomes `scripted:FILE` as soon as the team is known.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+# The model that is named so, without a file.
+OF_TEAM = "scripted"
+# Its file, in the team's folder.
+SCRIPT = "script.json"
 
 
 def found_from(model: str, folder: Path) -> str:

@@ -12,6 +12,7 @@ from chargehand.errors import MissingKey, UsageError
 from chargehand.models.options import wrong_option
 from chargehand.models.resolve import Provider
 from chargehand.plan import Tier
+from chargehand.settings.script import OF_TEAM
 from chargehand.value import JSON, Value
 
 # What a flag or the environment has set; a team does not change it.
@@ -29,7 +30,8 @@ DEFAULT_TIER: dict[Role, Tier] = {
 }
 NO_MODEL = (
     "No model is configured: export ANTHROPIC_API_KEY or OPENAI_API_KEY, name one with --model or CHARGEHAND_MODEL "
-    "(`--model ollama:llama3` needs no key), or replay one with `--model scripted:FILE`."
+    "(`--model ollama:llama3` needs no key), or play a script with `--model scripted:FILE` (`--model scripted` is the "
+    "team's own)."
 )
 # The tiers to look at when one has no model of its own, nearest first.
 _NEAREST: dict[Tier, tuple[Tier, ...]] = {
@@ -132,6 +134,22 @@ class Settings(Value):
             if value is not None and pin not in self.pinned:
                 changes[name] = value
         return self.model_copy(update=changes)
+
+    @property
+    def named_models(self) -> set[str]:
+        """Every model that is named here, for whatever."""
+        named = (self.model, *self.tiers.values(), *(role.model for role in self.roles.values()))
+        return {name for name in named if name is not None}
+
+    def with_script(self, script: str) -> Settings:
+        """These settings with `scripted:FILE` wherever they name the team's own script."""
+
+        def found(model: str | None) -> str | None:
+            return f"{OF_TEAM}:{script}" if model == OF_TEAM else model
+
+        roles = {name: role.model_copy(update={"model": found(role.model)}) for name, role in self.roles.items()}
+        tiers = {tier: found(name) for tier, name in self.tiers.items()}
+        return self.model_copy(update={"model": found(self.model), "tiers": tiers, "roles": roles})
 
     def _nearest(self, tier: Tier) -> str | None:
         return next((self.tiers[near] for near in _NEAREST[tier] if near in self.tiers), None)

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from chargehand.team.code import stored_tools
-from chargehand.team.folder import load, shipped
+from chargehand.team.folder import folder_of, load, shipped
 from chargehand.team.roster import Example, Scrutiny, Team
 from chargehand.team.routes import RouteExample, Rule
 from chargehand.team.worker import Worker
 
-__all__ = ["Example", "RouteExample", "Rule", "Scrutiny", "Team", "Worker", "load", "shipped", "stored_tools"]
+__all__ = [
+    "Example",
+    "RouteExample",
+    "Rule",
+    "Scrutiny",
+    "Team",
+    "Worker",
+    "folder_of",
+    "load",
+    "shipped",
+    "stored_tools",
+]

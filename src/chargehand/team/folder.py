@@ -29,8 +29,13 @@ from chargehand.trust import TrustRegistry
 
 def load(ref: str | Path, trust: TrustRegistry | None = None) -> Team:
     """The shipped team of that name, else the team in that folder. Without `trust` no folder's tool code is run."""
+    return _load_folder(folder_of(ref), trust)
+
+
+def folder_of(ref: str | Path) -> Path:
+    """The folder of the shipped team of that name, else the folder itself. InvalidTeam when there is neither."""
     is_shipped = isinstance(ref, str) and ref in dict(shipped())
-    return _load_folder(shipped_home() / ref if is_shipped else _folder(ref, Path()), trust)
+    return shipped_home() / ref if is_shipped else _folder(ref, Path())
 
 
 def _folder(ref: str | Path, base: Path) -> Path:
