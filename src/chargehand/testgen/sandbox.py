@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from chargehand.errors import StorageError, UsageError
 from chargehand.home import default_path
 from chargehand.journal.disk import private_folder
+from chargehand.testgen.inside.warden import LONGEST_WAIT
 from chargehand.testgen.snapshot import snapshot
 from chargehand.testgen.walls import INSIDE, NOBODY, TOOLS, Means, command, environment
 from chargehand.tools.isolation import output_of
@@ -41,12 +42,12 @@ MEGABYTE = 1 << 20
 _PROBE_S = 20
 _TABLES_S = 120
 # What making the room and the copy may take on a machine that is busy.
-_AROUND_S = 60
+_AROUND_S = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one command may use; `processes` counts threads too."""
+    """What one command may use; `processes` counts threads too, `seconds` not what it waited for a processor."""
 
     seconds: int = 60
     memory: int = 1024 * MEGABYTE
@@ -67,7 +68,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended: with a code, or stopped at a limit. `result` is the file it left."""
+    """How a command ended: with a code, or stopped at a limit. `result` is the file it left.
+
+    `seconds` include those it `waited` for a processor.
+    """
 
     code: int | None
     stopped: Stopped | None
@@ -75,6 +79,7 @@ class Ended:
     stderr: str
     result: str | None
     seconds: float
+    waited: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,7 @@ class Room:
             "steps": [_step(step) for step in steps],
             "go_on": go_on,
         }
-        longest = sum(step.seconds or order["limits"]["seconds"] for step in steps) + _AROUND_S
+        longest = sum(step.seconds or order["limits"]["seconds"] for step in steps) * LONGEST_WAIT + _AROUND_S
         try:
             async with asyncio.timeout(longest):
                 return await self._told(order)
@@ -221,7 +226,11 @@ def _tables() -> Path:
         code = "from hypothesis.internal import charmap as c; c.charmap(); c.intervals_from_codec('utf-8')"
         with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as made:
             env = environment(Path(made), ()) | {"HYPOTHESIS_STORAGE_DIRECTORY": made}
-            subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, timeout=_TABLES_S, check=False)
+            try:
+                command = [sys.executable, "-c", code]
+                subprocess.run(command, env=env, capture_output=True, timeout=_TABLES_S, check=False)
+            except subprocess.TimeoutExpired:
+                return folder
             # Whole or not at all, also when two make them at once.
             with suppress(OSError):
                 shutil.copytree(Path(made, "unicode_data"), whole := folder / f"new-{os.getpid()}")
