@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,8 @@ import pytest
 
 from chargehand.testgen.playbook import playbook, survey
 from chargehand.testgen.project import read_project
-from chargehand.testgen.writing import write_files
-from tests.cli.terminal import ROOT, Shell
+from chargehand.testgen.writing import Writer
+from tests.cli.terminal import ROOT, Shell, finished, process
 from tests.cli.test_review_models import shell_settings
 from tests.loopback import Answer, Seen, answer_json, serving
 from tests.testgen.rooms import means, project
@@ -160,10 +161,24 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(shell: Shell, tmp_pa
 def test_files_are_never_overwritten(tmp_path: Path) -> None:
     """A name that is taken gets a number; the same text is not written twice."""
     (tmp_path / "test_a.py").write_text("mine")
-    first = write_files({"test_a.py": "new"}, tmp_path)
-    assert first == {"test_a.py": tmp_path / "test_a_2.py"}
-    assert write_files({"test_a.py": "new"}, tmp_path) == first
+    for _ in range(2):
+        writer = Writer(tmp_path)
+        writer.write("test_a.py", "new")
+        assert writer.written == {"test_a.py": tmp_path / "test_a_2.py"}
+    writer.take_back("test_a.py")
+    assert (tmp_path / "test_a_2.py").read_text() == "new", "it was there before"
     assert (tmp_path / "test_a.py").read_text() == "mine"
+
+
+def test_a_file_that_is_taken_back_is_gone_with_the_conftest_made_for_it(tmp_path: Path) -> None:
+    """Of what was written during the run, the suite keeps only what can stand beside it."""
+    writer = Writer(tmp_path, conftest="import sys\n")
+    writer.write("test_a.py", "a")
+    writer.write("test_b.py", "b")
+    writer.take_back("test_a.py")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["conftest.py", "test_b.py"]
+    writer.take_back("test_b.py")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_plan_has_a_task_for_each_function(tmp_path: Path) -> None:
@@ -231,3 +246,63 @@ def test_a_project_too_large_to_copy_is_refused_at_once(
     done = shell("testgen", root)
     assert done.code == 2
     assert "to copy: name a smaller folder" in done.complaint
+
+
+FIRST = "def f(n: int) -> int:\n    return n + 1\n"
+
+
+def test_settings_that_do_not_work_in_the_sandbox_cost_no_test(shell: Shell, tmp_path: Path) -> None:
+    """They are tried before anything else; what pytest says of them and what is done is told then and in the answer."""
+    means()
+    settings = "[tool.pytest.ini_options]\naddopts = ['-p', 'of_no_package']\n"
+    root = project(tmp_path / "project", {"mine.py": FIRST, "pyproject.toml": settings})
+    done = shell("testgen", root)
+    assert done.code == 0, done.err
+    for text in (done.err.partition("  run ")[0], done.out):
+        said = " ".join(text.split())
+        assert "No module named 'of_no_package'" in said
+        assert "without the options in `addopts`" in said
+    assert "assert mine.f(1) == 2" in (root / "tests" / "generated" / "test_mine.py").read_text()
+
+
+def test_pytest_that_does_not_work_at_all_is_told_before_anything_is_run(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 2 with what it says, no run on record, no file."""
+    means()
+    root = project(tmp_path / "project", {"pyproject.toml": "", "mine.py": FIRST})
+    monkeypatch.setattr("chargehand.testgen.trial._TEST", "import of_no_package\n")
+    done = shell("testgen", root)
+    assert done.code == 2
+    assert "of_no_package" in done.complaint
+    assert not (root / "tests").exists()
+    assert shell("runs", "--json").json["runs"] == []
+
+
+def test_a_killed_testgen_has_written_what_was_verified_so_far(tmp_path: Path) -> None:
+    """The file of the first module is on the disk when its line is shown, while the second module is still tried."""
+    means()
+    endless = "def g(n: int) -> int:\n    while True:\n        n += 1\n"
+    root = project(tmp_path / "project", {"pyproject.toml": "", "first.py": FIRST, "second.py": endless})
+    child = process("testgen", root, "--out", tmp_path / "out", home=tmp_path / "home")
+    assert child.stderr is not None
+    lines = iter(child.stderr.readline, "")
+    assert any("f1 done" in line for line in lines)
+    child.kill()
+    child.communicate(timeout=30)
+    assert "assert first.f(1) == 2" in (tmp_path / "out" / "test_first.py").read_text()
+
+
+def test_an_interrupted_testgen_names_what_it_has_written(tmp_path: Path) -> None:
+    """Ctrl-C: exit code 130, the files, and how to get the others."""
+    means()
+    endless = "def g(n: int) -> int:\n    while True:\n        n += 1\n"
+    root = project(tmp_path / "project", {"pyproject.toml": "", "first.py": FIRST, "second.py": endless})
+    child = process("testgen", root, "--out", tmp_path / "out", home=tmp_path / "home")
+    assert child.stderr is not None
+    lines = iter(child.stderr.readline, "")
+    assert any("f1 done" in line for line in lines)
+    child.send_signal(signal.SIGINT)
+    done = finished(child)
+    assert done.code == 130
+    assert f"What was verified by then was written:\n  {tmp_path / 'out' / 'test_first.py'}\n" in done.err

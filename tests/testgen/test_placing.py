@@ -16,11 +16,12 @@ from chargehand.errors import UsageError
 from chargehand.plan import Task
 from chargehand.testgen.generators import file
 from chargehand.testgen.measure import beside
-from chargehand.testgen.placing import place_for
-from chargehand.testgen.playbook import playbook, survey
+from chargehand.testgen.placing import Place, place_for
+from chargehand.testgen.playbook import place_of, playbook, survey
 from chargehand.testgen.project import read_project
 from chargehand.testgen.sandbox import room
-from chargehand.testgen.writing import default_folder, write_files
+from chargehand.testgen.trial import try_settings
+from chargehand.testgen.writing import Writer, default_folder
 from tests.testgen.rooms import means, project, reading
 
 ADD = "def add(a: int, b: int) -> int:\n    return a + b\n"
@@ -29,8 +30,14 @@ ADDED = "import calc\ndef test_add_gives_what_it_gave():\n    assert calc.add(1,
 
 def filed(root: Path, inputs: dict[str, object], *, model: bool = False) -> tuple[Analysis, Task]:
     """What the verifier makes of these results."""
-    found = survey(read_project(root))
-    order = next(task for task in playbook(found, means(), model=model).tasks if task.worker == "verifier")
+    found, chosen = survey(read_project(root)), means()
+
+    async def tried() -> Place:
+        with room(root, chosen) as sealed:
+            return await try_settings(sealed, found.project.import_roots, place_of(found))
+
+    plan = playbook(found, chosen, model=model, place=asyncio.run(tried()))
+    order = next(task for task in plan.tasks if task.worker == "verifier")
     context = order.context
     assert isinstance(context, dict)
     scope = Scope(root, ("calc.py",), options={**context["options"], "inputs": inputs})
@@ -43,7 +50,9 @@ def test_no_file_gets_the_name_of_another_test_file(tmp_path: Path) -> None:
     read = read_project(root)
     place = place_for(read, default_folder(root), ["calc", "a.b_c", "a_b.c"])
     assert place.names == {"calc": "test_calc_2.py", "a.b_c": "test_a_b_c.py", "a_b.c": "test_a_b_c_2.py"}
-    assert write_files({"test_x.py": "new"}, tmp_path / "out", ("test_x.py",))["test_x.py"].name == "test_x_2.py"
+    writer = Writer(tmp_path / "out", ("test_x.py",))
+    writer.write("test_x.py", "new")
+    assert writer.written["test_x.py"].name == "test_x_2.py"
 
 
 def test_a_file_that_breaks_the_suite_is_refused(tmp_path: Path) -> None:
@@ -168,7 +177,7 @@ def test_tests_of_a_src_layout_run_on_a_fresh_checkout(tmp_path: Path) -> None:
     """A conftest.py beside them finds the code; plain `pytest tests` passes without installing anything."""
     root = project(tmp_path / "p", {"pyproject.toml": "", "src/calc/__init__.py": ADD})
     place = place_for(read_project(root), default_folder(root), ["calc"])
-    write_files({place.names["calc"]: ADDED}, default_folder(root), place.taken, place.conftest)
+    Writer(default_folder(root), place.taken, place.conftest).write(place.names["calc"], ADDED)
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
     ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stdout

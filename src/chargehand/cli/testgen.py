@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from chargehand.cli.screen import Screen
+    from chargehand.engines.local import Listener
+    from chargehand.event import Event
     from chargehand.report import Report
     from chargehand.settings import Settings
     from chargehand.testgen.placing import Place
     from chargehand.testgen.playbook import Survey
     from chargehand.testgen.walls import Means
+    from chargehand.testgen.writing import Writer
 
 
 @click.command(cls=Command)
@@ -35,9 +40,12 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
     """Write tests for the functions under PATH that have none.
 
     The code is run, in a sandbox: a throw-away copy without network, within limits of time and memory. Every test
-    offered has passed three times; what failed is reported as a suspected bug. Works without a model and without a key.
-    With --model, CHARGEHAND_MODEL or a model in a settings file, a model writes tests as well; a key alone sends
-    nothing out.
+    offered has passed three times; what failed is reported as a suspected bug. A file is written as soon as its tests
+    have passed: what is there when the command is stopped stays there. Where pytest cannot be run with the project's
+    own settings, it is said, and it is run without them.
+
+    Works without a model and without a key. With --model, CHARGEHAND_MODEL or a model in a settings file, a model
+    writes tests as well; a key alone sends nothing out.
     """
     import asyncio
 
@@ -47,7 +55,8 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
     from chargehand.testgen.project import read_project
     from chargehand.testgen.sandbox import find_means
     from chargehand.testgen.snapshot import digest
-    from chargehand.testgen.writing import check_folder, default_folder
+    from chargehand.testgen.trial import describe_settings
+    from chargehand.testgen.writing import Writer, check_folder, default_folder
 
     out = screen()
     found = survey(read_project(Path(path)))
@@ -62,17 +71,35 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
     means = asyncio.run(find_means(unsafe=unsafe_run))
     if means == "none":
         out.say("No sandbox: the code is run as you, in a throw-away copy, with limits of time and memory alone.")
+    place = asyncio.run(_settings_tried(found, means, place_of(found, target)))
+    if said := describe_settings(place):
+        out.say(said)
+    writer = Writer(target, place.taken, place.conftest)
     try:
-        report, code = _run(found, means, target, settings, warnings, out)
+        report, code = _run(found, means, place, writer, settings, warnings, out)
     except Stopped as stopped:
         out.complain("Interrupted before the run began.")
         return stopped.exit_code
-    _deliver(report, target, place_of(found, target), out, as_json=as_json)
+    _deliver(report, writer, out, as_json=as_json)
     return code
 
 
+async def _settings_tried(found: Survey, means: Means, place: Place) -> Place:
+    from chargehand.testgen.sandbox import room
+    from chargehand.testgen.trial import try_settings
+
+    with room(found.project.root, means) as sealed:
+        return await try_settings(sealed, found.project.import_roots, place)
+
+
 def _run(
-    found: Survey, means: Means, folder: Path, settings: Settings, warnings: list[str], out: Screen
+    found: Survey,
+    means: Means,
+    place: Place,
+    writer: Writer,
+    settings: Settings,
+    warnings: list[str],
+    out: Screen,
 ) -> tuple[Report, int]:
     from chargehand.cli.driving import drive
     from chargehand.supervisor import Supervisor
@@ -81,24 +108,51 @@ def _run(
 
     door = Supervisor("testgen", settings=settings)
     door.warnings = warnings
-    plan = playbook(found, means, model=settings.has_model, folder=folder)
+    plan = playbook(found, means, model=settings.has_model, place=place)
     unsafe_run.set(means == "none")
     # Its workers see what their tasks say; the check of a model's tests finds the project here.
     material = [found.project.root] if settings.has_model else []
-    return drive(partial(door.run, plan.goal, plan=plan, material=material), out)
+
+    def start(*, on_event: Listener, **options: Any) -> Coroutine[Any, Any, Report]:
+        def listen(event: Event) -> None:
+            _write_verified(event, writer)
+            on_event(event)
+
+        return door.run(plan.goal, plan=plan, material=material, on_event=listen, **options)
+
+    return drive(start, out)
 
 
-def _deliver(report: Report, folder: Path, place: Place, out: Screen, *, as_json: bool) -> None:
-    """The files to their folder, then what they came to: on stdout, once."""
+def _write_verified(event: Event, writer: Writer) -> None:
+    """The file of a module whose tests have passed, as soon as they have. What cannot be written is said at the end."""
+    from chargehand.errors import UsageError
+    from chargehand.testgen.generators import source_of
+
+    if event.kind != "task_ended":
+        return
+    outcome: dict[str, Any] = event.data["outcome"]
+    if outcome["worker"] == "verifier" and (made := source_of(outcome.get("output"))) is not None:
+        with suppress(UsageError):
+            writer.write(*made)
+
+
+def _deliver(report: Report, writer: Writer, out: Screen, *, as_json: bool) -> None:
+    """All files that can stand beside the tests there are, then what they came to: on stdout, once."""
     from chargehand.cli.driving import deliver, has_answer
     from chargehand.testgen.answer import answer, files_of
-    from chargehand.testgen.writing import write_files
 
     if has_answer(report):
-        written = write_files(files_of(report), folder, place.taken, place.conftest)
-        report = report.model_copy(update={"answer": answer(report, written)})
+        files = files_of(report)
+        for name in writer.written.keys() - files.keys():
+            writer.take_back(name)
+        for name, text in files.items():
+            writer.write(name, text)
+        report = report.model_copy(update={"answer": answer(report, writer.written)})
     else:
-        out.say("No file was written. `resume` finishes the run and writes none either: call testgen again for files.")
+        out.say("What was verified by then was written:" if writer.written else "No file was written.")
+        for path in writer.written.values():
+            out.say(f"  {path}")
+        out.say("`resume` finishes the run and writes none: call testgen again for the others.")
     deliver(report, out, as_json=as_json, as_data=False, output=None)
 
 

@@ -39,7 +39,8 @@ def _written(report: Report, written: Mapping[str, Path]) -> str:
     head = f"# {count} tests in {len(made)} file{'s' if len(made) > 1 else ''}, each run three times"
     needs = [root or "." for root in _last(report.outcomes).get("needs", ())]
     path = f"\n\nThey import from `{'`, `'.join(needs)}` of the project: install it, or run them with it in PYTHONPATH."
-    return f"{head}\n\n" + "\n".join(lines) + (path if needs else "")
+    settings = _last(report.outcomes).get("settings")
+    return f"{head}\n\n" + "\n".join(lines) + (path if needs else "") + (f"\n\n{settings}" if settings else "")
 
 
 def _bugs(findings: Sequence[Finding]) -> str:

@@ -54,7 +54,7 @@ async def file(scope: Scope) -> Analysis:
     from chargehand.testgen.ghostwrite import Job
     from chargehand.testgen.placing import Place
     from chargehand.testgen.sandbox import room
-    from chargehand.testgen.verify import verify
+    from chargehand.testgen.verify import Verified, verify
 
     module: str = scope.options["module"]
     place = Place.model_validate(scope.options["place"])
@@ -65,8 +65,10 @@ async def file(scope: Scope) -> Analysis:
     unusable = {_target(id, jobs, module): why for id, (_, why) in results.items() if why}
     whole = assemble(module, list(sources.values()), NOTE)
     named = place.names[module]
-    with room(scope.root, scope.options["means"]) as sealed:
-        verified = await verify(sealed, whole, scope.options["paths"], named, place)
+    verified = Verified("", 0, {})
+    if whole:
+        with room(scope.root, scope.options["means"]) as sealed:
+            verified = await verify(sealed, whole, scope.options["paths"], named, place)
     findings: list[Finding] = []
     for name, why in verified.failures.items():
         id = _writer(name, sources)
@@ -85,6 +87,7 @@ async def coverage(scope: Scope) -> Analysis:
     from chargehand.testgen.measure import measure
     from chargehand.testgen.placing import Place
     from chargehand.testgen.sandbox import room
+    from chargehand.testgen.trial import describe_settings
 
     options = scope.options
     made = [source_of(result) for result in options.get("inputs", {}).values()]
@@ -94,7 +97,7 @@ async def coverage(scope: Scope) -> Analysis:
         found = await measure(sealed, options["modules"], options["tests"], files, options["paths"], place)
     said = f"Coverage of {found.statements:,} statements: {found.before:g} % before, {found.after:g} % after."
     output = {"coverage": found.to_json(), "skipped": options["skipped"], "tested": options["tested"]}
-    output |= {"needs": list(place.needs)}
+    output |= {"needs": list(place.needs), "settings": describe_settings(place)}
     return Analysis(notes=tuple(filter(None, (said, found.note))), output=output)
 
 

@@ -27,10 +27,14 @@ SEEDS = ("147", "399", "456")
 EXAMPLES_S, PROPERTIES_S = 15, 30
 # How sure it is that it is a bug: a broken promise, a pair that does not undo, an error on some input.
 _PROMISE, _ROUND_TRIP, _ERROR, _LOOKUP = 95, 85, 70, 50
-_SETTINGS = "settings(max_examples=50, derandomize=True, database=None, deadline=None)"
+# How long it takes is not what the test is about: neither one call nor making the inputs, on whatever machine.
+_SETTINGS = (
+    "settings(max_examples=50, derandomize=True, database=None, deadline=None, "
+    "suppress_health_check=[HealthCheck.too_slow])"
+)
 
 # What a test file uses besides: a module of such a name is imported under another one.
-_TEST_TOOLS = frozenset({"pytest", "given", "st", "settings", "typing", "collections"})
+_TEST_TOOLS = frozenset({"pytest", "given", "st", "settings", "HealthCheck", "typing", "collections"})
 
 Note = Mapping[str, Any]
 
@@ -239,7 +243,7 @@ def _properties(job: Job, notes: Sequence[Note]) -> Iterable[str]:
                 node.name = titles[note["property"]]
                 node.decorator_list.insert(0, ast.parse(_SETTINGS, mode="eval").body)
             elif isinstance(node, ast.ImportFrom) and node.module == "hypothesis":
-                node.names.append(ast.alias("settings"))
+                node.names += [ast.alias("settings"), ast.alias("HealthCheck")]
         kept = [node for node in tree.body if not (isinstance(node, ast.Import) and node.names[0].asname == SUBJECT)]
         yield "\n\n".join(ast.unparse(node) for node in kept)
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from chargehand.testgen.ghostwrite import notes_of
 from chargehand.testgen.placing import Place
 from chargehand.testgen.sandbox import Ended, Limits, Room, Step
-from chargehand.testgen.verify import ALONE, NO_OPTIONS, NOT_UNDERSTOOD, at_home, conftest_of, pytest_command
+from chargehand.testgen.verify import ALONE, NO_OPTIONS, OWN_SETTINGS, at_home, conftest_of, pytest_command
 from chargehand.testgen.walls import INSIDE
 from chargehand.value import Value
 
@@ -45,7 +45,8 @@ async def measure(
     refused = await beside(room, tests, files, paths, place)
     files = {name: text for name, text in files.items() if name not in refused}
     # The project's own settings and plugins count for its own tests, but not the flags it adds.
-    own = ("-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider", *tests)
+    settings = ("-c", "../own/pytest.ini", "--rootdir", ".") if place.under == "none" else NO_OPTIONS
+    own = ("-m", "pytest", "-q", *settings, "-p", "no:cacheprovider", *tests)
     new = pytest_command(*(f"{place.folder}/{name}" for name in files))[1:]
     # Only what counts is traced: the test tools themselves would take most of the time.
     run = (sys.executable, "-m", "coverage", "run", "--rcfile=/dev/null", f"--include={','.join(modules)}")
@@ -57,7 +58,7 @@ async def measure(
         steps.append(Step((*run, "--data-file=../after", *new), alone, seconds=TESTS_S))
     told = ("../modules.json", "../lines.json", "../before", "../after")
     steps.append(Step((sys.executable, str(INSIDE / "lines.py"), *told), result="lines.json"))
-    laid_out = {"own/pytest.ini": "[pytest]\n", "modules.json": json.dumps(list(modules)), **_laid_out(files, place)}
+    laid_out = {"modules.json": json.dumps(list(modules)), **_laid_out(files, place)}
     ended = await room.run(steps, laid_out, Limits(), paths)
     return _figures(ended[-1], ended[0] if tests else None).model_copy(update={"refused": refused})
 
@@ -72,7 +73,7 @@ async def beside(
     broken = await _collected(room, [*tests, *new], _laid_out(files, place), paths, place)
     if not broken:
         return {}
-    before = await _collected(room, tests, {}, paths, place)
+    before = await _collected(room, tests, OWN_SETTINGS, paths, place)
     worse = {where: why for where, why in broken.items() if where not in before}
     if others := [why for where, why in worse.items() if where not in new]:
         return dict.fromkeys(files, f"with it, the tests there are cannot be collected: {others[0]}")
@@ -83,16 +84,13 @@ async def _collected(
     room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: Place
 ) -> dict[str, str]:
     """Test files that pytest cannot collect under the project's own settings."""
-    steps = [at_home("collected", place, *options, "--collect-only", *tests) for options in ((), NO_OPTIONS)]
-    for step in steps:
-        (ended,) = await room.run([step], files, Limits(seconds=TESTS_S), paths)
-        if ended.code != NOT_UNDERSTOOD:
-            return {str(note["where"]): str(note["broken"]) for note in notes_of(ended) if "broken" in note}
-    return {}
+    step = at_home("collected", place, "--collect-only", *tests)
+    (ended,) = await room.run([step], files, Limits(seconds=TESTS_S), paths)
+    return {str(note["where"]): str(note["broken"]) for note in notes_of(ended) if "broken" in note}
 
 
 def _laid_out(files: Mapping[str, str], place: Place) -> dict[str, str]:
-    return {f"project/{place.folder}/{name}": text for name, text in files.items()} | conftest_of(place)
+    return {f"project/{place.folder}/{name}": text for name, text in files.items()} | conftest_of(place) | OWN_SETTINGS
 
 
 def _figures(told: Ended, existing: Ended | None) -> Coverage:

@@ -11,7 +11,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from chargehand.testgen.names import imports
 from chargehand.testgen.project import Project, Skip, parse
@@ -22,8 +22,13 @@ ELSEWHERE = "chargehand_generated"
 CONFTEST = "conftest.py"
 
 
+# How much of a project's pytest settings its new tests are run under: all, all but the options it adds, or none of its
+# settings, plugins and conftest files.
+Under = Literal["all", "no-addopts", "none"]
+
+
 class Place(Value):
-    """Where a project's new tests go. `folder` is relative to the project's root."""
+    """Where a project's new tests go, and how they are run there. `folder` is relative to the project's root."""
 
     folder: str
     # Module -> name of its file, which no other test file has.
@@ -34,6 +39,9 @@ class Place(Value):
     taken: tuple[str, ...] = ()
     # Folders that the tests import from and nothing puts on the path.
     needs: tuple[str, ...] = ()
+    # What works in the sandbox, and what pytest said of the settings where not all of them do.
+    under: Under = "all"
+    refused: str = ""
 
 
 def place_for(project: Project, folder: Path, modules: Sequence[str]) -> Place:

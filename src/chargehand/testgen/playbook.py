@@ -61,11 +61,11 @@ def survey(project: Project) -> Survey:
     return Survey(project, tuple(targets), raises, tuple(skipped), tested, evidence.source)
 
 
-def playbook(found: Survey, means: Means, *, model: bool, folder: Path | None = None) -> Plan:
-    """The plan. `model`: a model writes tests of each function as well, held to the same runs; all go to `folder`."""
+def playbook(found: Survey, means: Means, *, model: bool, place: Place | None = None) -> Plan:
+    """The plan. `model`: a model writes tests of each function as well, held to the same runs; all go to `place`."""
     project = found.project
     needs = _needs(project.modules)
-    place = place_of(found, folder).to_json()
+    where = (place or place_of(found)).to_json()
     # What a function does may depend on any file of the project: what is known counts for the very same files alone.
     common: dict[str, JSON] = {"means": means, "paths": list(project.import_roots)}
     known_for: dict[str, JSON] = {"snapshot": digest(project.root)}
@@ -88,11 +88,11 @@ def playbook(found: Survey, means: Means, *, model: bool, folder: Path | None = 
                 modelled[f"m{number}"] = True
                 tasks.append(_modelled(f"m{number}", target, by_name[name]))
         if jobs:
-            options = common | {"module": name, "jobs": jobs, "modelled": modelled, "place": place}
+            options = common | {"module": name, "jobs": jobs, "modelled": modelled, "place": where}
             files.append(_file(f"f{len(files) + 1}", name, jobs, looked_at | _FRESH | {"options": options}))
     wanted = [module.path for module in project.modules if module.name in project.wanted]
     options = common | {"modules": wanted, "tests": list(project.tests), "tested": found.tested}
-    options |= {"place": place, "skipped": [_said(skip) for skip in _all_skipped(found, model)]}
+    options |= {"place": where, "skipped": [_said(skip) for skip in _all_skipped(found, model)]}
     looked_at = {"root": str(project.root), "files": [*wanted, *project.tests]}
     last = _coverage(files, looked_at | _FRESH | {"options": options})
     goal = f"Write tests for {len(found.targets)} functions of {project.root.name} that have none"

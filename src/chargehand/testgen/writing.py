@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from chargehand.errors import UsageError
@@ -29,40 +30,56 @@ def check_folder(folder: Path) -> None:
         raise UsageError(f"{at} cannot be written to: name another folder with --out.")
 
 
-def write_files(
-    files: Mapping[str, str], folder: Path, taken: Collection[str] = (), conftest: str = ""
-) -> dict[str, Path]:
-    """Name -> where it is now. A name that is taken gets a number; the same text under it is left as it is.
+class Writer:
+    """Writes files to one folder as they come, so that what was verified is there whatever happens next.
 
     `taken` are names that tests elsewhere have. `conftest` goes beside the files unless there is one.
     """
-    written: dict[str, Path] = {}
-    try:
-        if files:
-            folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            written[name] = _write(folder, name, text, taken)
-        if files and conftest and not (folder / CONFTEST).exists():
-            _write(folder, CONFTEST, conftest, ())
-    except OSError as error:
-        raise UsageError(
-            f"The tests cannot be written to {folder}: {error.strerror}. Name another folder with --out."
-        ) from None
-    return written
 
+    def __init__(self, folder: Path, taken: Collection[str] = (), conftest: str = "") -> None:
+        self._folder = folder
+        self._taken = frozenset(taken)
+        self._conftest = conftest
+        # Name -> where it is now.
+        self.written: dict[str, Path] = {}
+        # What this one made, and may take back.
+        self._made: set[Path] = set()
 
-def _write(folder: Path, name: str, text: str, taken: Collection[str]) -> Path:
-    stem, number = Path(name).stem, 1
-    while True:
-        path = folder / (name if number == 1 else f"{stem}_{number}.py")
-        if path.name in taken:
-            number += 1
-            continue
+    def write(self, name: str, text: str) -> None:
+        """A name that is taken gets a number; the same text under it is left as it is."""
         try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-            return path
-        except FileExistsError:
-            if path.is_file() and path.read_bytes() == text.encode():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            # First: without it the tests do not find the code.
+            if self._conftest and not (self._folder / CONFTEST).exists():
+                self._write(CONFTEST, self._conftest, ())
+            self.written[name] = self._write(name, text, self._taken)
+        except OSError as error:
+            raise UsageError(
+                f"The tests cannot be written to {self._folder}: {error.strerror}. Name another folder with --out."
+            ) from None
+
+    def take_back(self, name: str) -> None:
+        """Remove a file that this one made, and with the last one the conftest.py made for them."""
+        path = self.written.pop(name, None)
+        with suppress(OSError):
+            if path in self._made:
+                path.unlink()
+            if not self.written and (beside := self._folder / CONFTEST) in self._made:
+                beside.unlink()
+
+    def _write(self, name: str, text: str, taken: Collection[str]) -> Path:
+        stem, number = Path(name).stem, 1
+        while True:
+            path = self._folder / (name if number == 1 else f"{stem}_{number}.py")
+            if path.name in taken:
+                number += 1
+                continue
+            try:
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(text)
+                self._made.add(path)
                 return path
-            number += 1
+            except FileExistsError:
+                if path.is_file() and path.read_bytes() == text.encode():
+                    return path
+                number += 1
