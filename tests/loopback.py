@@ -73,6 +73,8 @@ class Answer:
     tools: tuple[tuple[str, dict[str, Any]], ...] = ()
     stop: str | None = None
     usage: tuple[int, int, int] | None = (12, 7, 5)  # input in all, output, cached
+    # What stands under "usage" instead, whatever it is: the provider's own names, or nonsense.
+    raw_usage: Any = None
     thinking: str | None = None
     status: int = 200
     raw: bytes | None = None
@@ -275,12 +277,15 @@ def _whole_openai(seen: Seen, answer: Answer) -> dict[str, Any]:
         "model": seen.body["model"],
         "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
     }
-    if answer.usage:
-        document["usage"] = _usage_openai(*answer.usage)
+    if answer.usage or answer.raw_usage is not None:
+        document["usage"] = _usage_openai(answer)
     return document
 
 
-def _usage_openai(input: int, output: int, cached: int) -> dict[str, Any]:
+def _usage_openai(answer: Answer) -> Any:
+    if answer.raw_usage is not None:
+        return answer.raw_usage
+    input, output, cached = answer.usage or (0, 0, 0)
     details = {"cached_tokens": cached}
     total = input + output
     return {
@@ -304,8 +309,9 @@ def _events_openai(seen: Seen, answer: Answer) -> list[str]:
             for piece in _pieces(json.dumps(arguments))
         ]
     chunks.append(chunk({}, answer.stop or ("tool_calls" if answer.tools else "stop")))
-    if answer.usage and seen.body.get("stream_options", {}).get("include_usage"):
-        chunks.append({**base, "choices": [], "usage": _usage_openai(*answer.usage)})
+    wanted = seen.body.get("stream_options", {}).get("include_usage")
+    if wanted and (answer.usage or answer.raw_usage is not None):
+        chunks.append({**base, "choices": [], "usage": _usage_openai(answer)})
     return [*(f"data: {json.dumps(c)}" for c in chunks), "data: [DONE]"]
 
 
@@ -331,11 +337,14 @@ def _whole_anthropic(seen: Seen, answer: Answer) -> dict[str, Any]:
         "content": _blocks(answer),
         "stop_reason": answer.stop or ("tool_use" if answer.tools else "end_turn"),
         "stop_sequence": None,
-        "usage": _usage_anthropic(*(answer.usage or (0, 0, 0))),
+        "usage": _usage_anthropic(answer),
     }
 
 
-def _usage_anthropic(input: int, output: int, cached: int) -> dict[str, Any]:
+def _usage_anthropic(answer: Answer) -> Any:
+    if answer.raw_usage is not None:
+        return answer.raw_usage
+    input, output, cached = answer.usage or (0, 0, 0)
     written = min(1, input - cached)
     return {
         "input_tokens": input - cached - written, "output_tokens": output,
@@ -346,12 +355,15 @@ def _usage_anthropic(input: int, output: int, cached: int) -> dict[str, Any]:
 def _events_anthropic(seen: Seen, answer: Answer) -> list[str]:
     document = _whole_anthropic(seen, answer)
     usage = document["usage"]
-    opening = {**document, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    whole = isinstance(usage, dict)
+    begun = {**usage, "output_tokens": 1} if whole else usage
+    opening = {**document, "content": [], "stop_reason": None, "usage": begun}
     sent: list[dict[str, Any]] = [{"type": "message_start", "message": opening}, {"type": "ping"}]
     for index, block in enumerate(document["content"]):
         sent += _block_events(index, block)
     ending = {"stop_reason": document["stop_reason"], "stop_sequence": None}
-    sent.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": usage["output_tokens"]}})
+    closing = {"output_tokens": usage["output_tokens"]} if whole and "output_tokens" in usage else {}
+    sent.append({"type": "message_delta", "delta": ending, "usage": closing})
     sent.append({"type": "message_stop"})
     return [f"event: {e['type']}\ndata: {json.dumps(e)}" for e in sent]
 

@@ -61,12 +61,25 @@ def test_money_in_flight_at_a_crash_counts_in_full_for_good() -> None:
     queued = replay(record(start(), dict_copy(reserved)))
     assert queued.in_flight() == [], "set aside and never sent: nothing can have been used"
     crashed = record(start(), dict_copy(reserved), called("a"))
-    assert replay(crashed).in_flight() == [(100, 0.5)]
+    assert [(each.tokens, each.usd) for each in replay(crashed).in_flight()] == [(100, 0.5)]
     again = replay(
         record(start(), dict_copy(reserved), called("a"), start(), dict_copy(reserved), called("a"), settled)
     )
     assert (again.spent_tokens, again.in_flight()) == (130, [])
     assert again.spent_usd == pytest.approx(0.6)
+
+
+def test_the_session_after_a_crash_settles_what_was_in_flight_and_it_counts_once() -> None:
+    """The line on the record says what is counted already: it is in the usage, estimated, and charged one time."""
+    reserved: tuple[EventKind, dict[str, Any]] = ("budget_reserved", {"key": "a", "tokens": 100, "usd": 0.5})
+    crashed = record(start(), dict_copy(reserved), called("a"))
+    (left,) = replay(crashed).in_flight()
+    assert (left.settled["tokens"], left.settled["estimated"]) == (100, True)
+    own: tuple[EventKind, dict[str, Any]] = ("budget_settled", {"key": "a", "tokens": 30, "usd": 0.1})
+    lives = (start(), dict_copy(reserved), called("a"), start(), ("budget_settled", left.settled))
+    again = replay(record(*lives, dict_copy(reserved), called("a"), own))
+    assert again.spent_tokens == 130
+    assert [usage.tokens for usage in again.lost] == [100]
 
 
 def dict_copy(event: tuple[EventKind, dict[str, Any]]) -> tuple[EventKind, dict[str, Any]]:

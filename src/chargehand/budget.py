@@ -272,11 +272,12 @@ class Ledger:
     def settle(self, key: str, tokens: int | None, usd: float | None, written: int = 0) -> None:
         """Close a reservation with what was used; unknown usage counts as all that the call could have used."""
         reservation = self.open.pop(key)
-        used = reservation.tokens if tokens is None else tokens
-        cost = (reservation.usd or 0.0) if usd is None else usd
+        # Less than nothing is unknown too: no number may give back more than was set aside.
+        used = reservation.tokens if tokens is None or tokens < 0 else tokens
+        cost = usd if usd is not None and 0.0 <= usd < inf else reservation.usd or 0.0
         self.short += max(used - reservation.tokens, 0)
         if reservation.echo:
-            self.to_read += written
+            self.to_read += max(written, 0)
         for account in self._accounts(reservation.task):
             account.reserved_tokens -= reservation.set_aside
             account.reserved_usd -= reservation.usd_set_aside
@@ -285,8 +286,8 @@ class Ledger:
 
     def charge(self, tokens: int, usd: float | None) -> None:
         """Count what an earlier session of the run has spent."""
-        self._run.spent_tokens += tokens
-        self._run.spent_usd += usd or 0.0
+        self._run.spent_tokens += max(tokens, 0)
+        self._run.spent_usd += usd if usd is not None and 0.0 <= usd < inf else 0.0
 
     def _accounts(self, task: str | None) -> tuple[Account, ...]:
         """The run's, the task's own if it has one, and also those of the whole it is a part of or nested in."""

@@ -44,11 +44,9 @@ class Handlers:
 
     async def model(
         self, effect: ModelCall, max_output: int, attribution: Attribution, on_text: Callable[[str], None] | None
-    ) -> tuple[Reply, float | None]:
-        """The reply and its price, if known. Raises ModelError; whether to send again is the engine's to say."""
-        reply = await self.models.client(effect.model).complete(effect, max_output, attribution, on_text)
-        price = self.models.price(effect.model)
-        return reply, price.usd(reply.usage) if price and reply.usage else None
+    ) -> Reply:
+        """The reply. Raises ModelError; whether to send again, and what it used, is the engine's to say."""
+        return await self.models.client(effect.model).complete(effect, max_output, attribution, on_text)
 
     async def tool(self, effect: ToolCall) -> ToolResult:
         known = self.tools.get(effect.tool)
@@ -72,6 +70,10 @@ class Handlers:
 
     def price(self, effect: ModelCall) -> Price | None:
         return self.models.price(effect.model)
+
+    def window(self, effect: ModelCall) -> int | None:
+        """How many tokens its model can hold, where that is known and not assumed."""
+        return self.models.known_window(effect.model)
 
     def limits(self, effect: ModelCall) -> ProviderLimits:
         """What its provider allows, shared by all runs of this process."""

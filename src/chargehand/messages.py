@@ -73,12 +73,14 @@ class TokenCount(Value):
 
 
 class Reply(Value):
-    """What a model answered. `usage` is None when the provider did not say."""
+    """What a model answered. `usage` is None when the provider did not say, or said what cannot be read."""
 
     text: str = ""
     tool_calls: tuple[ToolRequest, ...] = ()
     stop: Literal["end", "tools", "length", "refused"] = "end"
     usage: TokenCount | None = None
+    # Why what the provider said of its usage cannot be read.
+    usage_problem: str = ""
     model: str = ""
     opaque: tuple[dict[str, Any], ...] = ()
 

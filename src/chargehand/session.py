@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -147,11 +147,11 @@ class Session:
             report = await self._drive(engine, running)
             if report.status in FINISHED and (paid := Usage.total([_set_aside(engine.replay), engine.unread])).calls:
                 report = report.model_copy(update={"usage": Usage.total([report.usage, paid])})
-            if (lost := engine.lost).calls and report.status in FINISHED:
-                most = f"the most they can have used: {lost.tokens:,} tokens"
-                note = f"{lost.calls} calls were broken off and are counted at {most}."
-                usage = Usage.total([report.usage, lost])
-                report = report.model_copy(update={"usage": usage, "notes": (*report.notes, note)})
+            if report.status in FINISHED:
+                lost = engine.lost
+                usage = Usage.total([report.usage, lost]) if lost.calls else report.usage
+                notes = (*report.notes, *_guesses(lost, engine.estimated))
+                report = report.model_copy(update={"usage": usage, "notes": notes})
             if short := engine.ledger.short:
                 note = f"Calls used {short:,} tokens more than was estimated before they were made."
                 report = report.model_copy(update={"notes": (*report.notes, note)})
@@ -187,6 +187,7 @@ class Session:
                 value={"tasks": list(job.reopen)},
                 reason="resumed with more budget, time or --retry-failed",
             )
+        engine.settle_left_behind()
         for message in (*job.warnings, *(problem.message for problem in job.team.problems())):
             engine.emit("warning", message=message)
 
@@ -332,6 +333,8 @@ def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
         )
     now: RunStatus = status or "interrupted"
     total = len(plan.tasks) if plan else 0
+    # While it runs, calls in flight are expected to say themselves what they used.
+    lost = Usage.total([*state.lost, *(each.usage for each in state.in_flight() if now != "running")])
     return Report(
         run=state.run,
         request=state.start.get("request", {}).get("text", ""),
@@ -339,7 +342,8 @@ def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
         answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}",
         gaps=gaps,
         outcomes=outcomes,
-        usage=_used(state),
+        usage=Usage.total([_used(state), lost]) if lost.calls else _used(state),
+        notes=_guesses(lost, state.estimated),
         timing=Timing(wall_s=state.owned_s),
         strategy=plan.strategy if plan else "single",
         plan=plan,
@@ -356,6 +360,18 @@ def _next(state: Replay, status: RunStatus) -> str:
 
 
 _MOST_COMMANDS = 5
+
+
+def _guesses(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:
+    """What of the usage is an estimate, in sentences."""
+    most = "counted at the most they can have used"
+    found: list[str] = []
+    if lost.calls:
+        found.append(f"{lost.calls} calls were broken off and are {most}: {lost.tokens:,} tokens (estimated).")
+    if estimated:
+        said = f"{len(estimated)} calls did not say what they used, or said what cannot be so, and are {most}"
+        found.append(f"{said}: {sum(estimated):,} tokens (estimated).")
+    return tuple(found)
 
 
 def _used(state: Replay) -> Usage:

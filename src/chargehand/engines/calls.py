@@ -20,7 +20,7 @@ from chargehand.engines.slots import Slots, Waited
 from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
 from chargehand.handlers import Handlers
 from chargehand.limits import CallResult, Change, Permit, ProviderLimits, Refused
-from chargehand.messages import TokenCount
+from chargehand.messages import Reply, TokenCount
 from chargehand.models import Attribution
 from chargehand.outcome import Fault
 
@@ -30,6 +30,10 @@ LONGEST_BACKOFF_S = 30.0
 BEHIND_ALL = 1_000_000
 # How long a provider that is out is waited for when it has not answered even once: a wrong address is told soon.
 PATIENCE_AT_FIRST_S = 3.0
+# How often a call gives back what was set aside for it, because that was outgrown while it waited to be sent.
+MOST_FRESH_RESERVATIONS = 3
+# Usage above this many times what was set aside is not a count of this call.
+ABSURD = 2
 
 OnText = Callable[[str], None] | None
 # Puts the call on the record, durably, before it is sent: (max_output, how often it was sent before).
@@ -59,6 +63,8 @@ class Calls:
         self._hedge_after_s = hedge_after_s
         # model -> what its provider allows; a session lives on one loop, as these do.
         self._limits: dict[str, ProviderLimits] = {}
+        # Models of which it was said that their usage is not believed: once is enough.
+        self._doubted: set[str] = set()
 
     async def make(
         self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, begin: Begin, on_text: OnText
@@ -79,9 +85,12 @@ class Calls:
     async def _admitted(
         self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, waited: Waited
     ) -> tuple[Reservation, Permit | Refused] | Deny:
-        """Budget, slot and permit. What was set aside before a long wait is looked at again after it."""
+        """Budget, slot and permit. What was set aside before a long wait is looked at again after it.
+
+        Bounded, so that no state of the ledger can keep a call from being sent or denied.
+        """
         loop = asyncio.get_running_loop()
-        while True:
+        for fresh in range(MOST_FRESH_RESERVATIONS + 1):
             began = loop.time()
             granted = await self._purse.reserve(site, effect, intent)
             waited.seconds += loop.time() - began
@@ -92,11 +101,13 @@ class Calls:
             except BaseException:
                 self._purse.settle(site, effect.model, (0, 0), 0.0)
                 raise
-            if intent is not None or isinstance(permit, Refused) or not self._purse.outgrown(site, effect.model):
+            last = intent is not None or fresh == MOST_FRESH_RESERVATIONS
+            if isinstance(permit, Refused) or last or not self._purse.outgrown(site, effect.model):
                 return granted.reservation, permit
             permit.done("unsent", loop.time())
             self._slots.free()
             self._purse.settle(site, effect.model, (0, 0), 0.0)
+        raise AssertionError("the last reservation is taken")
 
     async def _hedged(
         self, site: Site, effect: ModelCall, call: Coroutine[Any, Any, ModelResult], after_s: float
@@ -185,8 +196,9 @@ class Calls:
                     await begin(reservation.output_tokens, sent_before)
                 sent, began = True, loop.time()
                 waited.sent = True
-                reply, usd = await self._handlers.model(effect, reservation.output_tokens, attribution, on_text)
+                said = await self._handlers.model(effect, reservation.output_tokens, attribution, on_text)
                 worked += loop.time() - began
+                reply, usd = self._counted(site, effect, reservation, said)
                 counted = reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else None
                 self._told(permit.done("ok", loop.time(), tokens_actual=counted))
                 return ModelResult(reply=reply, usd=usd, seconds=worked, waiting_s=waited.seconds)
@@ -219,6 +231,23 @@ class Calls:
             await asyncio.sleep(after)
             waited.seconds += loop.time() - began
         raise AssertionError("the last retry returns")
+
+    def _counted(
+        self, site: Site, effect: ModelCall, reservation: Reservation, reply: Reply
+    ) -> tuple[Reply, float | None]:
+        """The reply with the usage that can be believed, and what it costs, if known."""
+        problem = reply.usage_problem or usage_problem(reply, reservation, self._handlers.window(effect))
+        if problem and effect.model not in self._doubted:
+            self._doubted.add(effect.model)
+            message = (
+                f"What {effect.model} says it used for {site.key} is not believed ({problem}). The call is counted at "
+                f"the {reservation.tokens:,} tokens set aside for it; so are later ones of this model like it."
+            )
+            self._recorder.emit("warning", site.task, site.attempt, {"message": message})
+        if problem:
+            return reply.model_copy(update={"usage": None, "usage_problem": problem}), None
+        price = self._handlers.price(effect)
+        return reply, price.usd(reply.usage) if price and reply.usage else None
 
     async def _leave_to_send(
         self, site: Site, effect: ModelCall, tokens: int, waited: Waited, patience: float | None = None, retry: int = 0
@@ -274,6 +303,34 @@ class Calls:
 
     def _idempotency_key(self, site: Site, effect: ModelCall) -> str:
         return hashlib.sha256(f"{self._run}\n{site.key}\n{effect.fingerprint}".encode()).hexdigest()[:40]
+
+
+def usage_problem(reply: Reply, reservation: Reservation, window: int | None) -> str:
+    """Why the usage of a reply cannot be so, "" when it can be or was not said.
+
+    `window` is what the model is known to hold; a request larger than that, by our estimate, shows that it is not so.
+    """
+    if (count := reply.usage) is None:
+        return ""
+    said = f"{_figure(count.input_tokens)} tokens of input and {_figure(count.output_tokens)} of output"
+    if min(count.input_tokens, count.output_tokens, count.cached_tokens) < 0:
+        return f"{said}: a number below 0"
+    if count.input_tokens == 0:
+        return f"{said}: no request is empty"
+    if count.output_tokens == 0 and (reply.text or reply.tool_calls):
+        return f"{said}: the reply is not empty"
+    if count.cached_tokens > count.input_tokens:
+        return f"{said}, {_figure(count.cached_tokens)} of it from a cache: more than all of the input"
+    used = count.input_tokens + count.output_tokens
+    if used > ABSURD * reservation.tokens:
+        return f"{said}: over {ABSURD} times the {reservation.tokens:,} it was estimated to use at the most"
+    if window is not None and used > max(window, reservation.tokens):
+        return f"{said}: more than the {window:,} the model can hold"
+    return ""
+
+
+def _figure(number: int) -> str:
+    return f"{number:,}" if abs(number) < 10**20 else "more than 20 digits of"
 
 
 async def _begun_already(_max_output: int, _sent_before: int) -> None:

@@ -106,8 +106,11 @@ class LocalEngine:
         self._purse = Purse(budget or Budget(), handlers, self._recorder, writer)
         self._purse.ledger.charge(self._replay.spent_tokens, self._replay.spent_usd)
         self._purse.ledger.to_read = self._replay.written
-        for tokens, usd in self._replay.in_flight():
-            self._purse.ledger.charge(tokens, usd)  # in flight at the crash: counted in full
+        # In flight at the crash: counted in full, and settled on the record by this session.
+        self._left_behind = self._replay.in_flight()
+        for each in self._left_behind:
+            self._purse.ledger.charge(each.tokens, each.usd)
+            self._purse.lost.append(each.usage)
         self._calls = Calls(run, self._purse, self._slots, handlers, self._recorder, self._chance, hedge_after_s)
         self._wall_clock = wall_clock
         # Set in __aenter__: the loop this session runs on, and its clock and the wall's when it began.
@@ -169,6 +172,16 @@ class LocalEngine:
     def lost(self) -> Usage:
         """What calls that were broken off, in this session or before, may have used at the most."""
         return Usage.total([*self._replay.lost, *self._purse.lost])
+
+    @property
+    def estimated(self) -> list[int]:
+        """Tokens counted for each call, in this session or before, that did not say what it used."""
+        return [*self._replay.estimated, *self._purse.estimated]
+
+    def settle_left_behind(self) -> None:
+        """Put on the record what is counted for the calls that were in flight when the session before died."""
+        for each in self._left_behind:
+            self._recorder.emit("budget_settled", *place(each.key), each.settled)
 
     @property
     def unread(self) -> Usage:

@@ -41,6 +41,8 @@ class Purse:
         self._raw: dict[str, int] = {}
         # What calls that were sent and then broken off may have used, at the most: no outcome tells of it.
         self.lost: list[Usage] = []
+        # Tokens counted for each call that came to an end without saying what it used.
+        self.estimated: list[int] = []
         # In order of arrival; only the first is woken, and wakes the next when it has its answer.
         self._waiters: deque[asyncio.Future[None]] = deque()
 
@@ -143,6 +145,8 @@ class Purse:
                 models=(model,),
             )
             self.lost.append(lost)
+        elif used is None:
+            self.estimated.append(reservation.tokens)
         raw = self._raw.pop(site.key)
         if used is not None:
             self._calibration.learn(model, raw, used[0])

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from chargehand.event import Event
 from chargehand.outcome import Outcome, Usage
@@ -18,7 +18,28 @@ Data = dict[str, Any]
 # Calls whose answers are kept when tasks are reopened.
 _PLANNING = ("@plan", "@route", "@extend")
 # What a resumed run comes to again from committed results. Gaps and contradictions are found anew by each session.
+_HEDGE = "/hedge"
 TOLD_ONCE = frozenset({"extension", "synthesis_started", "draft_discarded", "critique"})
+
+
+class InFlight(NamedTuple):
+    """A call that was sent and not settled when its session died: it may have used all that was set aside for it."""
+
+    key: str
+    tokens: int
+    usd: float | None
+    usage: Usage
+
+    @property
+    def settled(self) -> Data:
+        """How it is settled, as the next session puts it on the record."""
+        return {
+            "key": self.key,
+            "tokens": self.tokens,
+            "usd": self.usd,
+            "estimated": True,
+            "lost": self.usage.to_json(),
+        }
 
 
 @dataclass(slots=True)
@@ -60,6 +81,8 @@ class Replay:
     splits: dict[str, Data] = field(default_factory=dict[str, Data])
     # What calls that were sent and broken off may have used, at the most.
     lost: list[Usage] = field(default_factory=list[Usage])
+    # Tokens counted for each call that came to an end without saying what it used.
+    estimated: list[int] = field(default_factory=list[int])
     # What reopened tasks had used, and the results of calls that are made anew: paid for all the same.
     set_aside: list[Usage] = field(default_factory=list[Usage])
     unused: list[Data] = field(default_factory=list[Data])
@@ -72,6 +95,8 @@ class Replay:
     # key -> (tokens, usd) set aside and never settled, and the keys of calls sent, both in the last session only.
     reserved: dict[str, tuple[int, float | None]] = field(default_factory=dict[str, tuple[int, float | None]])
     sent: set[str] = field(default_factory=set[str])
+    # Keys that were in flight when a session died and are counted; the session after it settles them on the record.
+    _written_off: set[str] = field(default_factory=set[str])
     # Seconds some process owned and ran this run.
     owned_s: float = 0.0
     status: str = "running"
@@ -146,16 +171,12 @@ class Replay:
                     if task in self._waiting:
                         self._answered(task, self._owned_at(event))
             case "budget_reserved":
+                self._written_off.discard(data["key"])
                 self.reserved[data["key"]] = (data["tokens"], data["usd"])
+            case "budget_settled" if data["key"] in self._written_off:
+                self._written_off.remove(data["key"])  # counted when its session was found to have died
             case "budget_settled":
-                self.reserved.pop(data["key"], None)
-                self.spent_tokens += data["tokens"]
-                self.spent_usd += data["usd"] or 0.0
-                if data.get("lost"):
-                    self.lost.append(Usage.model_validate(data["lost"]))
-                for task in () if event.task is None else wholes(event.task):
-                    tokens, usd = self.spent_by_task.get(task, (0, 0.0))
-                    self.spent_by_task[task] = (tokens + data["tokens"], usd + (data["usd"] or 0.0))
+                self._settle(event.task, data)
             case kind if kind in TOLD_ONCE:
                 self.told[telling(kind, event.task, data)] += 1
             case "run_ended":
@@ -191,18 +212,44 @@ class Replay:
         """Tokens and USD a task has used, the tasks it was split into and those of its team included."""
         return self.spent_by_task.get(task, (0, 0.0))
 
-    def in_flight(self) -> list[tuple[int, float | None]]:
-        """What was set aside for calls under way when the session died, (tokens, usd): it may have been used.
+    def _settle(self, task: str | None, data: Data) -> None:
+        self.reserved.pop(data["key"], None)
+        self.spent_tokens += data["tokens"]
+        self.spent_usd += data["usd"] or 0.0
+        if data.get("lost"):
+            self.lost.append(Usage.model_validate(data["lost"]))
+        elif data.get("estimated"):
+            self.estimated.append(data["tokens"])
+        for whole in () if task is None else wholes(task):
+            tokens, usd = self.spent_by_task.get(whole, (0, 0.0))
+            self.spent_by_task[whole] = (tokens + data["tokens"], usd + (data["usd"] or 0.0))
 
-        A call that still waited for its slot was never sent and has used nothing.
-        """
-        return [cost for key, cost in self.reserved.items() if key in self.sent]
+    def in_flight(self) -> list[InFlight]:
+        """Calls under way where the record stops. One that waited for its slot was never sent and used nothing."""
+        found: list[InFlight] = []
+        for key, (tokens, usd) in self.reserved.items():
+            # A hedge is the same call once more.
+            called = self.intents.get(key.removesuffix(_HEDGE)) or {}
+            if key in self.sent:
+                output = min(called.get("max_output") or 0, tokens)
+                model = called.get("model")
+                usage = Usage(
+                    input_tokens=tokens - output,
+                    output_tokens=output,
+                    usd=None,
+                    calls=1,
+                    models=(model,) if model else (),
+                )
+                found.append(InFlight(key, tokens, usd, usage))
+        return found
 
     def _write_off(self) -> None:
         """A new session counts what the one before left in flight as spent."""
-        for tokens, usd in self.in_flight():
-            self.spent_tokens += tokens
-            self.spent_usd += usd or 0.0
+        for each in self.in_flight():
+            self.spent_tokens += each.tokens
+            self.spent_usd += each.usd or 0.0
+            self.lost.append(each.usage)
+            self._written_off.add(each.key)
         self.reserved.clear()
         self.sent.clear()
 
@@ -221,6 +268,8 @@ class Replay:
     def _decide(self, data: Data) -> None:
         if data["decision"] == "reopen":
             self.reopen(data["value"]["tasks"])
+        elif data["decision"] == "hedge":
+            self.sent.add(data["key"])  # it is sent as soon as this is on disk
         self.decisions[data["key"]] = data["value"]
 
     def reopen(self, tasks: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from chargehand.messages import Message, Reply, TokenCount, ToolRequest
 from chargehand.models import schema
 from chargehand.models.options import sendable
 from chargehand.models.received import BOM, in_unicode, read_json
+from chargehand.models.usage import count, fields_of, read_numbers
 
 _VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
@@ -87,7 +88,7 @@ class AnthropicListener:
         match event.get("type"):
             case "message_start":
                 self._model = event["message"].get("model") or ""
-                self._usage.update(event["message"].get("usage") or {})
+                self._usage.update(fields_of(event["message"].get("usage")))
             case "content_block_start":
                 self._blocks[event["index"]] = dict(event["content_block"])
                 return event["content_block"].get("text") or ""
@@ -95,8 +96,7 @@ class AnthropicListener:
                 return self._hear_delta(event["index"], event["delta"])
             case "message_delta":
                 self._stop = event["delta"].get("stop_reason") or self._stop
-                usage: dict[str, Any] = event.get("usage") or {}
-                self._usage.update({k: v for k, v in usage.items() if v is not None})
+                self._usage.update({k: v for k, v in fields_of(event.get("usage")).items() if v is not None})
             case "message_stop":
                 self._ended = True
             case _:  # pings, block ends, and what later versions add
@@ -186,12 +186,14 @@ def _mark(turns: list[dict[str, Any]]) -> None:
         turns[-1]["content"][-1]["cache_control"] = _EPHEMERAL
 
 
-def _reply(content: list[dict[str, Any]], stop: str | None, usage: dict[str, Any] | None, model: str) -> Reply:
+def _reply(content: list[dict[str, Any]], stop: str | None, usage: object, model: str) -> Reply:
+    counted, problem = _count(usage) if usage else (None, "")
     return Reply(
         text="".join(b["text"] for b in content if b["type"] == "text").removeprefix(BOM),
         tool_calls=tuple(_call(b) for b in content if b["type"] == "tool_use"),
         stop=_STOPS.get(stop or "", "end"),
-        usage=_count(usage) if usage else None,
+        usage=counted,
+        usage_problem=problem,
         model=model,
         opaque=_opaque(content),
     )
@@ -228,11 +230,10 @@ def _input(written: str) -> Any:
         return written
 
 
-def _count(usage: dict[str, Any]) -> TokenCount:
-    cached = int(usage.get("cache_read_input_tokens") or 0)
-    written = int(usage.get("cache_creation_input_tokens") or 0)
-    return TokenCount(
-        input_tokens=int(usage.get("input_tokens") or 0) + cached + written,
-        output_tokens=int(usage.get("output_tokens") or 0),
-        cached_tokens=cached,
-    )
+def _count(usage: object) -> tuple[TokenCount | None, str]:
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+    numbers, problem = read_numbers(fields_of(usage), *names)
+    if problem:
+        return None, problem
+    fresh, written, cached, output = numbers
+    return count(fresh + written + cached, output, cached), ""

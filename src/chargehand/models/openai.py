@@ -15,6 +15,7 @@ from chargehand.messages import Message, Reply, TokenCount, ToolRequest
 from chargehand.models import schema
 from chargehand.models.options import sendable
 from chargehand.models.received import BOM, in_unicode, read_json
+from chargehand.models.usage import count, fields_of, read_numbers
 
 _REASONING = re.compile(r"(gpt-[5-9]|o\d)(?!.*-chat)")
 # These take function tools on this wire only when told not to reason.
@@ -80,7 +81,7 @@ class OpenAIListener:
         # By the index the server gives: [id, name, argument pieces].
         self._calls: dict[int, tuple[list[str], list[str], list[str]]] = {}
         self._finish: str | None = None
-        self._usage: dict[str, Any] | None = None
+        self._usage: object = None
         self._model = ""
 
     def hear(self, event: dict[str, Any]) -> str:
@@ -206,17 +207,19 @@ def _reply(
     refusal: str | None,
     calls: list[tuple[Any, Any, Any]],
     finish: str | None,
-    usage: dict[str, Any] | None,
+    usage: object,
     model: str,
 ) -> Reply:
     stop = "refused" if refusal else _STOPS.get(finish or "", "end")
     if calls and stop == "end":
         stop = "tools"
+    counted, problem = _count(usage) if usage else (None, "")
     return Reply(
         text=text.removeprefix(BOM) or refusal or "",
         tool_calls=tuple(_call(position, *call) for position, call in enumerate(calls)),
         stop=stop,
-        usage=_count(usage) if usage else None,
+        usage=counted,
+        usage_problem=problem,
         model=model,
     )
 
@@ -234,10 +237,8 @@ def _call(position: int, id: str | None, name: str, arguments: str | dict[str, A
     return ToolRequest(id=id or f"call_{position}", name=name, arguments=None, raw=raw)
 
 
-def _count(usage: dict[str, Any]) -> TokenCount:
-    details: dict[str, Any] = usage.get("prompt_tokens_details") or {}
-    return TokenCount(
-        input_tokens=int(usage.get("prompt_tokens") or 0),
-        output_tokens=int(usage.get("completion_tokens") or 0),
-        cached_tokens=int(details.get("cached_tokens") or 0),
-    )
+def _count(usage: object) -> tuple[TokenCount | None, str]:
+    said = fields_of(usage)
+    numbers, problem = read_numbers(said, "prompt_tokens", "completion_tokens")
+    cached, wrong = read_numbers(fields_of(said.get("prompt_tokens_details")), "cached_tokens")
+    return (None, problem or wrong) if problem or wrong else (count(*numbers, *cached), "")

@@ -99,8 +99,13 @@ def price(provider: str, name: str) -> Price | None:
 
 def window(provider: str, name: str) -> int:
     """How many tokens the model can hold, input and output together."""
+    return known_window(provider, name) or UNKNOWN_WINDOW
+
+
+def known_window(provider: str, name: str) -> int | None:
+    """The same; None when the table does not know it."""
     known = _find(provider, name)
-    return known[1] if known else UNKNOWN_WINDOW
+    return known[1] if known else None
 
 
 def default_model(provider: str, tier: Tier) -> str | None:

@@ -117,6 +117,11 @@ class Models:
         prefix, _, name = model.partition(":")
         return prices.window(prefix, name)
 
+    def known_window(self, model: str) -> int | None:
+        """The same, None where it is only assumed."""
+        prefix, _, name = model.partition(":")
+        return prices.known_window(prefix, name)
+
     def limits(self, model: str) -> ProviderLimits:
         """The limits of the model's provider; one for each endpoint in this process."""
         prefix, _, name = model.partition(":")
