@@ -14,6 +14,7 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker
 from chargehand.effect import ModelCall
+from chargehand.engines import calls
 from chargehand.errors import ModelError
 from chargehand.messages import user
 from chargehand.models import Attribution
@@ -202,8 +203,11 @@ def test_waiting_for_a_slot_is_not_working_time(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(("deadline", "stop_at"), [(10.0, 8.0), (100.0, 80.0), (1_000.0, 970.0)])
-def test_workers_stop_early_enough_for_the_synthesis(deadline: float, stop_at: float, tmp_path: Any) -> None:
+def test_workers_stop_early_enough_for_the_synthesis(
+    deadline: float, stop_at: float, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A fifth of the deadline, 30 s at most, is left to write the answer from what is there."""
+    monkeypatch.setattr(calls, "WHOLE_S", 10_000.0)  # no call ends by itself before the deadline
     model = ScriptedModel(
         [
             {"when": {"task": "t2"}, "delay_ms": 5_000_000, "reply": {"json": RESULT}},

@@ -10,7 +10,9 @@
     │   ├── NoOpenQuestion    an answer to a question that is closed or was never asked
     │   ├── InvalidAnswer     an answer that cannot be used (all that is wrong, `problems`)
     │   └── JournalTooNew     written by a newer chargehand
-    ├── StorageError          the disk: full, read-only, damaged                      exit 2
+    ├── StorageError          the disk: full, read-only                               exit 2
+    │   ├── RecordDamaged     a run's record is not what was written
+    │   └── RecordGone        a run's record was removed under it (`report`: what it came to)
     ├── PlanningFailed        the planner gave no valid plan                          exit 1
     ├── ModelError            the provider: one failed call, with kind and remedy     becomes a value
     ├── ToolError             a tool: what the worker is told                         becomes a value
@@ -111,6 +113,19 @@ class StorageError(ChargehandError):
     """The record could not be written or read."""
 
     exit_code = 2
+
+
+class RecordDamaged(StorageError):
+    """The record of a run is damaged; restore it from a copy, or start the run again."""
+
+
+class RecordGone(StorageError):
+    """The record of a run was removed while it ran."""
+
+    def __init__(self, message: str, report: object = None) -> None:
+        super().__init__(message)
+        # The run's Report, which is on no record now.
+        self.report = report
 
 
 class PlanningFailed(ChargehandError):

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from chargehand.errors import ChargehandError, RunNotFound, RunOwned, UsageError
 from chargehand.journal import lock
-from chargehand.journal.disk import private_folder, storage
+from chargehand.journal.disk import damaged, private_folder, storage
 from chargehand.journal.index import Index, RunInfo, head, summarise
 from chargehand.journal.lock import OwnerLock
 from chargehand.journal.sqlite import SUFFIX, SqliteJournal
@@ -72,11 +72,16 @@ class Home:
 
     def open(self, run: str) -> SqliteJournal:
         """The record of a run, owned by this process from now on; RunOwned when another one has it."""
-        return SqliteJournal.open(self._existing(run))
+        return SqliteJournal.open(self._not_emptied(run))
 
     def read(self, run: str) -> SqliteJournal:
         """The record of a run for reading, whoever owns it."""
-        return SqliteJournal.read(self._existing(run))
+        return SqliteJournal.read(self._not_emptied(run))
+
+    def has(self, run: str) -> bool:
+        """Whether the record of a run is there."""
+        with storage(self._runs):
+            return self._record(run).is_file()
 
     def folder(self, run: str) -> Path:
         """The run's own folder, made if need be."""
@@ -222,6 +227,18 @@ class Home:
             there = _RUN.fullmatch(run) is not None and record.is_file()
         if not there:
             raise RunNotFound(_not_found(run, [], self._ids(), self.path))
+        return record
+
+    def _not_emptied(self, run: str) -> Path:
+        """The record, unless it is an empty file: a run that was killed before its first event left a page at least.
+
+        One that is just being made is empty as well, before its lock is there or under it.
+        """
+        record = self._existing(run)
+        with storage(record):
+            made = record.stat().st_size > 0 or not record.with_suffix(".lock").exists()
+        if not made and self.owner(run) is None:
+            raise damaged(record, "it is empty: the run was killed as it was made, or the file was emptied since")
         return record
 
     def _ids(self) -> set[str]:

@@ -17,6 +17,7 @@ from chargehand.engines.local import Listener, Prior
 from chargehand.errors import InvalidPlan, RunOwned, UsageError
 from chargehand.event import Event
 from chargehand.home import Home
+from chargehand.journal.disk import reading
 from chargehand.journal.replay import Replay, replay
 from chargehand.models import ModelClient
 from chargehand.models.resolve import Models
@@ -24,7 +25,7 @@ from chargehand.people import Person
 from chargehand.plan import Plan, errors_in, parse
 from chargehand.report import FINISHED, Report, RunStatus
 from chargehand.request import Request
-from chargehand.resuming import Added, job_of, no_request
+from chargehand.resuming import Added, check_begun, job_of
 from chargehand.session import Job, Session, check_models, unfinished
 from chargehand.settings import OF_TEAM, SCRIPT, Settings, as_before, found_from, load_settings
 from chargehand.synthesizer import OnDraft
@@ -122,16 +123,19 @@ class Life:
         run = self.home.find(run)
         added = Added(tokens, usd, deadline, retry_failed)
         with closing(self.home.read(run)) as reader:
-            state = replay(reader.events())
+            state = replay(reader.events(), run)
         if state.status in FINISHED and not added.reopens and state.report is not None:
-            return Report.model_validate(state.report)
+            return _recorded(state)
+        if self.home.owner(run) is None:
+            check_begun(run, state)
         journal = self.home.open(run)
         try:
-            state = replay(journal.events())
+            state = replay(journal.events(), run)
             if state.status in FINISHED and not added.reopens and state.report is not None:
-                return Report.model_validate(state.report)
+                return _recorded(state)
             made = self._given if isinstance(self._given, Team) else None
-            job = job_of(run, state, added, self.home, self._trust, self.settings, made)
+            with reading(f"of run {run}"):
+                job = job_of(run, state, added, self.home, self._trust, self.settings, made)
             self.home.clear_cancel(run)
             self.home.note(run, status="running")
             return await self._work(job, journal, state, person, on_event, on_draft, on_session)
@@ -154,21 +158,22 @@ class Life:
         """
         run = self.home.find(run)
         with closing(self.home.read(run)) as reader:
-            state = replay(reader.events())
-        if not state.start:
-            raise no_request(run)
-        # What was added to a plan is in it.
-        asked = Request.model_validate(state.start["request"]).model_copy(update={"subject": None})
-        if self.team_ref is not None:
-            self.team_ref = state.start["team"].get("ref") or self.team_ref
-            self._given = load(self.team_ref, self._trust)
+            state = replay(reader.events(), run)
+        check_begun(run, state)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
-        if given is None and state.plan_given:
-            given = parse(state.plan or state.drafted)
+        with reading(f"of run {run}"):
+            # What was added to a plan is in it.
+            asked = Request.model_validate(state.start["request"]).model_copy(update={"subject": None})
+            before = Settings.model_validate(state.start["settings"])
+            team_ref: str | None = state.start["team"].get("ref")
+            if given is None and state.plan_given:
+                given = parse(state.plan or state.drafted)
+        if self.team_ref is not None:
+            self.team_ref = team_ref or self.team_ref
+            self._given = load(self.team_ref, self._trust)
         team, notes = team_for(self.team, asked)
         if given is not None:
             check_plan(given, team, asked)
-        before = Settings.model_validate(state.start["settings"])
         settings, changed = as_before(run, before, self.team_settings())
         await self._check_models(settings, asked.budget, given)
         journal = self.home.create()
@@ -193,11 +198,14 @@ class Life:
         if self.home.owner(run) is not None:
             self.home.request_cancel(run)
             return await self._stopped_by_owner(run)
+        if not self._replayed(run).seq:
+            return "interrupted", False  # stopped before anything of it was recorded
         with closing(self.home.open(run)) as journal:
-            state = replay(journal.events())
+            state = replay(journal.events(), run)
             if state.report is not None and (state.status in FINISHED or state.status == "cancelled"):
-                return Report.model_validate(state.report).status, False
-            report = unfinished(state, "cancelled").model_copy(update={"run": run})
+                return _recorded(state).status, False
+            with reading(f"of run {run}"):
+                report = unfinished(state, "cancelled")
             data = {"status": report.status, "report": report.to_json(), "by": "command"}
             await journal.append([Event(run, state.seq + 1, time.time(), "run_ended", None, None, data)], {})
         self.home.clear_cancel(run)
@@ -222,18 +230,18 @@ class Life:
     def report(self, run: str) -> Report:
         """What the record says now: the final report, or how far it has come."""
         run = self.home.find(run)
-        with closing(self.home.read(run)) as reader:
-            state = replay(reader.events())
+        state = self._replayed(run)
         if state.report is not None:
-            return Report.model_validate(state.report)
-        if self.home.owner(run):
-            return unfinished(state, "running")
-        return unfinished(state, "waiting" if state.open_questions() else "interrupted")
+            return _recorded(state)
+        with reading(f"of run {run}"):
+            if self.home.owner(run):
+                return unfinished(state, "running")
+            return unfinished(state, "waiting" if state.open_questions() else "interrupted")
 
     def questions(self, run: str) -> tuple[Question, ...]:
         """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""
-        with closing(self.home.read(self.home.find(run))) as reader:
-            return open_questions(replay(reader.events()))
+        with reading(f"of run {run}"):
+            return open_questions(self._replayed(self.home.find(run)))
 
     async def answer(self, run: str, question: str, words: str) -> tuple[Question, ...]:
         """Put a person's answer on the record of a run nobody runs now; `resume` goes on with it.
@@ -249,6 +257,10 @@ class Life:
             ) from None
         with closing(journal):
             return await record_answer(run, journal, question, words)
+
+    def _replayed(self, run: str) -> Replay:
+        with closing(self.home.read(run)) as reader:
+            return replay(reader.events(), run)
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
@@ -297,6 +309,12 @@ class Life:
                 self._in_use[name] = (models, users - 1)
             else:
                 await models.close()
+
+
+def _recorded(state: Replay) -> Report:
+    """The report the record ends with."""
+    with reading(f"of run {state.run}"):
+        return Report.model_validate(state.report)
 
 
 def _reference(team: str | Path) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from chargehand.engines.local import Prior
 from chargehand.errors import RunNotFound, UsageError
 from chargehand.home import Home
+from chargehand.journal.disk import damaged
 from chargehand.journal.replay import Replay, replay
 from chargehand.plan import Plan, parse
 from chargehand.request import Request
@@ -41,8 +42,7 @@ def job_of(
     run: str, state: Replay, added: Added, home: Home, trust: TrustRegistry, settings: Settings, team: Team | None
 ) -> Job:
     """The job as the record has it, topped up. `team` is one made in Python: its tools are not loaded from files."""
-    if not state.start:
-        raise no_request(run)
+    check_begun(run, state)
     written = state.plan or (state.drafted if state.plan_given else None)
     plan = parse(written) if written else None
     stored = state.start["team"]
@@ -64,10 +64,14 @@ def job_of(
     )
 
 
-def no_request(run: str) -> UsageError:
-    return UsageError(
-        f"The record of {run} holds no request: it stopped before it began. Start it anew with `chargehand run`."
-    )
+def check_begun(run: str, state: Replay) -> None:
+    """Raise UsageError for a run that was stopped before its first event, RecordDamaged for one that lost it."""
+    if not state.seq:
+        raise UsageError(
+            f"The record of {run} holds no request: it stopped before it began. Start it anew with `chargehand run`."
+        )
+    if not state.start:
+        raise damaged(f"of run {run}", "it does not say what was asked")
 
 
 def _models_of(team: Team) -> list[str]:
@@ -124,6 +128,6 @@ def _prior(home: Home, run: str | None) -> Prior | None:
         return None
     try:
         with closing(home.read(run)) as reader:
-            return Prior(run, replay(reader.events()))
+            return Prior(run, replay(reader.events(), run))
     except RunNotFound:
         return None  # pruned since: what it would have lent is done anew

@@ -21,7 +21,7 @@ from chargehand.cache import Cache
 from chargehand.effect import ModelResult, Question, Role, usage_of
 from chargehand.engine import Engine
 from chargehand.engines.local import Listener, LocalEngine, Parked, Prior
-from chargehand.errors import ChargehandError, InvalidAnswer, UsageError
+from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
 from chargehand.event import VERSION
 from chargehand.handlers import Handlers
 from chargehand.home import Home
@@ -157,6 +157,12 @@ class Session:
                 report = report.model_copy(update={"notes": (*report.notes, note)})
             engine.emit("run_ended", status=report.status, report=report.to_json())
         if self._home is not None:
+            if not self._home.has(job.run):
+                raise RecordGone(
+                    f"The record of {job.run} was removed while it ran: this report is all there is of it, and it "
+                    "cannot be resumed. Keep this output, and leave the home of runs alone while one is under way.",
+                    report,
+                )
             self._home.note(job.run, status=report.status, ended=time.time(), **self._line(began))
         return report
 
@@ -232,7 +238,7 @@ class Session:
 
     async def _unfinished(self, engine: LocalEngine, status: RunStatus) -> Report:
         await engine.commit()
-        return unfinished(replay(self._journal.events()), status)
+        return unfinished(replay(self._journal.events(), self._job.run), status)
 
     def _stop(self, why: Literal["interrupted", "cancelled"]) -> None:
         if self._main is None or self._engine is None:
@@ -339,7 +345,11 @@ def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
         run=state.run,
         request=state.start.get("request", {}).get("text", ""),
         status=now,
-        answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}",
+        answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}"
+        if state.seq
+        else _NOTHING_RUNNING
+        if now == "running"
+        else _NEVER_BEGAN,
         gaps=gaps,
         outcomes=outcomes,
         usage=Usage.total([_used(state), lost]) if lost.calls else _used(state),
@@ -348,6 +358,12 @@ def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
         strategy=plan.strategy if plan else "single",
         plan=plan,
     )
+
+
+_NEVER_BEGAN = (
+    "Stopped before anything of it was recorded: nothing was done or spent. Start it again with `chargehand run`."
+)
+_NOTHING_RUNNING = "Running; nothing of it is on the record yet."
 
 
 def _next(state: Replay, status: RunStatus) -> str:

@@ -133,7 +133,9 @@ def nothing_to_resume(case: Case) -> None:
     """A run that died before its first event was on disk says so in a sentence."""
     victim = case.resume()
     assert victim.wait() == 2
-    assert "There are no runs" in victim.err or "holds no request" in victim.err
+    assert any(
+        said in victim.err for said in ("There are no runs", "holds no request", "it is empty: the run was killed")
+    )
 
 
 def check_record(deaths: list[Disk], end: Disk) -> None:
@@ -170,6 +172,27 @@ def check_repeats(end: Disk) -> None:
     assert all(key for _, key, _ in sent)
 
 
+def but_usage(report: dict[str, Any]) -> Any:
+    """The report without what its calls used in all, and what it notes on that."""
+    return {name: value for name, value in timeless(report).items() if name not in ("usage", "notes")}
+
+
+def check_usage(report: dict[str, Any], end: Disk, usual: Usual | None) -> None:
+    """The budget's lines add up to the report, calls in flight at a death included, as one more of each, estimated."""
+    settled = [data for kind, data in end.events if kind == "budget_settled"]
+    lost = [data for data in settled if data.get("lost")]
+    assert all(data["estimated"] for data in lost)
+    assert tokens(report) == sum(data["tokens"] for data in settled)
+    assert len([note for note in report["notes"] if "broken off" in note]) == (1 if lost else 0)
+    if usual is not None:
+        assert tokens(report) == tokens(usual.report) + sum(data["tokens"] for data in lost)
+        assert report["usage"]["calls"] == usual.report["usage"]["calls"] + len(lost)
+
+
+def tokens(report: dict[str, Any]) -> int:
+    return report["usage"]["input_tokens"] + report["usage"]["output_tokens"]
+
+
 def check_outcomes(report: dict[str, Any], deaths: list[Disk], end: Disk, usual: Usual) -> set[str]:
     """The undisturbed run's report, except for `once` tools in doubt: those were called once and their task failed."""
     doubtful = {
@@ -179,8 +202,9 @@ def check_outcomes(report: dict[str, Any], deaths: list[Disk], end: Disk, usual:
         if call.get("effect") == "once"
     }
     assert all(made == 1 for name, made in end.counts.items() if name.startswith("send"))
+    check_usage(report, end, None if doubtful else usual)
     if not doubtful:
-        assert timeless(report) == timeless(usual.report)
+        assert but_usage(report) == but_usage(usual.report)
         return doubtful
     outcomes = {outcome["task"]: outcome for outcome in timeless(report)["outcomes"]}
     assert outcomes.keys() == usual.outcomes.keys()
@@ -235,7 +259,8 @@ def test_calls_that_waited_for_a_slot_cost_nothing_when_the_run_is_killed(stage:
         deaths.append(death)
         victim = case.resume()
     assert victim.wait() == 0
-    assert timeless(json.loads(victim.out)) == timeless(usual.report)
+    assert but_usage(json.loads(victim.out)) == but_usage(usual.report)
+    check_usage(json.loads(victim.out), case.disk(), usual)
     check_calls(deaths, case.disk())
 
 
@@ -258,6 +283,7 @@ def test_of_two_resumes_at_once_one_is_told_who_has_the_run(tmp_path: Path) -> N
         assert late.wait() == 2
         assert f"process {winner.pid} " in late.err
         assert winner.wait() == 0
-        assert timeless(json.loads(winner.out)) == timeless(usual.report)
+        assert but_usage(json.loads(winner.out)) == but_usage(usual.report)
+        check_usage(json.loads(winner.out), case.disk(), usual)
         check_record([death], case.disk())
         check_calls([death], case.disk())

@@ -17,7 +17,7 @@ import pytest
 
 from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, RunOwned, StorageError
 from chargehand.event import Event
-from chargehand.journal.sqlite import SqliteJournal
+from chargehand.journal.sqlite import FORMAT, SqliteJournal
 
 # Owns the run at argv[1] and appends until it is killed, saying each seq once it is committed.
 WRITER = """
@@ -307,10 +307,10 @@ def test_a_newer_record_is_refused_with_the_remedy(path: Path) -> None:
     """A record of a later format raises JournalTooNew, for readers and owners, and is left as it was."""
     SqliteJournal.create(path).close()
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
     connection.close()
     for opened in (SqliteJournal.read, SqliteJournal.open, SqliteJournal.open):
-        with pytest.raises(JournalTooNew, match=r"run r was written by a newer chargehand \(format 2.*Upgrade"):
+        with pytest.raises(JournalTooNew, match=r"run r was written by a newer chargehand \(format \d.*Upgrade"):
             opened(path)
 
 

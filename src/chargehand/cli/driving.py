@@ -16,6 +16,7 @@ from chargehand.cli.footer import print_footer
 from chargehand.cli.progress import Lines, Progress
 from chargehand.cli.screen import Screen, write, write_file
 from chargehand.engines.local import Listener
+from chargehand.errors import RecordGone
 from chargehand.people import Person
 from chargehand.report import Report
 from chargehand.session import Session
@@ -97,12 +98,20 @@ async def _drive(start: Start, screen: Screen, view: RunView) -> tuple[Report, i
         started = start(on_event=progress.on_event, on_draft=hears, on_session=signals.on_session, person=person)
         work = asyncio.ensure_future(started)
         signals.watch(work)
+        gone: RecordGone | None = None
         try:
             report = await work
+        except RecordGone as error:
+            if not isinstance(error.report, Report):
+                raise
+            gone, report = error, error.report
         except asyncio.CancelledError:
             if signals.exit_code is None:
                 raise
             raise Stopped(signals.exit_code) from None
+    if gone is not None:
+        screen.complain(str(gone))
+        return report, gone.exit_code
     code = report.exit_code
     if report.status == "interrupted" and signals.exit_code is not None:
         code = signals.exit_code

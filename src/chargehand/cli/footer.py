@@ -104,6 +104,8 @@ def commands(report: Report) -> list[str]:
     """What can be done with the run now."""
     found = [f"chargehand show {report.run}", f"chargehand trace {report.run} --format html"]
     match report.status:
+        case "interrupted" if not report.request:
+            pass  # stopped before its request was on the record: there is nothing to go on with
         case "interrupted" | "cancelled" | "waiting":
             found.append(f"chargehand resume {report.run}")
         case "partial" | "failed":

@@ -136,6 +136,8 @@ def cancel(run_id: str) -> int:
     elif status == "running":
         out.complain(f"{name} was asked to stop but has not yet: it is run by {door.home.owner(name)}.")
         return 1
+    elif status == "interrupted":
+        out.say(f"{name} was stopped before anything of it was recorded: there is nothing to cancel.")
     else:
         out.say(f"{name} has ended already: {status}.")
     return 0

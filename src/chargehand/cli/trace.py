@@ -41,6 +41,9 @@ def trace(run_id: str, form: str, output: str | None) -> None:
     to_stdout = str(file) == "-"
     check_writable(None if to_stdout else file)
     with closing(home.read(name)) as record:
+        # All of it is read once before anything is written: what is damaged is not exported by half.
+        if not sum(1 for _ in record.events()) and home.owner(name) is None:
+            out.say(f"{name} was stopped before anything of it was recorded.")
         match form:
             case "html":
                 known = {info.run: info for info in home.runs(None)}.get(name)
@@ -50,7 +53,10 @@ def trace(run_id: str, form: str, output: str | None) -> None:
             case "jsonl":
                 parts = to_jsonl(record.events(), out.redactor)
             case _:
-                whole = to_json(record.events(), record.blobs, out.redactor)
+                whole = to_json(record.events(), record.messages, out.redactor)
+                if not whole["events"]:
+                    status = "interrupted" if home.owner(name) is None else "running"
+                    whole = whole | {"run": name, "summary": whole["summary"] | {"status": status}}
                 parts = iter([dump_json(whole, indent=2, ascii_only=True) + "\n"])
         if to_stdout:
             write_utf8(parts)

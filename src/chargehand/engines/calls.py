@@ -30,6 +30,10 @@ LONGEST_BACKOFF_S = 30.0
 BEHIND_ALL = 1_000_000
 # How long a provider that is out is waited for when it has not answered even once: a wrong address is told soon.
 PATIENCE_AT_FIRST_S = 3.0
+# How long a call may take from when it is first sent, retries included, whatever drips in: one whose reply comes whole,
+# and one whose reply is streamed, where silence ends it long before.
+WHOLE_S = 600.0
+STREAMED_S = 3600.0
 # How often a call gives back what was set aside for it, because that was outgrown while it waited to be sent.
 MOST_FRESH_RESERVATIONS = 3
 # Usage above this many times what was set aside is not a count of this call.
@@ -181,6 +185,8 @@ class Calls:
         worked = 0.0
         # The patience is for the call as a whole: it runs from the first failure, however often it is sent.
         gives_up: float | None = None
+        limit = WHOLE_S if on_text is None else STREAMED_S
+        ends: float | None = None
         for retry in range(TRANSPORT_RETRIES + 1):
             patience = None if gives_up is None else max(gives_up - loop.time(), 0.0)
             if (permit := first) is None:
@@ -196,7 +202,8 @@ class Calls:
                     await begin(reservation.output_tokens, sent_before)
                 sent, began = True, loop.time()
                 waited.sent = True
-                said = await self._handlers.model(effect, reservation.output_tokens, attribution, on_text)
+                ends = loop.time() + limit if ends is None else ends
+                said = await self._answered_by(ends, limit, effect, reservation.output_tokens, attribution, on_text)
                 worked += loop.time() - began
                 reply, usd = self._counted(site, effect, reservation, said)
                 counted = reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else None
@@ -231,6 +238,20 @@ class Calls:
             await asyncio.sleep(after)
             waited.seconds += loop.time() - began
         raise AssertionError("the last retry returns")
+
+    async def _answered_by(
+        self, ends: float, limit: float, effect: ModelCall, max_output: int, attribution: Attribution, on_text: OnText
+    ) -> Reply:
+        """The reply; ModelError `timeout` when the call, with all it was sent before, has had its time."""
+        time = asyncio.timeout_at(ends)
+        try:
+            async with time:
+                return await self._handlers.model(effect, max_output, attribution, on_text)
+        except TimeoutError:
+            if not time.expired():
+                raise
+            message = f"{effect.model} did not end its answer within {limit:g} s, retries included"
+            raise ModelError("timeout", f"{message}; ask for less at once or use a faster model") from None
 
     def _counted(
         self, site: Site, effect: ModelCall, reservation: Reservation, reply: Reply

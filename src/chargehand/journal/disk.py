@@ -9,8 +9,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chargehand.errors import StorageError
+from chargehand.errors import InvalidPlan, RecordDamaged, StorageError
 
+# What code raises when data of ours has not the shape it was written with; pydantic's errors are ValueErrors.
+MISSHAPEN = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RecursionError)
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -26,7 +28,21 @@ def storage(path: Path) -> Generator[None]:
 def storage_error(path: Path, error: sqlite3.Error | OSError) -> StorageError:
     if isinstance(error, OSError):
         return StorageError(_system(path, error))
-    return StorageError(_sqlite(path, error, getattr(error, "sqlite_errorname", "")))
+    return _sqlite(path, error, getattr(error, "sqlite_errorname", ""))
+
+
+def damaged(path: Path | str, what: object) -> RecordDamaged:
+    return RecordDamaged(f"The record {path} is damaged ({what}). Restore it from a copy, or start the run again.")
+
+
+@contextmanager
+def reading(record: Path | str) -> Generator[None]:
+    """Values made from what is on record: those that cannot be made show that the record is damaged."""
+    try:
+        yield
+    except (*MISSHAPEN, InvalidPlan) as error:
+        said = " ".join(str(error).split())[:200]
+        raise damaged(record, f"{type(error).__name__}: {said}") from error
 
 
 def private_file(path: Path) -> int:
@@ -57,19 +73,24 @@ def _system(path: Path, error: OSError) -> str:
     return f"Cannot use {path}: {reason}. Check the path or set CHARGEHAND_HOME to a folder you can write to."
 
 
-def _sqlite(path: Path, error: sqlite3.Error, name: str) -> str:
-    match name.split("_")[1:2]:
-        case ["FULL"]:
-            return _full(path)
-        case ["READONLY" | "PERM"]:
-            return _read_only(path)
-        case ["CANTOPEN"]:
-            return f"Cannot open {path}. Check that it can be read and its folder written to, or set CHARGEHAND_HOME."
-        case ["CORRUPT" | "NOTADB"]:
-            return f"The record {path} is damaged ({error}). Restore it from a copy, or start the run again."
-        case ["BUSY" | "LOCKED"]:
-            return f"The record {path} is held by another program. Close that program and try again."
-        case ["IOERR"]:
-            return f"The disk failed at {path} ({error}): nothing more was recorded. Check the disk, then resume."
+def _sqlite(path: Path, error: sqlite3.Error, name: str) -> StorageError:
+    match name.split("_")[1:]:
+        case ["FULL", *_]:
+            return StorageError(_full(path))
+        case ["READONLY" | "PERM", *_]:
+            return StorageError(_read_only(path))
+        case ["CANTOPEN", *_]:
+            return StorageError(
+                f"Cannot open {path}. Check that it can be read and its folder written to, or set CHARGEHAND_HOME."
+            )
+        case ["BUSY" | "LOCKED", *_]:
+            return StorageError(f"The record {path} is held by another program. Close that program and try again.")
+        case ["IOERR", "SHORT", *_]:
+            return damaged(path, error)  # the file ends before its last page
+        case ["IOERR" | "NOMEM", *_]:
+            return StorageError(
+                f"The disk failed at {path} ({error}): nothing more was recorded. Check the disk, then resume."
+            )
         case _:
-            return f"The record {path} cannot be used ({error}). Restore it from a copy, or start the run again."
+            # Not a database, a page that is none, a table or column that is not there, text that is not UTF-8.
+            return damaged(path, error)

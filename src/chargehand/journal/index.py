@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from chargehand.event import Event
 from chargehand.journal import Journal
-from chargehand.journal.disk import private_file, storage_error
+from chargehand.journal.disk import private_file, reading, storage_error
 from chargehand.report import RunStatus
 from chargehand.value import Value
 
@@ -31,7 +31,7 @@ _SELECT = "SELECT run, started, ended, status, request, team, parent FROM runs W
 _REPLACE = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
 _BUSY_S = 1.0
 # What SQLite says of a file that is not the index, or no longer: only then is it made anew, never because it is busy.
-_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
 
 
 class RunInfo(Value):
@@ -85,8 +85,8 @@ class Index:
         try:
             try:
                 self._transact(write)
-            except sqlite3.DatabaseError as error:
-                if not _damaged(error):
+            except (sqlite3.DatabaseError, ValueError) as error:
+                if isinstance(error, sqlite3.Error) and not _damaged(error):
                     raise
                 self._path.unlink(missing_ok=True)
                 self._transact(write)
@@ -128,6 +128,8 @@ def summarise(run: str, journal: Journal, started: float) -> RunInfo:
                 asked.discard(str(event.data.get("key")))
             case _:
                 pass
+    with reading(run):
+        RunInfo.model_validate(info.model_dump())
     return info.model_copy(update={"status": "waiting"}) if asked and info.status == "running" else info
 
 

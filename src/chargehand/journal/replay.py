@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from chargehand.errors import InvalidPlan
 from chargehand.event import Event
+from chargehand.journal.disk import MISSHAPEN, damaged
 from chargehand.outcome import Outcome, Usage
 from chargehand.path import lineage, wholes
 from chargehand.plan import parse
@@ -318,8 +320,13 @@ def _output_tokens(result: Data) -> int:
     return counted.get("output_tokens") or 0
 
 
-def replay(events: Iterable[Event]) -> Replay:
-    state = Replay()
+def replay(events: Iterable[Event], run: str = "") -> Replay:
+    """The fold over a record; RecordDamaged names the event that has not the shape it was written with."""
+    state = Replay(run=run)
     for event in events:
-        state.apply(event)
+        try:
+            state.apply(event)
+        except (*MISSHAPEN, InvalidPlan) as error:
+            what = f"event {event.seq}, {event.kind}, cannot be read: {type(error).__name__}"
+            raise damaged(f"of run {event.run}", what) from error
     return state

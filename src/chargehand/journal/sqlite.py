@@ -1,6 +1,6 @@
 """The record as one SQLite file per run: WAL, every commit on disk before `append` returns, one owner at a time.
 
-    <run>.sqlite   events, blobs and the owner's epoch; mode 0600, and so its -wal and -shm
+    <run>.sqlite   events with a checksum each, blobs, the owner's epoch; mode 0600, and so its -wal and -shm
     <run>.lock     the owner's lock (`lock.py`); stays behind, means nothing when nobody holds it
 
 The lock keeps honest processes apart; the epoch, checked inside every append, keeps the record whole when the lock
@@ -13,9 +13,11 @@ import asyncio
 import hashlib
 import os
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +25,33 @@ from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, Storage
 from chargehand.event import Event
 from chargehand.journal import check_order
 from chargehand.journal.body import pack, unpack
-from chargehand.journal.disk import private_file, storage
+from chargehand.journal.disk import damaged, private_file, reading, storage
 from chargehand.journal.lock import OwnerLock
 
-FORMAT = 1
+FORMAT = 2
 BLOB_BYTES = 64 * 1024
 SUFFIX = ".sqlite"
 
-# An event's data is in `body`, or in the blob named by `blob` when it is over BLOB_BYTES.
+# An event's data is in `body`, or in the blob named by `blob` when it is over BLOB_BYTES. `crc` is of the whole event;
+# events of format 1 have none. `began` is 1 once there is an event: a record without any is damaged then.
 _SCHEMA = (
-    "CREATE TABLE meta(run TEXT NOT NULL, epoch INTEGER NOT NULL)",
+    "CREATE TABLE meta(run TEXT NOT NULL, epoch INTEGER NOT NULL, began INTEGER)",
     "CREATE TABLE events(seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, task TEXT, attempt INTEGER, "
-    "body BLOB, blob TEXT)",
+    "body BLOB, blob TEXT, crc INTEGER)",
     "CREATE TABLE blobs(hash TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
     f"PRAGMA user_version = {FORMAT}",
 )
+_FROM_1 = (
+    "ALTER TABLE meta ADD COLUMN began INTEGER",
+    "ALTER TABLE events ADD COLUMN crc INTEGER",
+    f"PRAGMA user_version = {FORMAT}",
+)
 _SELECT = (
-    "SELECT seq, at, kind, task, attempt, coalesce(events.body, blobs.body) FROM events "
+    "SELECT seq, at, kind, task, attempt, coalesce(events.body, blobs.body), {crc} FROM events "
     "LEFT JOIN blobs ON blobs.hash = events.blob WHERE seq > ? ORDER BY seq LIMIT ?"
 )
+# No format will ever have a number like this: the bytes that hold it are damaged.
+_ABSURD_FORMAT = 1_000
 # Few enough that a page of large bodies fits in memory; each page is its own read transaction, so that a slow reader
 # never keeps the writer from shortening its WAL.
 _PAGE = 200
@@ -51,6 +61,7 @@ _ROWS = 256
 # SQLite takes at most 32,766 variables in a statement.
 _VARIABLES = 32_766
 _BUSY_S = 5.0
+_COLUMNS = 8
 
 
 class SqliteJournal:
@@ -100,19 +111,29 @@ class SqliteJournal:
 
     def events(self, after: int = 0) -> Iterator[Event]:
         while page := self._page(after):
-            for seq, at, kind, task, attempt, body in page:
-                yield Event(self.run, seq, at, kind, task, attempt, unpack(body))
-            after = page[-1][0]
+            for row in page:
+                after += 1
+                yield self._event(row, after)
 
     def blobs(self, hashes: Iterable[str]) -> dict[str, bytes]:
         wanted = list(dict.fromkeys(hashes))
         found: dict[str, bytes] = {}
         with storage(self.path):
             connection = self._connection()
-            for start in range(0, len(wanted) if _has_schema(connection) else 0, _VARIABLES):
+            for start in range(0, len(wanted) if _format(connection) else 0, _VARIABLES):
                 chunk = wanted[start : start + _VARIABLES]
                 marks = ",".join("?" * len(chunk))
                 found.update(connection.execute(f"SELECT hash, body FROM blobs WHERE hash IN ({marks})", chunk))  # noqa: S608
+        return found
+
+    def messages(self, hashes: Iterable[str]) -> dict[str, bytes]:
+        """Blobs named by the hash of what they hold; RecordDamaged when one is missing or holds something else."""
+        wanted = list(dict.fromkeys(hashes))
+        found = self.blobs(wanted)
+        for name in wanted:
+            body: Any = found.get(name)
+            if not isinstance(body, bytes) or hashlib.sha256(body).hexdigest() != name:
+                raise damaged(self.path, f"the message {name[:12]} is {'changed' if name in found else 'missing'}")
         return found
 
     def close(self) -> None:
@@ -128,9 +149,31 @@ class SqliteJournal:
     def _page(self, after: int) -> list[tuple[Any, ...]]:
         with storage(self.path):
             connection = self._connection()
-            if not _has_schema(connection):
+            if not (found := _format(connection)):
                 return []
-            return connection.execute(_SELECT, (after, _PAGE)).fetchall()
+            page = connection.execute(_SELECT.format(crc="crc" if found > 1 else "NULL"), (after, _PAGE)).fetchall()
+            if page or after or found == 1:
+                return page
+            began = connection.execute("SELECT began FROM meta").fetchone()
+        if began != (None,):
+            raise damaged(self.path, "its events are missing")
+        return []
+
+    def _event(self, row: tuple[Any, ...], expected: int) -> Event:
+        seq, at, kind, task, attempt, body, crc = row
+        if seq != expected:
+            raise damaged(self.path, f"event {expected} is missing")
+        with reading(self.path):
+            if body is None:
+                raise damaged(self.path, f"what event {seq} holds is missing")
+            if crc is None:
+                _check_types(row)
+            elif not isinstance(body, bytes) or crc != _checksum(seq, at, kind, task, attempt, body):
+                raise damaged(self.path, f"event {seq} was changed")
+            data: Any = unpack(body)
+            if not isinstance(data, dict):
+                raise TypeError(f"event {seq} holds no fields")
+            return Event(self.run, seq, at, kind, task, attempt, data)
 
     def _connection(self) -> sqlite3.Connection:
         if self._closed:
@@ -180,17 +223,19 @@ class _Writer:
             if not self._owned(connection):
                 raise OwnershipLost(f"Run {self._path.stem} was taken over by another process; nothing was written.")
             check_order(events, self._last)
-            _insert(connection, "INSERT INTO events VALUES ", 7, rows)
+            if events and not self._last:
+                connection.execute("UPDATE meta SET began = 1")
+            _insert(connection, "INSERT INTO events VALUES ", _COLUMNS, rows)
             stored = [column for item in (*blobs.items(), *large.items()) for column in item]
             _insert(connection, "INSERT OR IGNORE INTO blobs VALUES ", 2, stored)
         self._new = False
         self._last += len(events)
-        self._unfolded += sum(len(value) for value in (*rows[5::7], *stored[1::2]) if value)
+        self._unfolded += sum(len(value) for value in (*rows[5::_COLUMNS], *stored[1::2]) if value)
 
     def _owned(self, connection: sqlite3.Connection) -> bool:
         """Whether nobody has opened the run since; of a new file, which has no tables then, they are made."""
         if self._new:
-            if _has_schema(connection):
+            if _format(connection):
                 return False
             _make_tables(connection, self._path, self.epoch)
         return connection.execute("SELECT epoch FROM meta").fetchone() == (self.epoch,)
@@ -224,12 +269,28 @@ class _transaction:  # noqa: N801 - used as a statement
 
 
 def _row(event: Event, large: dict[str, bytes]) -> tuple[Any, ...]:
-    body = pack(event.data)
+    _, seq, at, kind, task, attempt, data = event
+    at = float(at)
+    body = pack(data)
+    crc = _checksum(seq, at, kind, task, attempt, body)
     if len(body) <= BLOB_BYTES:
-        return (event.seq, event.at, event.kind, event.task, event.attempt, body, None)
+        return (seq, at, kind, task, attempt, body, None, crc)
     name = hashlib.sha256(body).hexdigest()
     large[name] = body
-    return (event.seq, event.at, event.kind, event.task, event.attempt, None, name)
+    return (seq, at, kind, task, attempt, None, name, crc)
+
+
+def _checksum(seq: int, at: float, kind: str, task: str | None, attempt: int | None, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(f"{seq} {at!r} {kind} {task} {attempt}".encode()))
+
+
+def _check_types(row: tuple[Any, ...]) -> None:
+    """What a checksum would have shown."""
+    seq, at, kind, task, attempt, *_ = row
+    if not (isinstance(at, float) and isfinite(at) and isinstance(kind, str)):
+        raise TypeError(f"event {seq} has no time or kind")
+    if not isinstance(task, str | None) or not isinstance(attempt, int | None):
+        raise TypeError(f"event {seq} has no task or attempt")
 
 
 def _insert(connection: sqlite3.Connection, head: str, width: int, columns: list[Any]) -> None:
@@ -253,29 +314,34 @@ def _begin(connection: sqlite3.Connection) -> tuple[int, int]:
 def _take_over(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
     """Make this process the owner: its epoch, and the last `seq` written by those before it."""
     # No schema: nothing was ever committed, by an owner who may still be there.
-    known = _has_schema(connection)
+    known = _format(connection)
     if not known:
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     with _transaction(connection):
-        if not known and not _has_schema(connection):
+        if not known and not _format(connection):
             _make_tables(connection, path, epoch=1)
+        if _format(connection) == 1:
+            for statement in _FROM_1:
+                connection.execute(statement)
         connection.execute("UPDATE meta SET epoch = epoch + 1")
-        (epoch,) = connection.execute("SELECT epoch FROM meta").fetchone()
+        owned = connection.execute("SELECT epoch FROM meta").fetchone()
         (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()
-    return epoch, last
+    if owned is None or not isinstance(owned[0], int):
+        raise damaged(path, "its owner's number is missing")
+    return owned[0], last
 
 
 def _make_tables(connection: sqlite3.Connection, path: Path, epoch: int) -> None:
     for statement in _SCHEMA:
         connection.execute(statement)
-    connection.execute("INSERT INTO meta VALUES (?, ?)", (path.stem, epoch))
+    connection.execute("INSERT INTO meta(run, epoch) VALUES (?, ?)", (path.stem, epoch))
 
 
-def _has_schema(connection: sqlite3.Connection) -> bool:
-    """Whether anything was ever committed: a crash right after creation leaves a file without tables."""
-    return connection.execute("PRAGMA user_version").fetchone() != (0,)
+def _format(connection: sqlite3.Connection) -> int:
+    """The format; 0 when nothing was ever committed: a crash right after creation leaves a file without tables."""
+    return connection.execute("PRAGMA user_version").fetchone()[0]
 
 
 def _connect(path: Path, how: str, *, new: bool = False) -> sqlite3.Connection:
@@ -308,13 +374,18 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
 
 
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    found = _format(connection)
+    if not 0 <= found < _ABSURD_FORMAT:
+        raise damaged(path, f"format {found}")
     if found > FORMAT:
         raise JournalTooNew(
             f"The record of run {path.stem} was written by a newer chargehand (format {found}, this one reads up to "
             f"{FORMAT}). Upgrade chargehand to open it."
         )
-    if found == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")} if found == 0 else set[str]()
+    if tables >= {"meta", "events", "blobs"}:
+        raise damaged(path, "it names no format")
+    if tables:
         raise StorageError(f"{path} is not a record of chargehand. Move it out of the home of runs.")
 
 

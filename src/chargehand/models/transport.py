@@ -81,17 +81,24 @@ class Transport:
                     raise await _refused(endpoint, response)
                 if "json" in response.content_type:
                     return await _read(endpoint, response)
-                events = Events()
-                size = 0
-                async for chunk in response.content.iter_any():
-                    size += len(chunk)
-                    if size > REPLY_LIMIT:
-                        raise faults.too_large(endpoint, REPLY_LIMIT)
-                    for event in events.feed(chunk):
-                        on_event(event)
+                await self._listen(endpoint, response, on_event)
                 return None
         except (TimeoutError, aiohttp.ClientError) as error:
             raise self._broken(endpoint, error) from None
+
+    async def _listen(self, endpoint: Endpoint, response: ClientResponse, on_event: Callable[[bytes], None]) -> None:
+        """Hand over the events until the stream ends. Comments and blank lines are as good as silence."""
+        loop = asyncio.get_running_loop()
+        events = Events()
+        size = 0
+        async with asyncio.timeout(self._idle_s) as silence:
+            async for chunk in response.content.iter_any():
+                size += len(chunk)
+                if size > REPLY_LIMIT:
+                    raise faults.too_large(endpoint, REPLY_LIMIT)
+                for event in events.feed(chunk):
+                    on_event(event)
+                    silence.reschedule(loop.time() + self._idle_s)
 
     async def close(self) -> None:
         if self._open is not None:
@@ -121,7 +128,9 @@ class Transport:
                 message = f"no connection to {endpoint.provider} at {endpoint.url} within {_CONNECT_S:g} s"
                 return ModelError("connection", f"{message}; check the network, proxy and base URL", unsent=True)
             case TimeoutError():
-                message = f"{endpoint.provider} at {endpoint.url} sent nothing for {self._idle_s:g} s"
+                message = (
+                    f"{endpoint.provider} at {endpoint.url} sent nothing for {self._idle_s:g} s (comments do not count)"
+                )
                 return ModelError("timeout", f"{message}; ask for less at once or use a faster model")
             case _:
                 return _unreachable(endpoint, error)
