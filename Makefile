@@ -10,9 +10,10 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # One more than the smallest machine has cores: many tests wait for processes and for the network.
 WORKERS ?= 3
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 PYTEST_ARGS ?=
 
-.PHONY: help install dev test lint format run docs bench clean
+.PHONY: help install dev check test soak coverage lint format run docs bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
@@ -23,9 +24,20 @@ install: .venv/.installed ## the chargehand command in .venv/
 dev: .venv/.dev ## install, with everything tests and linters need
 	@:
 
-test: lint ## lint, types, import layers, then all tests with branch coverage
+check: lint ## lint, types, import layers, and the tests that take seconds
+	@echo "== pytest, without the slow tests"
+	@$(PYTEST) -m 'not slow' $(PYTEST_ARGS)
+
+test: lint ## lint, types, import layers, then all tests, with a tenth of the large counts
 	@echo "== pytest"
-	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term $(PYTEST_ARGS)
+	@$(PYTEST) $(PYTEST_ARGS)
+
+soak: lint ## the same with all kills, faults, simulations and fuzzing: before an issue is closed
+	@echo "== pytest, full counts"
+	@CHARGEHAND_SOAK=1 $(PYTEST) $(PYTEST_ARGS)
+
+coverage: dev ## the tests with branch coverage, and what they leave out
+	@$(PYTEST) --cov --cov-report=term $(PYTEST_ARGS)
 
 lint: dev ## ruff, types, import layers
 	@echo "== ruff check"

@@ -1,12 +1,84 @@
-"""A shell for each test of a command: its own folder, its own home, no keys, no settings."""
+"""A limit of time for every test, and a shell for each test of a command: its own folder and home, no keys."""
 
 from __future__ import annotations
 
+import faulthandler
+import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal import Shell
+from tests.counts import SOAK
+
+# Seconds for each of setup, call and teardown. On a quiet machine no test takes more than 15, those of a soak aside.
+LIMIT_S = float(os.environ.get("CHARGEHAND_TEST_LIMIT_S", "1800" if SOAK else "180"))
+STDERR = pytest.StashKey[int]()
+# What `make check` leaves out: files whose tests take many seconds together.
+SLOW = (
+    "tests/cli/test_live.py",
+    "tests/crash/",
+    "tests/faults/",
+    "tests/simulation/",
+    "tests/teams/test_runs.py",
+    "tests/test_docs.py",
+    "tests/test_limit_of_time.py",
+    "tests/test_time.py",
+    "tests/testgen/",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
+
+
+# The limit ends the process, from a thread that needs no lock of Python's: neither a signal that strikes inside of
+# somebody's lock nor C code that never returns can make a run hang. xdist names the test and starts another worker.
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[STDERR] = os.dup(2)
+
+
+def _end_after(seconds: float, config: pytest.Config) -> None:
+    faulthandler.dump_traceback_later(seconds, exit=True, file=config.stash[STDERR])
+
+
+def _limited(item: pytest.Item) -> Generator[None, object, object]:
+    _end_after(LIMIT_S, item.config)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from _limited(item))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from _limited(item))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from _limited(item))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """From here it is reports and the end of the process, which a thread left behind would put off for ever."""
+    _end_after(5 * LIMIT_S, session.config)
+
+
+def pytest_enter_pdb() -> None:
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture

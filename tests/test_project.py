@@ -133,3 +133,16 @@ def test_every_dependency_is_pinned_by_name_and_version_only() -> None:
 def test_the_package_is_typed() -> None:
     """Type checkers read chargehand's annotations."""
     assert (ROOT / "src" / "chargehand" / "py.typed").is_file()
+
+
+def test_the_pages_and_ci_name_the_targets_there_are() -> None:
+    """No page names a target the Makefile lacks, the README says how to run and how to test, and CI is `make test`."""
+    targets = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = {
+        page: set(re.findall(r"\bmake ([a-z]+)(?=\s+#|`|$)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE))
+        for page in ("README.md", "CONTRIBUTING.md")
+    }
+    assert all(names <= targets for names in named.values()), named
+    assert {"run", "test"} <= named["README.md"]
+    assert {"check", "test", "soak", "coverage", "lint", "run"} <= named["CONTRIBUTING.md"]
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").endswith("\nexec make test\n")

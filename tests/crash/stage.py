@@ -24,7 +24,7 @@ from chargehand.trust import TrustRegistry
 from tests.crash.world import LEDGER, MARK, SEEN, SHAPES, SLOWNESS, Shape, Wire, make_team
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 KEY = "sk-crash-0123456789abcdef"
 EVENTS = (
     "SELECT seq, at, kind, task, attempt, coalesce(events.body, blobs.body) FROM events "

@@ -1,4 +1,7 @@
-"""Twenty kinds of provider fault times twenty-five seeds over real HTTP: every run ends, complete or with its gaps."""
+"""Twenty kinds of provider fault times twenty-five seeds over real HTTP: every run ends, complete or with its gaps.
+
+That many seeds in a soak, a tenth of them else.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,11 @@ import pytest
 from chargehand import Supervisor, Team, Worker
 from chargehand.report import Report
 from chargehand.testing import ScriptedModel
+from tests.counts import SOAK, count
 from tests.faults.world import KINDS, FastLoop, Played, World
 
 BASE = os.environ.get("CHARGEHAND_SEED", "1")
-SEEDS = 25
+SEEDS = count(25)
 
 
 @pytest.fixture(scope="session")
@@ -64,9 +68,11 @@ def test_a_run_gets_over_a_fault_or_says_what_is_missing(kind: str, self_signed:
         except AssertionError as error:
             error.add_note(f"World({played.world.kind!r}, {played.world.seed!r})")
             raise
-    statuses = {played.report.status for played in runs}
-    assert "partial" in statuses or "failed" in statuses or kind == "wrong_id", "no fault was felt"
-    assert "complete" in statuses or "partial" in statuses, "no run got anywhere"
+    assert any(world.faults or world.out_of_reach for world in worlds), "there was no fault"
+    if SOAK:  # of few runs all may end the same way
+        statuses = {played.report.status for played in runs}
+        assert "partial" in statuses or "failed" in statuses or kind == "wrong_id", "no fault was felt"
+        assert "complete" in statuses or "partial" in statuses, "no run got anywhere"
 
 
 def test_a_program_that_ends_with_a_run_under_way_does_not_hang(tmp_path: Path) -> None:

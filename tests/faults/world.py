@@ -1,6 +1,7 @@
 """A kind of fault and a seed -> a run against a provider that has it, over real HTTP, and everything to check after.
 
-The loop's clock goes faster than the wall's, so that the pauses a run really makes take a fortieth of their time.
+The loop's clock goes faster than the wall's, so that the pauses a run really makes take a fortieth of their time, on
+a slow machine more: what a run does in between must fit into the same time by the loop's clock.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.tools import tool
 from tests.loopback import Answer, Seen, answer_json, error, serve, whole
+from tests.pace import slowness
 
 SPEED = 40.0
 KEY = "sk-canary-fault-0123456789"
@@ -50,18 +52,23 @@ Say = Callable[[Seen, Answer, random.Random], Answer]
 
 
 class _FastSelector(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
+    def __init__(self, speed: float) -> None:
+        super().__init__()
+        self._speed = speed
+
     def select(self, timeout: float | None = None) -> Any:
-        return super().select(timeout / SPEED if timeout else timeout)
+        return super().select(timeout / self._speed if timeout else timeout)
 
 
 class FastLoop(asyncio.SelectorEventLoop):
     """Real sockets, a clock that is some times too fast."""
 
     def __init__(self) -> None:
-        super().__init__(_FastSelector())
+        self._speed = SPEED / min(slowness(), 5.0)
+        super().__init__(_FastSelector(self._speed))
 
     def time(self) -> float:
-        return time.monotonic() * SPEED
+        return time.monotonic() * self._speed
 
 
 # --- the faults -----------------------------------------------------------------------------------------------------

@@ -17,12 +17,14 @@ from chargehand.messages import Reply
 from chargehand.models import Attribution
 from chargehand.plan import Plan
 from chargehand.team import Team, Worker
+from tests.counts import STEP, count
 from tests.simulation.play import Played, _tokens, play  # pyright: ignore[reportPrivateUsage]
 from tests.simulation.test_simulation import _taken_out, _without_time  # pyright: ignore[reportPrivateUsage]
 from tests.simulation.world import World, look
 
 BASE = os.environ.get("CHARGEHAND_SEED", "1")
-WORLDS = 120
+CHUNKS, WORLDS = 4, count(30)
+NARROW_WORLDS = count(30)
 CRASH_WORLDS = 3
 POOL = ("p1", "p2", "p3")
 
@@ -87,10 +89,10 @@ class Nested(World):
         }
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_teams_within_teams_keep_every_invariant(chunk: int) -> None:
     """Faults, limits, interruptions and crashes at every depth: each run ends and breaks no rule."""
-    for number in range(WORLDS // 4):
+    for number in range(WORLDS):
         seed = f"{BASE}/hierarchy/{chunk}/{number}"
         try:
             world = Nested(seed)
@@ -130,7 +132,7 @@ def _said(played: Played) -> list[Any]:
 
 def test_one_call_at_a_time_ends_every_nested_run() -> None:
     """Delegates hold no slot, so that a single one is enough however deep they nest."""
-    for number in range(WORLDS // 4):
+    for number in range(NARROW_WORLDS):
         seed = f"{BASE}/hierarchy/narrow/{number}"
         try:
             play(Nested(seed, slots=1))
@@ -141,11 +143,11 @@ def test_one_call_at_a_time_ends_every_nested_run() -> None:
 
 @pytest.mark.parametrize("number", range(CRASH_WORLDS))
 def test_a_crash_after_any_event_of_a_nested_run_gives_the_same_outcomes(number: int) -> None:
-    """The record is cut after every fifth event in turn; the resumed run ends as the uninterrupted one did."""
+    """Cut after every fifth event (every fiftieth but in a soak), the resumed run ends as the uninterrupted one did."""
     seed = f"{BASE}/hierarchy/crash/{number}"
     whole = play(Nested(seed, calm=True))
     expected = _without_time(whole.report)
-    for kept in range(1, len(whole.store.events), 5):
+    for kept in range(1 + number % STEP, len(whole.store.events), 5 * STEP):
         resumed = play(Nested(seed, calm=True), store=MemoryStore(whole.store.events[:kept], dict(whole.store.blobs)))
         if not _taken_out(whole) and not _taken_out(resumed):
             assert _without_time(resumed.report) == expected, f"world {seed!r} cut after event {kept}"

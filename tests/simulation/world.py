@@ -310,7 +310,7 @@ async def send(subject: str) -> str:
     return f"sent {subject}"
 
 
-def is_short(output: str | dict[str, int]) -> str:
+async def is_short(output: str | dict[str, int]) -> str:
     """Long outputs are not good enough."""
     return "" if len(str(output)) < 70 else "it is too long"
 

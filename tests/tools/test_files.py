@@ -127,7 +127,6 @@ def refused(context: ToolContext, path: str) -> str:
     pytest.fail(f"{path!r} was read: {answer[:100]!r}")
 
 
-@pytest.mark.timeout(60)
 def test_no_hostile_path_is_read(root: Path) -> None:
     """Each is refused with the remedy, at once, and neither secret nor real path is told."""
     context = given_docs(root)
@@ -140,7 +139,6 @@ def test_no_hostile_path_is_read(root: Path) -> None:
     assert context.reads.hashes == {}
 
 
-@pytest.mark.timeout(60)
 def test_no_hostile_path_is_listed_from_outside(root: Path) -> None:
     """As the folder to list, they give a refusal or files of the material, never others."""
     context = given_docs(root)

@@ -1,0 +1,14 @@
+"""How often the large tests repeat themselves: a tenth in `make test`, all of it in `make soak`."""
+
+from __future__ import annotations
+
+import os
+
+SOAK = os.environ.get("CHARGEHAND_SOAK") == "1"
+# Where every place of a long record is tried: all of them, or each tenth.
+STEP = 1 if SOAK else 10
+
+
+def count(full: int) -> int:
+    """The full number in a soak, else a tenth of it and at least one."""
+    return full if SOAK else max(1, full // 10)
