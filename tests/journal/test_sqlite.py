@@ -211,7 +211,7 @@ def test_large_bodies_are_stored_once(path: Path) -> None:
 
 
 def test_a_wal_cut_at_any_byte_still_opens(path: Path, tmp_path: Path) -> None:
-    """At each byte (each tenth but in a soak): what is left is the record's first batches, whole, and ever more of them."""
+    """At each byte (each tenth but in a soak): what is left is the first batches, whole, and ever more of them."""
     small = sqlite3.connect(path)
     small.execute("PRAGMA page_size = 512")  # many frames in few bytes
     small.execute("VACUUM")
