@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import faulthandler
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Shell
+from tests.cli.terminal import STARTED, Shell
 from tests.counts import SOAK
 
 # Seconds for each of setup, call and teardown. On a quiet machine no test takes more than 15, those of a soak aside.
@@ -79,6 +79,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_enter_pdb() -> None:
     faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    yield
+    for child in STARTED:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+    STARTED.clear()
 
 
 @pytest.fixture

@@ -431,12 +431,12 @@ def serving(handler: Handler = ok, *, tls: ssl.SSLContext | None = None) -> Iter
 
     thread = threading.Thread(target=loop.run_until_complete, args=(main(),))
     thread.start()
-    ready.wait(10)
+    assert ready.wait(60)
     try:
         yield started[0]
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(60)
         loop.close()
 
 

@@ -1,20 +1,24 @@
 """How fast this machine is just now: bounds in seconds are for a quiet machine, and stretch on a slow or busy one.
 
-A bound that is stretched still tells a limit that fires from one that does not, and linear time from quadratic: what it
-forbids takes tens of times longer, on the same machine under the same load.
+Where a bound tells a limit that fires from one that fires late, the limit is stretched with it. Where it tells linear
+time from quadratic or from for ever, what it forbids takes tens of times longer under the same load.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import TracebackType
 
+# How long a test waits for what is bound to happen: less than the limit of a test, so that it is the test that tells.
+PATIENCE_S = 120.0
 # Seconds that the work below takes on the quiet machine that the bounds were written for.
 USUAL_S = 0.012
 LOOPS = 200_000
+Clock = Callable[[], float]
 
 
-def slowness(clock: Callable[[], float] = time.monotonic) -> float:
+def slowness(clock: Clock = time.monotonic) -> float:
     """How many times longer than usual a fixed piece of work takes, at least 1.
 
     By the wall's clock that is slow or busy; by `time.process_time` it is slow only.
@@ -27,20 +31,22 @@ def slowness(clock: Callable[[], float] = time.monotonic) -> float:
 
 
 class Timed:
-    """A block and how long it took; `within` is a bound for it that knows how slow the machine was meanwhile."""
+    """A block, how long it took and how slow the machine was meanwhile."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
+        self._slowness = 1.0
         self.seconds = 0.0
 
     def __enter__(self) -> Timed:
-        self._slow = slowness(self._clock)
+        self._slowness = slowness(self._clock)
         self._began = self._clock()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.seconds = self._clock() - self._began
-        self._slow = max(self._slow, slowness(self._clock))
+        self._slowness = max(self._slowness, slowness(self._clock))
 
-    def within(self, seconds: float) -> bool:
-        return self.seconds <= seconds * self._slow
+    def within(self, seconds: float, after: float = 0.0) -> bool:
+        """Whether it took no longer than `after`, by the clock, and `seconds` of a quiet machine."""
+        return self.seconds <= after + seconds * self._slowness

@@ -245,9 +245,9 @@ def test_time_grows_with_the_length_only(head: str, unit: str, tail: str) -> Non
         text = head + unit * repeats + tail
         best = float("inf")
         for _ in range(3):
-            started = time.perf_counter()
+            started = time.process_time()
             read_json(text)
-            best = min(best, time.perf_counter() - started)
+            best = min(best, time.process_time() - started)
         return best
 
     small = 24_000 // len(unit)

@@ -30,6 +30,7 @@ from chargehand.plan import ProblemCode, Task, errors_in, parse
 from chargehand.report import EXIT_CODES
 from chargehand.settings import load_settings
 from tests.loopback import Answer, Seen, answer_json, serving
+from tests.pace import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/README.md")])
@@ -161,7 +162,7 @@ class Workspace:
     def run(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
         environment = {**self.environment, **more}
         return subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
 
 

@@ -28,6 +28,7 @@ from tests.cli.terminal import COMMAND, finished, process
 from tests.faults.world import FastLoop
 from tests.kernel import FunctionModel
 from tests.loopback import Answer, Seen, answer_json, error, serve, serving
+from tests.pace import PATIENCE_S
 
 RESULT = {"summary": "Done.", "output": "Words.", "confidence": 80}
 WORKS = {"when": {"role": "worker"}, "reply": {"json": RESULT}}
@@ -350,7 +351,7 @@ def test_pain_14_a_record_grows_with_its_steps_and_can_be_pruned(tmp_path: Path)
     (kept,) = home.runs()
     command = [*COMMAND, "runs", "prune", "--keep", "0", "--yes"]
     environment = {"CHARGEHAND_HOME": str(tmp_path / "40"), "PATH": ""}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     assert home.runs() == []
     with pytest.raises(RunNotFound):
@@ -380,7 +381,7 @@ print("\\n" + " ".join(sorted(names)))
     command = [sys.executable, "-c", program, "run", "--plan", str(given), "--model", f"scripted:{script}"]
     environment = {"CHARGEHAND_HOME": str(tmp_path / "home"), "PATH": ""}
     done = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, done.stderr
     loaded = done.stdout.splitlines()[-1].split()

@@ -21,6 +21,7 @@ from chargehand.plan import TASK_ID, Plan, Task, Tier, errors_in, parse, read, w
 from chargehand.testing import run_virtual
 from chargehand.workers import Assignment
 from tests.kernel import FunctionModel, after, engine
+from tests.pace import Timed, slowness
 from tests.plans import WORKERS, valid_plans
 
 quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -265,11 +266,11 @@ def test_thousands_of_ids_that_come_down_to_one_stay_apart() -> None:
     """Nothing is left of these ids but a number each, and it fits."""
     long = "x" * 50
     plan = Plan(tasks=tuple(task(f"{long}{'!' * n}") for n in range(3000)))
-    began = time.process_time()
-    fixed, _ = with_valid_ids(plan)
+    with Timed(time.process_time) as took:
+        fixed, _ = with_valid_ids(plan)
     assert len({t.id for t in fixed.tasks}) == 3000
     assert all(TASK_ID.fullmatch(t.id) for t in fixed.tasks)
-    assert time.process_time() - began < 1
+    assert took.within(1)
 
 
 # -- JSON ------------------------------------------------------------------------------------------------------------
@@ -394,7 +395,7 @@ def seconds_to_check(size: int) -> float:
 def test_checking_takes_about_linear_time() -> None:
     """Ten times the tasks take about ten times as long: 10,000 are checked in well under two seconds."""
     small, large = seconds_to_check(1_000), seconds_to_check(10_000)
-    assert large < 2
+    assert large < 2 * slowness(time.process_time)
     assert large / small < 25
 
 

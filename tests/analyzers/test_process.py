@@ -12,6 +12,7 @@ import pytest
 
 from chargehand.analyzers import process
 from chargehand.errors import AnalyzerFailed
+from tests.pace import PATIENCE_S
 
 FOREVER = "import time\nwhile True: time.sleep(0.01)"
 
@@ -63,9 +64,9 @@ def test_a_cancelled_analysis_leaves_no_process_behind(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(asyncio.wait_for(cancelled(), 30))
+    asyncio.run(asyncio.wait_for(cancelled(), PATIENCE_S))
     # What was killed has let go of its pipes, and is gone as soon as the system has tidied up after it.
-    patience = time.monotonic() + 5
+    patience = time.monotonic() + PATIENCE_S
     while (left := [pid for pid in note.read_text().split() if _runs(pid)]) and time.monotonic() < patience:
         os.sched_yield()
     assert left == []

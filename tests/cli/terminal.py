@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 
 from chargehand.cli import main
+from tests.pace import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "first-run" / "script.json"
 COMMAND = [sys.executable, "-m", "chargehand"]
+# By the test that runs; what it leaves running is killed after it.
+STARTED: list[subprocess.Popen[str]] = []
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,13 @@ def process(*args: object, home: Path, env: dict[str, str] | None = None, **opti
     """A real process; both streams are pipes."""
     given = {**os.environ, "CHARGEHAND_HOME": str(home), "PYTHONPATH": str(ROOT / "src"), **(env or {})}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.Popen([*COMMAND, *map(str, args)], env=given, text=True, **pipes)
+    child = subprocess.Popen([*COMMAND, *map(str, args)], env=given, text=True, **pipes)
+    STARTED.append(child)
+    return child
 
 
 def finished(child: subprocess.Popen[str]) -> Result:
-    out, err = child.communicate(timeout=30)
+    out, err = child.communicate(timeout=PATIENCE_S)
     return Result(child.returncode, out, err)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.terminal import COMMAND, ROOT, Shell, finished, plan, planned, process, task
 from tests.cli.test_run import ANSWER, failing
+from tests.pace import PATIENCE_S
 
 
 def said(answer: str, **more: Any) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def test_an_argument_that_is_not_utf8_is_refused_in_a_sentence(shell: Shell) -> 
     """Exit code 2, and no run."""
     environment = {**os.environ, "CHARGEHAND_HOME": str(shell.home), "PYTHONPATH": str(ROOT / "src"), "PYTHONUTF8": "1"}
     command = [*map(os.fsencode, COMMAND), b"run", b"caf\xe9", b"--model", os.fsencode(shell.script())]
-    got = subprocess.run(command, env=environment, capture_output=True, timeout=30, check=False)
+    got = subprocess.run(command, env=environment, capture_output=True, timeout=PATIENCE_S, check=False)
     assert got.returncode == 2
     assert got.stderr.decode().startswith("chargehand: The argument 'caf\\udce9' is not UTF-8 text")
     assert not shell.home.exists()

@@ -18,6 +18,7 @@ from chargehand.event import Event
 from chargehand.redaction import Redactor
 from chargehand.trace import RunView
 from tests.cli.terminal import Shell, plan, planned, process, slow, task
+from tests.pace import PATIENCE_S
 
 
 def seen_on(terminal: int) -> str:
@@ -37,7 +38,7 @@ def on_terminal(*args: object, home: Path, env: dict[str, str] | None = None) ->
     child = process(*args, home=home, env=given, stderr=theirs)
     os.close(theirs)
     seen = seen_on(mine)
-    out, _ = child.communicate(timeout=30)
+    out, _ = child.communicate(timeout=PATIENCE_S)
     return child.returncode, out, seen
 
 
@@ -49,7 +50,7 @@ def test_on_a_terminal_the_answer_is_rendered(shell: Shell) -> None:
     child = process("run", "x", "-q", "--model", shell.script(says), home=shell.home, env=env, stdout=theirs)
     os.close(theirs)
     seen = seen_on(mine)
-    child.communicate(timeout=30)
+    child.communicate(timeout=PATIENCE_S)
     assert "Well" in seen
     assert "##" not in seen
     assert "\x1b]0;owned" not in seen
@@ -138,7 +139,7 @@ def test_an_interrupted_table_ends_cleanly(shell: Shell) -> None:
         seen += os.read(mine, 65536)
     child.send_signal(2)
     seen += seen_on(mine).encode()
-    child.communicate(timeout=10)
+    child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 130
     assert seen.rfind(b"\x1b[?25h") > seen.rfind(b"\x1b[?25l")
 

@@ -17,6 +17,7 @@ import pytest
 from chargehand.home import Home
 from chargehand.journal.replay import replay
 from tests.cli.terminal import Result, Shell, finished, plan, planned, process, slow, task
+from tests.pace import PATIENCE_S
 
 SAYS_T1 = {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "Signed [a].", "confidence": 70}}}
 WORKER = "---\nname: {name}\ndescription: Does it\n{more}---\nYou do it.\n"
@@ -133,7 +134,7 @@ def test_an_answer_nobody_asked_for_is_refused(shell: Shell) -> None:
 def test_a_run_under_way_cannot_be_answered_from_elsewhere(shell: Shell) -> None:
     """Exit 2: it is owned, and asks where it runs."""
     child = process("run", "Say it", "--model", shell.script(slow()), home=shell.home)
-    home, until = Home(shell.home), time.monotonic() + 20
+    home, until = Home(shell.home), time.monotonic() + PATIENCE_S
     while not any(home.owner(info.run) for info in home.runs()):
         assert time.monotonic() < until
     result = shell("answer", "last", "plan", "approve")
@@ -178,7 +179,7 @@ def test_answers_survive_a_kill(shell: Shell) -> None:
     assert shell("answer", "last", "a", "the blue one").code == 0
     child = process("resume", "last", home=shell.home)
     home = Home(shell.home)
-    run, until = home.find("last"), time.monotonic() + 20
+    run, until = home.find("last"), time.monotonic() + PATIENCE_S
     while True:
         assert time.monotonic() < until
         with closing(home.read(run)) as reader:
@@ -297,11 +298,11 @@ class Screen:
             while self._more():
                 pass
         os.close(self.mine)
-        out, _ = self.child.communicate(timeout=20)
+        out, _ = self.child.communicate(timeout=PATIENCE_S)
         return self.child.returncode, out
 
     def _more(self) -> bytes:
-        ready, _, _ = select.select([self.mine], [], [], 20)
+        ready, _, _ = select.select([self.mine], [], [], PATIENCE_S)
         if not ready:
             self.child.kill()
             raise AssertionError(f"nothing more came after:\n{self.seen.decode()}")
@@ -347,7 +348,7 @@ def test_nothing_is_drawn_over_a_question(shell: Shell) -> None:
     screen.until("a> ")
     at = len(screen.seen)
     home = Home(shell.home)
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE_S
     while True:
         assert time.monotonic() < until
         with closing(home.read(home.find("last"))) as reader:

@@ -22,9 +22,9 @@ from typing import Any
 
 from chargehand.trust import TrustRegistry
 from tests.crash.world import LEDGER, MARK, SEEN, SHAPES, SLOWNESS, Shape, Wire, make_team
+from tests.pace import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 90.0
 KEY = "sk-crash-0123456789abcdef"
 EVENTS = (
     "SELECT seq, at, kind, task, attempt, coalesce(events.body, blobs.body) FROM events "

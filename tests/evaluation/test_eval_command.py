@@ -13,6 +13,7 @@ import pytest
 from tests.cli.terminal import Shell, finished, process
 from tests.evaluation.samples import as_plan, lines, task
 from tests.loopback import Answer, Seen, answer_json, serving
+from tests.pace import PATIENCE_S
 
 WORKER = """---
 name: {name}
@@ -309,9 +310,9 @@ def test_a_killed_evaluation_goes_on_where_it_was(shell: Shell) -> None:
         assert child.stderr is not None
         said = [child.stderr.readline() for _ in range(4)]
         assert said[-1].startswith("[4/6] passed"), said
-        asked_for_4.wait(20)
+        assert asked_for_4.wait(PATIENCE_S)
         child.kill()
-        child.communicate(timeout=30)
+        child.communicate(timeout=PATIENCE_S)
         hangs[0] = False
         found = finished(process(*command, "--json", home=shell.home, env=env))
     assert found.code == 0, found.err

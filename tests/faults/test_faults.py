@@ -20,6 +20,7 @@ from chargehand.report import Report
 from chargehand.testing import ScriptedModel
 from tests.counts import SOAK, count
 from tests.faults.world import KINDS, FastLoop, Played, World
+from tests.pace import PATIENCE_S
 
 BASE = os.environ.get("CHARGEHAND_SEED", "1")
 SEEDS = count(25)
@@ -83,7 +84,7 @@ def test_a_program_that_ends_with_a_run_under_way_does_not_hang(tmp_path: Path) 
 
     async def main() -> None:
         under_way.append(asyncio.create_task(supervisor.run("Write it")))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not model.calls:  # noqa: ASYNC110 -- the model is asked in its own time
                 await asyncio.sleep(0.01)
 

@@ -19,6 +19,7 @@ from chargehand.models.resolve import Models, Provider
 from chargehand.models.transport import REPLY_LIMIT, Transport
 from tests.loopback import Answer, Server, ok, serve
 from tests.models.asking import ANTHROPIC, KEY, OPENAI, WHO, a_call, ask, environment, fault, put
+from tests.pace import PATIENCE_S
 
 
 def test_connections_are_reused() -> None:
@@ -100,7 +101,7 @@ def test_the_pool_is_no_limit() -> None:
             models = Models({}, environment(server.url))
             client = models.client(OPENAI)
             calls = [group.create_task(client.complete(a_call(OPENAI), 10, WHO)) for _ in range(waiting)]
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 await all_in.wait()
             for call in calls:
                 call.cancel()

@@ -101,9 +101,9 @@ def test_the_time_is_linear() -> None:
 
     def took(length: int) -> float:
         text: Any = json.dumps({"data": "x" * length, "answer": "y" * length})
-        began = time.perf_counter()
+        began = time.process_time()
         heard(*(text[at : at + 20] for at in range(0, len(text), 20)))
-        return (time.perf_counter() - began) / length
+        return (time.process_time() - began) / length
 
     took(20_000)
     assert took(200_000) < 5 * took(20_000)

@@ -17,6 +17,7 @@ from chargehand.testgen.writing import Writer
 from tests.cli.terminal import ROOT, Shell, finished, process
 from tests.cli.test_review_models import shell_settings
 from tests.loopback import Answer, Seen, answer_json, serving
+from tests.pace import PATIENCE_S
 from tests.testgen.rooms import means, project
 
 SAMPLE = ROOT / "examples" / "testgen-sample"
@@ -87,7 +88,7 @@ def test_the_sample_gets_tests_that_pass_on_a_fresh_checkout(
     fresh = shutil.copytree(SAMPLE, tmp_path / "fresh")
     shutil.copytree(folder, fresh / "tests" / "generated")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "error"]
-    ran = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=100, check=False)
+    ran = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 0, ran.stdout
     assert " passed" in ran.stdout
 

@@ -22,6 +22,7 @@ from chargehand.testgen.project import read_project
 from chargehand.testgen.sandbox import room
 from chargehand.testgen.trial import try_settings
 from chargehand.testgen.writing import Writer, default_folder
+from tests.pace import PATIENCE_S
 from tests.testgen.rooms import means, project, reading
 
 ADD = "def add(a: int, b: int) -> int:\n    return a + b\n"
@@ -179,7 +180,7 @@ def test_tests_of_a_src_layout_run_on_a_fresh_checkout(tmp_path: Path) -> None:
     place = place_for(read_project(root), default_folder(root), ["calc"])
     Writer(default_folder(root), place.taken, place.conftest).write(place.names["calc"], ADDED)
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
-    ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 0, ran.stdout
 
 

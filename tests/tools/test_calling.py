@@ -20,6 +20,7 @@ from chargehand.effect import ToolResult
 from chargehand.errors import ToolError, UsageError
 from chargehand.request import Material
 from chargehand.tools import Tool, ToolContext, call, still_valid, tool
+from tests.pace import PATIENCE_S
 from tests.tools import shelf
 
 NOTHING = ToolContext()
@@ -128,7 +129,7 @@ def test_an_async_tool_runs_on_the_loop() -> None:
 
 def test_many_waiting_sync_tools_do_not_hold_each_other() -> None:
     """Forty tools that wait for each other all run at the same time."""
-    barrier = threading.Barrier(40, timeout=20)
+    barrier = threading.Barrier(40, timeout=PATIENCE_S)
 
     @tool
     def meet() -> int:
