@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -138,13 +139,18 @@ def works(call: ModelCall, attribution: Attribution) -> Said:
     """Every role does what it should."""
     match call.role:
         case "synthesizer":
-            return {"answer": "All in all. [b]"}
+            return {"answer": f"All in all. [{', '.join(shown(call))}]"}
         case "refiner":
             return {"instruction": "BETTER-WORDS for it."}
         case "scorer":
             return {"score": 95, "met": True, "reason": "It is there."}
         case _:
             return result(f"RESULT-{attribution.task}")
+
+
+def shown(call: ModelCall) -> list[str]:
+    """The tasks whose results the synthesizer is shown."""
+    return re.findall(r"^Task (\S+), by ", call.messages[1].text, re.MULTILINE)
 
 
 def texts(calls: Iterable[ModelCall]) -> str:

@@ -51,9 +51,9 @@ _RULES = """You are the planner of a team. A plan is given and will be run as it
 something is worth a look of its own that no task of the plan takes: how certain files play together, or what a note
 asks for.
 
-Answer with one JSON object:
-{{"tasks": [{{"id": "n1", "worker": "<one of the workers below>", "files": ["<names as given>"], "instruction": "...",
-  "success_criterion": "...", "depends_on": []}}]}}
+Answer with one JSON object with the field "tasks": a list of objects, each with "id" (n1, n2 and so on), "worker" (the
+name of one of the workers below), "files" (a list of names as they are given), "instruction", "success_criterion" and
+"depends_on" (a list of ids).
 
 - "tasks": [] means that nothing is to be added, which is a good answer.
 - Give new tasks only, as few as are worth it and at most {most}, with new ids. Tasks of the plan cannot be changed.

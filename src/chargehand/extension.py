@@ -39,9 +39,9 @@ _SCHEMA: dict[str, Any] = {"type": "object", "required": ["tasks"], "properties"
 _RULES = """You are the planner of a team. A plan was run and some of its tasks came to nothing. You give the tasks that
 fill those gaps, in another way than the one that failed, or none where nothing would help.
 
-Answer with one JSON object:
-{{"tasks": [{{"id": "n1", "worker": "<one of the workers below>", "instruction": "...", "context": "...",
-  "success_criterion": "...", "depends_on": [], "replaces": ["<id of a task that came to nothing>"]}}]}}
+Answer with one JSON object with the field "tasks": a list of objects, each with "id" (n1, n2 and so on), "worker" (the
+name of one of the workers below), "instruction", "context", "success_criterion", "depends_on" (a list of ids) and
+"replaces" (a list of ids).
 
 - "tasks": [] means that there is nothing more to do.
 - Give new tasks only, at most {most}, with new ids. A task that failed is never given again as it was.

@@ -92,10 +92,13 @@ _WORKERS_SCHEMA: dict[str, Any] = {
 
 _RULES = """You are the planner of a team. You turn a request into a plan; you never do the work yourself.
 
-Answer with one JSON object:
-{{"goal": "...", "tasks": [{{"id": "t1", "worker": "<one of the workers below>", "instruction": "...", "context": "...",
-  "success_criterion": "...", "depends_on": [], "on_dependency_failure": "skip"}}],
- "synthesis": {{"mode": "merge", "instruction": "<how the results become one answer>"}}}}
+Answer with one JSON object with these fields:
+- "goal": what is to be reached, in one sentence.
+- "tasks": a list of objects, each with "id" (t1, t2 and so on), "worker" (the name of one of the workers below),
+  "instruction", "context", "success_criterion", "depends_on" (a list of ids, empty when it needs no result) and
+  "on_dependency_failure" ("skip" or "proceed").
+- "synthesis": an object with "mode" ("merge", "select" or "reduce") and "instruction", which says how the results
+  become one answer.
 
 - A task is for one worker and stands on its own: its worker sees the instruction, the context, the criterion and the
   results of the tasks in depends_on. It does not see the request, so put what it needs into the task.
@@ -203,7 +206,9 @@ def _read(text: str, number: int, *, request: Request, team: Team, engine: Engin
 
 
 _SPLIT = """You split one task that was too much for its worker into two to {most} smaller ones that together do the
-same. The same rules hold as for any plan; answer with one JSON object {{"goal": "...", "tasks": [...]}}.
+same. Answer with one JSON object with the fields "goal" and "tasks", a list of objects, each with "id", "worker" (the
+name of one of the workers below), "instruction", "context", "success_criterion" and "depends_on" (a list of ids of the
+new tasks whose results it needs). A task stands on its own: its worker sees only what is in it and those results.
 
 Workers
 {workers}"""
@@ -345,8 +350,8 @@ def _made(factory: Factory) -> str:
     tools = ", ".join(factory.tools) or "none"
     return f"""
 
-Where none of these fits, the plan may define workers of its own and give them tasks:
-"workers": [{{"name": "...", "description": "...", "prompt": "<what it is told>", "tools": [], "tier": "medium"}}]
+Where none of these fits, the plan may define workers of its own and give them tasks. They are in the field "workers", a
+list of objects, each with "name", "description", "prompt" (what the worker is told), "tools" (a list) and "tier".
 Tools they may have: {tools}. Tiers: {", ".join(factory.tiers)}."""
 
 

@@ -25,12 +25,32 @@ EXIT_CODES: dict[RunStatus, int] = {
 }
 
 
+class LeftOut(Value):
+    """A done task whose result the answer does without, and why."""
+
+    task: str
+    reason: str
+
+
 class Provenance(Value):
-    """Which tasks each paragraph of the answer cites, what is wrong with that, and which done tasks it never uses."""
+    """Which tasks each paragraph of the answer cites, what is wrong with that, and which results it does without.
+
+    A done task is cited, used through one that is, in `left_out` with the reason, or in `unused`.
+    """
 
     citations: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     problems: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def cited(self) -> frozenset[str]:
+        return frozenset(task for tasks in self.citations.values() for task in tasks)
+
+    @property
+    def accounts_for_all(self) -> bool:
+        """Whether the answer cites what it rests on, and every result is used or left out for a reason."""
+        return bool(self.citations) and not self.unused
 
 
 class Timing(Value):

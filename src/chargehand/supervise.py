@@ -246,11 +246,14 @@ def _with_handed_up(synthesis: Synthesis, request: Request, outcomes: Iterable[O
 
 
 def _status(done: _Done, synthesis: Synthesis) -> RunStatus:
-    """complete only with evidence for all of it: every task done or replaced, no gap, nothing cited in vain."""
+    """complete only with evidence for all of it: every task done or replaced, no gap, nothing cited in vain, and an
+    answer that cites what it rests on and accounts for every result.
+    """
     if not any(outcome.ok for outcome in done.outcomes.values()):
         return "failed"
     whole = all(outcome.ok or id in done.filled for id, outcome in done.outcomes.items())
-    return "complete" if whole and not synthesis.gaps and not keeps_open(synthesis.provenance) else "partial"
+    rests = synthesis.provenance.accounts_for_all and not keeps_open(synthesis.provenance)
+    return "complete" if whole and not synthesis.gaps and rests else "partial"
 
 
 def _common_fault(outcomes: Mapping[str, Outcome]) -> Fault | None:

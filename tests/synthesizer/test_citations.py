@@ -126,11 +126,13 @@ def test_code_moves_no_paragraph() -> None:
 
 
 def test_an_answer_that_cites_nothing_is_a_problem() -> None:
-    """With two results or more there is something to tell apart; brackets in code do not count."""
+    """Of one result as of several; brackets in code do not count. Where nothing is done there is nothing to cite."""
     [problem] = provenance_of("All good. `[t1]`", outcomes("t1", "t2")).problems
     assert problem.startswith("no_citation: The answer cites no task")
     one = {**outcomes("t1"), "t2": failed("t2", "ann", "tool", "no")}
-    assert provenance_of("All good.", one).problems == ()
+    [problem] = provenance_of("All good.", one).problems
+    assert problem.startswith("no_citation: The answer cites no task")
+    assert provenance_of("All good.", {"t2": one["t2"]}).problems == ()
 
 
 def test_results_listed_by_code_are_quoted_as_they_are() -> None:

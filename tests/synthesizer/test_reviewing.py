@@ -11,6 +11,7 @@ from chargehand.budget import Budget
 from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
 from chargehand.journal.memory import MemoryJournal, MemoryStore
+from chargehand.messages import Reply, TokenCount
 from chargehand.outcome import Outcome, failed
 from chargehand.request import Request
 from chargehand.synthesizer import synthesize
@@ -228,7 +229,8 @@ def test_no_output_breaks_it(odd: Any) -> None:
 def test_a_budget_that_is_nearly_used_up_is_not_spent_on_mending() -> None:
     """The draft stands with its problems; that it was not sent back is on the record."""
     wrong = {"answer": "There are 13 mills [t1], and all turn [t2]."}
-    made = make(TWO, lambda _: wrong, options={"budget": Budget(tokens=1_030)})
+    reply = Reply(text=json.dumps(wrong), usage=TokenCount(input_tokens=2_000, output_tokens=600))
+    made = make(TWO, lambda _: reply, options={"budget": Budget(tokens=5_000)})
     assert len(made.calls) == 1
     assert made.synthesis.answer == wrong["answer"]
     assert made.synthesis.provenance.problems != ()

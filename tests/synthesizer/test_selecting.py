@@ -44,14 +44,16 @@ def select(talk: Any, outcomes: list[Outcome] = SINKS, **fields: Any) -> Made:
 
 
 def test_the_best_result_is_the_answer() -> None:
-    """In its own words, with why and what it was chosen from; the others are unused."""
+    """In its own words, with why and what it was chosen from; the others are left out for that reason."""
     made = select(scoring({"t1": 60, "t2": 90, "t3": 20}, "t2"))
     answer = made.synthesis.answer
     assert answer.startswith(TEXTS["t2"])
     assert "Chosen from 3 results: [t2]. It says most." in answer
     assert "Considered and not used: t1 (score 60), t3 (score 20)." in answer
     assert made.synthesis.provenance.citations == {"1": ("t2",), "2": ("t2",), "3": ("t2",)}
-    assert made.synthesis.provenance.unused == ("t1", "t3")
+    provenance = made.synthesis.provenance
+    assert (provenance.unused, [each.task for each in provenance.left_out]) == ((), ["t1", "t3"])
+    assert all("The result of t2 was selected: " in each.reason for each in provenance.left_out)
     assert made.synthesis.provenance.problems == ()
     assert made.synthesis.confidence == 60
     assert made.keys == ["@select/1/1"]
@@ -130,7 +132,8 @@ def test_what_the_chosen_result_rests_on_is_cited() -> None:
     plan = plan_of(outcomes, "select", {"t1": ["a"], "t2": ["b"]})
     made = select(scoring({"t1": 60, "t2": 90}, "t2"), outcomes, plan=plan)
     assert "It rests on [b]." in made.synthesis.answer
-    assert made.synthesis.provenance.unused == ("a", "t1")
+    provenance = made.synthesis.provenance
+    assert (provenance.unused, [each.task for each in provenance.left_out]) == ((), ["a", "t1"])
 
 
 def test_what_others_say_differently_is_decided_by_the_choice() -> None:

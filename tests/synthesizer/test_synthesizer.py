@@ -73,12 +73,12 @@ def test_a_blank_answer_goes_back_once_and_is_then_made_by_code(blank: str) -> N
     assert write({"answer": blank}, GOOD)[0].answer == GOOD["answer"]
 
 
-@pytest.mark.parametrize("bad", ["All good [t2] and [t9x].", "All good."])
-def test_an_answer_with_wrong_or_no_citations_goes_back_once(bad: str) -> None:
+def test_an_answer_with_a_wrong_citation_goes_back_once() -> None:
     """With what is wrong; if that does not help, the answer stands and the problem is in the report."""
+    bad = "All good [t2] and [t9x]."
     synthesis, calls, _ = write({"answer": bad}, GOOD)
     assert (synthesis.answer, synthesis.provenance.problems) == (GOOD["answer"], ())
-    assert "[t9x]" in calls[1].messages[-1].text or "cites no task" in calls[1].messages[-1].text
+    assert "[t9x]" in calls[1].messages[-1].text
     synthesis, _, _ = write({"answer": bad}, {"answer": bad})
     assert synthesis.answer == bad
     assert len(synthesis.provenance.problems) == 1

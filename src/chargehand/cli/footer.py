@@ -60,6 +60,7 @@ def details(report: Report) -> list[tuple[str, str]]:
     found += [("citation", problem) for problem in report.provenance.problems]
     if report.provenance.unused:
         found.append(("not used", ", ".join(report.provenance.unused)))
+    found += [("left out", f"{each.task}: {each.reason}") for each in report.provenance.left_out]
     found += [("note", note) for note in report.notes]
     if len(found) > MOST:
         found = [*found[:MOST], ("", f"and {len(found) - MOST:,} more: chargehand show {report.run}")]

@@ -6,12 +6,12 @@ Each problem is a code and a sentence:
     unsupported_figure   a figure that no result cited for it holds
     uncited_figure       a figure that a result holds, in a paragraph that cites none
     unknown_url          a url that neither the request, a result nor a tool's result holds
-    no_citation          several results, and not one cited
+    no_citation          not one task is cited
     failed_citation      a passage that rests on tasks without a result alone, and does not speak of what is missing
-    unused_result        a result that is neither cited nor merged into something cited
+    unused_result        a result that is neither cited nor merged into something cited, nor left out for a reason
 
 The first two keep a run from being complete. All are worth telling the synthesizer, and it alone is told what to do
-about them. Unused results stand in `unused` and not among the problems, for leaving one out may be on purpose.
+about them. Unused results stand in `unused` and not among the problems; they keep a run from being complete as well.
 
 Not held against anything: figures that only count or label (`exempt.py`), what the request itself says, the length of a
 list the answer goes on to give, the number of this run's own tasks and findings, and code.
@@ -54,7 +54,7 @@ ADVICE: dict[Code, str] = {
     "unknown_url": "Leave it out.",
     "no_citation": "Cite the tasks each paragraph rests on, their ids in square brackets.",
     "failed_citation": "Say what is missing, or cite the result it is from.",
-    "unused_result": "Use it, or say why it does not matter.",
+    "unused_result": "Use it, or name it in `left_out` with the reason.",
 }
 KEEPS_OPEN: tuple[Code, ...] = ("unknown_citation", "unsupported_figure")
 # Problems of one kind that are spelled out; more help neither the model nor the reader.
@@ -107,7 +107,7 @@ def provenance_of(
     problems += check.without_result(parts, {paragraph for paragraph, _ in figures})
     cited = {task for paragraph in parts for task in paragraph.tasks}
     cites_nothing = not cited and not any(code == "unknown_citation" for code, _ in problems)
-    if cites_nothing and sum(outcome.ok for outcome in outcomes.values()) > 1:
+    if cites_nothing and any(outcome.ok or outcome.partial for outcome in outcomes.values()):
         problems = [problem for problem in problems if problem[0] != "uncited_figure"]
         problems.insert(0, ("no_citation", "The answer cites no task."))
     return Provenance(

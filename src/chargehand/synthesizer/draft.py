@@ -17,8 +17,9 @@ from chargehand.schema import violations
 from chargehand.synthesizer import mention, prompt
 from chargehand.synthesizer.citations import Known, corrections, keeps_open, provenance_of
 from chargehand.synthesizer.disagreement import Disagreement
+from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
 from chargehand.synthesizer.reconciled import Reconciled
-from chargehand.synthesizer.stated import contradictions, gaps
+from chargehand.synthesizer.stated import contradictions, gaps, left_out
 from chargehand.synthesizer.streaming import Drafts, OnDraft
 from chargehand.synthesizer.synthesis import Desk, Validate
 from chargehand.synthesizer.typed import SHOWN_ONLY, unsupported
@@ -48,7 +49,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class NoDraft:
-    """Why there is none."""
+    """Why there is none: the call failed, or what was written is not an answer."""
 
     fault: Fault
 
@@ -84,6 +85,8 @@ class Writer:
         # The draft that counts, as it was said; what could not be read as long as there is none.
         self._said: Message | None = None
         self.last: Draft | None = None
+        # Why the last reply was not taken for an answer.
+        self.rejected: str | None = None
 
     async def write(self, text: str) -> Draft | NoDraft:
         """The draft for what is asked in `text`; what is wrong with it goes back once, and then stands.
@@ -139,22 +142,50 @@ class Writer:
             fault = result.error or Fault(kind="refused", message="the answer was refused or cut off")
             engine.emit("draft_discarded", reason=fault.message)
             return _Written(NoDraft(fault))
+        said = result.reply.as_message()
         data, problems = _read(result.reply.text, self._schema)
         if data is None:
-            fault = Fault(kind="contract", message="; ".join(problems))
-            engine.emit("draft_discarded", reason=fault.message)
-            return _Written(NoDraft(fault), result.reply.as_message(), tuple(problems))
+            return self._reject("; ".join(problems), said, tuple(problems))
         draft = self._checked(data)
-        return _Written(draft, result.reply.as_message(), self._wrong(draft))
+        if (why := self._no_answer(draft)) is not None:
+            return self._reject(why, said, (why, *self._wrong(draft)))
+        return _Written(draft, said, self._wrong(draft))
+
+    def _reject(self, why: str, said: Message, wrong: tuple[str, ...]) -> _Written:
+        self.rejected = why
+        self._desk.engine.emit("draft_discarded", reason=why)
+        return _Written(NoDraft(Fault(kind="contract", message=why)), said, wrong)
+
+    def _no_answer(self, draft: Draft) -> str | None:
+        """Why a draft of the right shape is not an answer; None when it is one."""
+        if is_placeholder(draft.answer, self._reconciled.outcomes, prompt.RULES):
+            return "The answer is a placeholder: write the answer itself"
+        if is_unfilled(draft.data):
+            return "`data` holds nothing but placeholders: fill it in from the results"
+        outcomes, cited = self._reconciled.outcomes, draft.provenance.cited
+        if not cited:
+            return "The answer cites no task of this run"
+        if not any(outcomes[task].ok or outcomes[task].partial for task in cited):
+            return "The answer uses no result: it cites only tasks that have none"
+        return None
 
     def _checked(self, data: dict[str, Any]) -> Draft:
         reconciled, answer = self._reconciled, data["answer"]
         outcomes, merged = reconciled.outcomes, (*reconciled.claims, *reconciled.findings)
         provenance = provenance_of(answer, outcomes, known=self._known, merged=merged)
         in_data = unsupported(data.get("data"), outcomes, f"{self._known.text}\n{answer}")
+        # A result that one which is cited depends on is used through it.
+        unused = set(provenance.unused) - upstream(self._desk.plan, provenance.cited)
+        apart = [each for each in left_out(data.get("left_out") or [], outcomes) if each.task in unused]
+        unused -= {each.task for each in apart}
+        checked = {
+            "problems": (*provenance.problems, *in_data),
+            "unused": tuple(task for task in provenance.unused if task in unused),
+            "left_out": tuple(apart),
+        }
         return Draft(
             answer=answer,
-            provenance=provenance.model_copy(update={"problems": (*provenance.problems, *in_data)}),
+            provenance=provenance.model_copy(update=checked),
             silent=mention.passed_over(answer, reconciled.disagreements, reconciled.outcomes),
             contradictions=contradictions(data.get("contradictions") or []),
             gaps=gaps(data.get("gaps") or [], outcomes),
@@ -164,17 +195,11 @@ class Writer:
         )
 
     def _wrong(self, draft: Draft) -> tuple[str, ...]:
-        """What is worth another call. A result that one which is cited depends on is used through it."""
+        """What is worth another call."""
         invalid = () if draft.invalid is None else (draft.invalid,)
         problems = tuple(each for each in draft.provenance.problems if not each.startswith(SHOWN_ONLY))
-        told = {"unused": self._left_out(draft), "problems": problems}
-        mending = corrections(draft.provenance.model_copy(update=told))
+        mending = corrections(draft.provenance.model_copy(update={"problems": problems}))
         return (*mending, *mention.problems(draft.silent), *invalid)
-
-    def _left_out(self, draft: Draft) -> tuple[str, ...]:
-        provenance = draft.provenance
-        through = upstream(self._desk.plan, (task for tasks in provenance.citations.values() for task in tasks))
-        return tuple(task for task in provenance.unused if task not in through)
 
     def _rank(self, draft: Draft, *, wanted: bool) -> tuple[int, ...]:
         """What is wrong with a draft, the gravest first; `wanted`: someone may have asked to leave a result out."""
@@ -183,8 +208,7 @@ class Writer:
             len(keeps_open(provenance)),
             draft.invalid is not None,
             len(draft.silent),
-            not provenance.citations,
-            0 if wanted else len(self._left_out(draft)),
+            0 if wanted else len(provenance.unused),
             len(provenance.problems),
         )
 

@@ -9,7 +9,7 @@ from chargehand.brains import Brain
 from chargehand.engine import Engine
 from chargehand.outcome import Outcome, Usage
 from chargehand.plan import Plan
-from chargehand.report import Contradiction, Gap, Provenance
+from chargehand.report import Contradiction, Gap, LeftOut, Provenance
 from chargehand.request import Request
 from chargehand.schema import violations
 from chargehand.synthesizer import mention, plain, prompt
@@ -20,6 +20,7 @@ from chargehand.synthesizer.draft import Draft, NoDraft, Writer, upstream
 from chargehand.synthesizer.exhibits import Exhibits
 from chargehand.synthesizer.judge import judge
 from chargehand.synthesizer.material import gather
+from chargehand.synthesizer.placeholder import is_placeholder
 from chargehand.synthesizer.rating import rate
 from chargehand.synthesizer.reconciled import Reconciled, reconcile
 from chargehand.synthesizer.review import noted, reviewed
@@ -77,6 +78,9 @@ class Flow:
         if not self._as_asked(picked.outcome):
             self._notes.append(f"The result of {picked.outcome.task}, selected, has not the form that was asked for.")
             return None
+        if _is_empty_form(picked.outcome):
+            self._notes.append(f"The result of {picked.outcome.task}, selected, is a placeholder.")
+            return None
         self._rulings |= picked.rulings(self._merged.candidates)
         return picked
 
@@ -115,6 +119,8 @@ class Flow:
         outcome = self._outcomes[self._plan.tasks[0].id]
         if not self._as_asked(outcome):
             return None
+        if _is_empty_form(outcome):
+            return self.by_code("The only result is a placeholder: the answer lists it.")
         answer = plain.text_of(outcome)
         partial = Gap(task=outcome.task, reason=outcome.summary, impact="The answer is a partial result.")
         cites = {str(n): (outcome.task,) for n, _ in enumerate(plain.paragraphs(answer), 1)}
@@ -143,14 +149,15 @@ class Flow:
         cites = {str(number): (chosen.task,) for number in range(1, own + 1)}
         cites |= {number: tasks for number, tasks in listed.citations.items() if int(number) > own}
         cited = {task for tasks in cites.values() for task in tasks}
-        unused = tuple(id for id, outcome in self._outcomes.items() if outcome.ok and id not in cited)
+        apart = [id for id, outcome in self._standing.items() if outcome.ok and id not in cited]
+        why = f"The result of {chosen.task} was selected: {picked.choice.reason}"
         return Synthesis(
             answer=answer,
             findings=known.findings,
             contradictions=_contradictions(known),
             gaps=self._gaps,
             confidence=chosen.confidence,
-            provenance=Provenance(citations=cites, unused=unused),
+            provenance=Provenance(citations=cites, left_out=tuple(LeftOut(task=id, reason=why) for id in apart)),
             data=chosen.output if self._request.answer_schema is not None else None,
             usage=Usage.total(self._used),
             notes=tuple(self._notes),
@@ -171,6 +178,9 @@ class Flow:
     def by_code(self, note: str) -> Synthesis:
         """Everything that is known, listed."""
         known, gaps = self._known(), self._gaps
+        if (why := self._rejected()) is not None:
+            rejected = f"The answer that was written was rejected: {why}."
+            gaps = (*gaps, Gap(reason=rejected, impact="The answer lists the results instead."))
         section = mention.section(known.disagreements) if known.disagreements else ""
         answer = plain.report(self._plan, self._outcomes, known.claims, known.findings, section, gaps)
         if self._request.answer_schema is not None:
@@ -193,8 +203,11 @@ class Flow:
         provenance = draft.provenance
         if draft.silent:  # code has added to the answer what it cites itself
             listed = provenance_of_listing(draft.text, self._outcomes, (*known.claims, *known.findings))
-            citations = {**listed.citations, **provenance.citations}
-            provenance = Provenance(citations=citations, problems=provenance.problems, unused=listed.unused)
+            added = {
+                "citations": {**listed.citations, **provenance.citations},
+                "unused": tuple(task for task in provenance.unused if task in listed.unused),
+            }
+            provenance = provenance.model_copy(update=added)
         gaps = self._gaps
         if draft.invalid is not None:
             gaps = (*gaps, Gap(reason=draft.invalid, impact="`data` is as the model gave it."))
@@ -214,6 +227,13 @@ class Flow:
             notes=tuple(self._notes),
         )
 
+    def _rejected(self) -> str | None:
+        """Why a text was not taken for the answer, when none was."""
+        only = self._outcomes[self._plan.tasks[0].id] if len(self._plan.tasks) == 1 else None
+        if self._writer is None:
+            return None if only is None or not _is_empty_form(only) else f"the result of {only.task} is a placeholder"
+        return self._writer.rejected if self._writer.last is None else None
+
     # -- parts -------------------------------------------------------------------------------------------------------
 
     def _desk(self, brain: Brain) -> Desk:
@@ -229,6 +249,12 @@ class Flow:
         if schema is not None and (not outcome.ok or violations(outcome.output, schema)):
             return False
         return self._validate is None or self._validate(outcome.output) is None
+
+
+def _is_empty_form(outcome: Outcome) -> bool:
+    """Whether what would be the answer as it is says nothing; of a result that is only findings, the list does."""
+    text = plain.text_of(outcome)
+    return bool(text.strip()) and is_placeholder(text)
 
 
 def _contradictions(known: Reconciled, stated: Iterable[Contradiction] = ()) -> tuple[Contradiction, ...]:

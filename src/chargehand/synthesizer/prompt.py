@@ -25,14 +25,20 @@ _SEVERITIES = ("critical", "warning", "info")
 RULES = """You are the synthesizer of a team. Workers have done the tasks of a plan; you write the one answer to
 the request from their results. You add no facts of your own.
 
-Answer with one JSON object:
-{"answer": "<markdown>", "contradictions": [{"subject": "...", "claims": ["t1: ...", "t2: ..."], "cause": "...",
-  "verdict": "...", "reason": "...", "resolved": true}],
- "gaps": [{"task": "t3 or null", "reason": "...", "impact": "..."}], "confidence": 0-100}
+Answer with one JSON object with these fields:
+- "answer": your answer to the request, written in markdown for the one who asked.
+- "contradictions": a list with an object for each disagreement: "subject", "claims" (a list of texts, each with its
+  task's id and a colon before it), "cause", "verdict", "reason" and "resolved" (true or false).
+- "gaps": a list with an object for each thing that was asked and that the results do not give: "task" (its id, or null
+  when it is of no task), "reason" and "impact". Empty when nothing is missing.
+- "left_out": a list with an object for each result that the answer does not use: "task" (its id) and "reason" (why the
+  answer does without it). Empty when all are used.
+- "confidence": a whole number from 0 to 100.
 
-- Cite the tasks a statement rests on, as [t1] or [t1, t2], in every paragraph that states something.
+- Cite the tasks a statement rests on, as [t1], [t1, t2] or [t1-t9], in every paragraph that states something. An answer
+  that cites no result is not accepted.
 - Give figures and addresses exactly as the results have them, and none that they do not have.
-- Merge what belongs together; do not paste results one after the other. Use every result or leave it out on purpose.
+- Merge what belongs together; do not paste results one after the other. Use every result, or name it in "left_out".
 - Where results disagree, say so. A disagreement that was judged goes by its verdict, with the reason; one that was not
   resolved is stated as unresolved, citing both sides. Never state both sides as if they agreed.
 - A failed or skipped task is a gap: say what the answer lacks because of it. Never fill it in yourself.
@@ -45,6 +51,7 @@ def schema(answer: dict[str, Any] | None) -> dict[str, Any]:
         "answer": {"type": "string", "minLength": 1},
         "contradictions": {"type": "array"},
         "gaps": {"type": "array"},
+        "left_out": {"type": "array"},
         "confidence": {"type": ["integer", "null"], "minimum": 0, "maximum": 100},
     }
     required = ["answer"]

@@ -1,4 +1,4 @@
-"""Gaps and contradictions as a model states them, in whatever form -> values; entries that say nothing are dropped."""
+"""Gaps, contradictions and what is left out, as a model states them in whatever form -> values; empty ones go."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 from collections.abc import Collection, Iterable
 from typing import Any, cast
 
-from chargehand.report import Contradiction, Gap
+from chargehand.citation import Citations
+from chargehand.report import Contradiction, Gap, LeftOut
 from chargehand.synthesizer.markup import one_line
+from chargehand.synthesizer.placeholder import is_placeholder
 
 _NOTHING = frozenset({"", "null", "none", "n/a", "[]", "{}"})
 _LONGEST = 500
@@ -20,6 +22,21 @@ def gaps(entries: Iterable[Any], tasks: Collection[str]) -> tuple[Gap, ...]:
 
 def contradictions(entries: Iterable[Any]) -> tuple[Contradiction, ...]:
     return tuple(each for entry in entries if (each := _contradiction(entry)) is not None)
+
+
+def left_out(entries: Iterable[Any], tasks: Collection[str]) -> tuple[LeftOut, ...]:
+    """One for each task that is named with a reason; `t1-t3` and `t1, t2` name several. The first reason counts."""
+    citations = Citations(tasks)
+    found: dict[str, str] = {}
+    for entry in entries:
+        fields = _fields(entry, LeftOut.model_fields) or {}
+        reason, named = _text(fields.get("reason")), fields.get("task")
+        names = ", ".join(map(_text, cast(list[Any], named))) if isinstance(named, list) else _text(named)
+        if not reason or is_placeholder(reason):
+            continue
+        for task in (task for cited in citations.find(f"[{names.strip('[]')}]") for task in cited.tasks):
+            found.setdefault(task, reason[:_LONGEST])
+    return tuple(LeftOut(task=task, reason=reason) for task, reason in found.items())
 
 
 def _gap(entry: Any, tasks: Collection[str]) -> Gap | None:

@@ -1,0 +1,64 @@
+"""A text -> whether it only stands in the place of an answer: marks to be filled in, or words copied from a prompt.
+
+    <markdown>    {answer}    [your answer]    ...    [t1] and nothing else    a sentence of the prompt
+
+Judged by form alone. A word that means nothing, such as `markdown` with a citation behind it, is not recognised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+from chargehand.citation import Citations
+from chargehand.value import JSON
+
+# Not an address (`<https://...>`), and in the other brackets words only: `[1, 2]` and `{"a": 1}` may be answers.
+_MARKS = re.compile(
+    r"<(?![^<>]*(?:://|@))[^<>]*+>"
+    # Each run of brackets is begun once, so that no text takes more than linear time.
+    r"|(?<!\{)\{++\s*+[^\W\d][^\d{}\":]*+\}+|(?<!\[)\[++\s*+[^\W\d][^\d\[\]\":]*+\]+"
+)
+_WORDS = re.compile(r"\w+")
+# Fewer words may be in a prompt by chance.
+_COPIED = 3
+
+
+def is_placeholder(text: str, tasks: Iterable[str] = (), prompt: str = "") -> bool:
+    """Whether no word is left beside marks and citations of tasks, or all words stand in this order in the prompt."""
+    words = _words(_MARKS.sub(" ", _uncited(text, tasks)))
+    return not words or (len(words) >= _COPIED and f" {' '.join(words)} " in f" {' '.join(_words(prompt))} ")
+
+
+def is_unfilled(data: JSON) -> bool:
+    """Whether there are texts in the data and each of them is a placeholder."""
+    texts = list(_texts(data))
+    return bool(texts) and all(map(is_placeholder, texts))
+
+
+def _uncited(text: str, tasks: Iterable[str]) -> str:
+    pieces: list[str] = []
+    end = 0
+    for citation in Citations(tasks).find(text):
+        pieces.append(text[end : citation.start])
+        end = citation.end
+    return " ".join([*pieces, text[end:]])
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORDS.findall(text) if word.strip("_")]
+
+
+def _texts(data: JSON) -> Iterator[str]:
+    """Every text in the data that is not blank; without recursion, for data may be as deep as its schema lets it."""
+    waiting: list[JSON] = [data]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, str):
+            if node.strip():
+                yield node
+        elif isinstance(node, dict):
+            waiting += cast("dict[str, JSON]", node).values()
+        elif isinstance(node, list):
+            waiting += cast("list[JSON]", node)
