@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker
+from chargehand.effect import ModelCall
 from chargehand.event import Event
+from chargehand.models import Attribution
 from chargehand.report import Report
 from chargehand.team import Scrutiny
 from chargehand.testing import ScriptedModel, run_virtual
+from tests.flows import Flow, Said, shown, tasks, works
+from tests.flows import task as flow_task
 
 FAILS = {"error": {"status": 400}}
 
@@ -258,3 +262,207 @@ def test_what_is_tried_again_was_paid_for_all_the_same(tmp_path: Path) -> None:
     door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=model, home=tmp_path)
     again = asyncio.run(door.resume(report.run, retry_failed=True))
     assert again.usage.calls == sum(1 for call, _ in model.calls)
+
+
+# -- thin results, and what a draft lacks ------------------------------------------------------------------------------
+
+
+TWO_TASKS = {"goal": "Numbers", "tasks": [task("t1"), task("t2")]}
+NEW = task("n1", "t1", instruction="Work the prices out from the first.")
+LACKS = {"answer": "Numbers [t1, t2], and no prices.", "gaps": [{"task": None, "reason": "NO-PRICES", "impact": "x"}]}
+HAS = {"answer": "Numbers [t1, t2] and prices [x1.n1].", "gaps": [], "confidence": 70}
+
+
+def lacking(*extension: dict[str, Any], confidence: int = 80, first: Any = LACKS, then: Any = HAS) -> list[Any]:
+    """A plan of two, both done; the answer lacks something until a third is done as well."""
+    sure = {"when": {"role": "worker"}, "reply": {"json": {"summary": "s", "output": "Words.", "confidence": 90}}}
+    unsure = {"json": {"summary": "s", "output": "Words.", "confidence": confidence}}
+    return [
+        {"when": {"role": "planner", "contains": "A plan was run"}, "reply": {"json": {"tasks": list(extension)}}},
+        {"when": {"role": "planner"}, "reply": {"json": TWO_TASKS}},
+        {"when": {"role": "worker", "task": "t1"}, "reply": unsure},
+        sure,
+        {"when": {"role": "synthesizer", "contains": "Task x1.n1, by"}, "reply": {"json": then}},
+        {"when": {"role": "synthesizer"}, "reply": {"json": first}},
+    ]
+
+
+def roles(model: ScriptedModel) -> list[str]:
+    return [call.role for call, _ in model.calls]
+
+
+def test_a_thin_result_is_planned_for_in_another_way(tmp_path: Path) -> None:
+    """Under 40 a worker says itself that it does not know; what replaces its task takes its place in the answer."""
+    model = ScriptedModel(lacking(NEW | {"replaces": ["t1"]}, confidence=10, then=HAS | {"answer": "So [t2, x1.n1]."}))
+    report, _ = run(tmp_path, model)
+    assert (report.status, [each.task for each in report.outcomes]) == ("complete", ["t1", "t2", "x1.n1"])
+    asked = next(call for call, _ in model.calls if "A plan was run" in call.messages[0].text)
+    assert "Task t1, thin" in asked.messages[-1].text
+    assert "Task t2, done" in asked.messages[-1].text
+    assert roles(model).count("synthesizer") == 1, "it is known before the answer is written"
+    (written,) = [call for call, _ in model.calls if call.role == "synthesizer"]
+    assert "Task t1, by" not in written.messages[-1].text
+
+
+@pytest.mark.parametrize("confidence", [40, 90])
+def test_a_result_that_is_sure_enough_is_not_thin(tmp_path: Path, confidence: int) -> None:
+    """Nobody is asked for more."""
+    model = ScriptedModel(lacking(NEW, confidence=confidence, first=HAS | {"answer": "So [t1, t2]."}))
+    report, _ = run(tmp_path, model)
+    assert (report.status, roles(model).count("planner")) == ("complete", 1)
+
+
+def test_a_thin_result_that_nothing_replaces_stays(tmp_path: Path) -> None:
+    """It is done, and may be used; the planner had nothing better."""
+    model = ScriptedModel(lacking(confidence=10, first=HAS | {"answer": "So [t1, t2]."}))
+    report, _ = run(tmp_path, model)
+    assert (report.status, roles(model).count("planner")) == ("complete", 2)
+
+
+def test_what_the_first_draft_lacks_is_planned_for_and_the_answer_written_once_more(tmp_path: Path) -> None:
+    """The planner is told the gap and the outcomes; the second answer rests on all of it."""
+    model = ScriptedModel(lacking(NEW))
+    report, events = run(tmp_path, model)
+    assert (report.status, report.answer, report.gaps) == ("complete", HAS["answer"], ())
+    assert roles(model) == ["planner", "worker", "worker", "synthesizer", "planner", "worker", "synthesizer"]
+    asked = model.calls[4][0].messages[-1].text
+    assert "NO-PRICES" in asked
+    assert "Task t1, done" in asked
+    keys = [event.data["key"] for event in events if event.kind == "model_called"]
+    assert keys[3:] == ["@synthesis/1", "@extend/1/1", "x1.n1/1/model/1", "@synthesis/x1/1"]
+    (decision,) = [event.data for event in events if event.kind == "decision" and event.data["decision"] == "extend"]
+    assert (decision["key"], decision["value"]) == ("@extend/1/gaps", True)
+    assert report.usage.calls == len(model.calls)
+
+
+def test_a_gap_that_is_still_there_leaves_the_run_partial(tmp_path: Path) -> None:
+    """There is one round: the second answer stands with what it lacks."""
+    model = ScriptedModel(lacking(NEW, then=HAS | {"gaps": LACKS["gaps"]}))
+    report, _ = run(tmp_path, model)
+    assert (report.status, report.answer, [gap.reason for gap in report.gaps]) == (
+        "partial", HAS["answer"], ["NO-PRICES"],
+    )  # fmt: skip
+    assert roles(model).count("planner") == 2
+
+
+@pytest.mark.parametrize("extension", [(), (task("n1", worker="bob"),)])
+def test_a_draft_that_nothing_is_added_to_is_the_answer(tmp_path: Path, extension: Any) -> None:
+    """It is corrected and reviewed then, and not written again for nothing."""
+    accepts = {"when": {"role": "critic"}, "reply": {"json": {"verdict": "accept", "problems": []}}}
+    model = ScriptedModel([accepts, *lacking(*extension)])
+    report, _ = run(tmp_path, model, scrutiny=Scrutiny(critic=True))
+    assert (report.status, report.answer) == ("partial", LACKS["answer"])
+    assert (roles(model).count("synthesizer"), roles(model)[-1]) == (1, "critic")
+
+
+def test_a_draft_is_reviewed_only_once_nothing_is_added(tmp_path: Path) -> None:
+    """A critic looks at the answer that goes out, not at the draft before tasks were added."""
+    accepts = {"when": {"role": "critic"}, "reply": {"json": {"verdict": "accept", "problems": []}}}
+    model = ScriptedModel([accepts, *lacking(NEW)])
+    report, _ = run(tmp_path, model, scrutiny=Scrutiny(critic=True))
+    assert (report.status, roles(model).count("critic")) == ("complete", 1)
+
+
+@pytest.mark.parametrize("more", [{"plan": TWO_TASKS}, {"approve": True}, {"max_tasks": 2}])
+def test_a_gap_adds_no_task_where_none_may_be_added(tmp_path: Path, more: dict[str, Any]) -> None:
+    """To a plan that was given or approved, or that is as large as it may be."""
+    model = ScriptedModel(lacking(NEW))
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=model, home=tmp_path)
+
+    async def approve(*_: Any) -> str:
+        return "approve"
+
+    report, _ = run_virtual(door.run("How many?", person=approve, **more))
+    assert (report.status, report.answer) == ("partial", LACKS["answer"])
+    assert roles(model).count("planner") == (0 if "plan" in more else 1)
+
+
+def test_a_draft_stands_when_there_is_no_time_to_add_anything(tmp_path: Path) -> None:
+    """Workers stop at four fifths of the deadline; a draft that is ready after that is the answer."""
+    rules = lacking(NEW)
+    rules[-1] = {**rules[-1], "delay_ms": 17_000}
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=ScriptedModel(rules), home=tmp_path)
+    report, took = run_virtual(door.run("How many?", deadline=20))
+    assert (report.status, report.answer, took < 20) == ("partial", LACKS["answer"], True)
+
+
+def test_a_second_answer_that_comes_too_late_leaves_the_first(tmp_path: Path) -> None:
+    """What was written is better than a list of results; that it uses nothing of what was added is stated."""
+    rules = lacking(NEW)
+    rules[-2] = {**rules[-2], "delay_ms": 60_000}
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=ScriptedModel(rules), home=tmp_path)
+    report, _ = run_virtual(door.run("How many?", deadline=20))
+    assert (report.status, report.answer) == ("partial", LACKS["answer"])
+    assert report.provenance.unused == ("x1.n1",)
+    assert [gap.reason for gap in report.gaps] == ["NO-PRICES"]
+
+
+def test_a_gap_adds_nothing_that_the_budget_has_no_room_for(tmp_path: Path) -> None:
+    """The money for the second answer is set aside before anything is added."""
+    rules = lacking(NEW)
+    rules[-1] = {**rules[-1], "usage": {"input_tokens": 9_000, "output_tokens": 1_500}}
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=ScriptedModel(rules), home=tmp_path)
+    report, _ = run_virtual(door.run("How many?", tokens=12_000))
+    assert (report.status, report.answer, len(report.outcomes)) == ("partial", LACKS["answer"], 2)
+
+
+def test_more_rounds_fill_what_each_draft_lacks(tmp_path: Path) -> None:
+    """With two rounds allowed, the second draft may ask for more; the third is the answer."""
+    second = HAS | {"gaps": [{"task": None, "reason": "NO-NAMES", "impact": "x"}]}
+    third = {"answer": "All [t1, t2, x1.n1, x2.n1]."}
+    names = {"tasks": [task("n1", instruction="Find the names.")]}
+    rules = [
+        {"when": {"role": "planner", "contains": "NO-NAMES"}, "reply": {"json": names}},
+        {"when": {"role": "synthesizer", "contains": "Task x2.n1, by"}, "reply": {"json": third}},
+        *lacking(NEW, then=second),
+    ]
+    report, _ = run(tmp_path, ScriptedModel(rules), scrutiny=Scrutiny(extensions=2))
+    assert (report.status, report.answer) == ("complete", third["answer"])
+
+
+def test_a_run_cut_off_anywhere_comes_to_the_same_extension() -> None:
+    """Whatever call it stopped at: no committed call is made twice, and what was decided stays so."""
+
+    def talk(call: ModelCall, attribution: Attribution) -> Said:
+        if call.role == "planner" and "A plan was run" in call.messages[0].text:
+            return {"tasks": [NEW | {"worker": "clerk", "depends_on": ["a"]}]}
+        if call.role == "planner":
+            return tasks(flow_task("a"), flow_task("b")).to_json()
+        if call.role == "synthesizer":
+            more = "x1.n1" in shown(call)
+            gaps = [] if more else [{"task": None, "reason": "No prices.", "impact": "x"}]
+            return {"answer": f"All. [{', '.join(shown(call))}]", "gaps": gaps}
+        return works(call, attribution)
+
+    whole = Flow(talk, None)
+    report = whole.run()
+    assert (report.status, report.answer) == ("complete", "All. [a, b, x1.n1]")
+    keys = [event.data["key"] for event in whole.events if event.kind == "model_called"]
+    total = int(whole.took)
+    assert total == 6
+    for number in range(2 * total):
+        flow = Flow(talk, None)
+        flow.run(interrupt_at=number / 2)
+        again = flow.run(number=1)
+        assert (again.status, again.answer) == (report.status, report.answer), number
+        replied = [event.data["key"] for event in flow.events if event.kind == "model_replied"]
+        assert sorted(replied) == sorted(keys), number
+        assert again.usage.calls == report.usage.calls, number
+        assert list(flow.decisions("extend")) == ["@extend/1/gaps"], number
+
+
+def test_what_was_added_for_a_draft_is_there_when_failed_tasks_are_tried_again(tmp_path: Path) -> None:
+    """The answer is written anew, from all tasks at once; the added one is not paid for twice."""
+    rules = [{"when": {"role": "worker", "task": "x1.n2"}, "reply": FAILS, "times": 3}, *lacking(NEW, task("n2"))]
+    model = ScriptedModel([{"when": {"role": "refiner"}, "reply": {"json": {"instruction": "Do."}}}, *rules])
+    report, _ = run(tmp_path, model)
+    assert (report.status, [gap.task for gap in report.gaps]) == ("partial", ["x1.n2"])
+    before = len(model.calls)
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=model, home=tmp_path)
+    again = asyncio.run(door.resume(report.run, retry_failed=True))
+    assert [outcome.task for outcome in again.outcomes] == ["t1", "t2", "x1.n1", "x1.n2"]
+    assert all(outcome.ok for outcome in again.outcomes)
+    made = [(call.role, who.task) for call, who in model.calls[before:]]
+    assert made[0] == ("worker", "x1.n2")
+    assert {role for role, _ in made[1:]} == {"synthesizer"}
+    assert again.usage.calls == len(model.calls)

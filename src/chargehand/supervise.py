@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 from chargehand.agreement import Agreed, Rejected, agree, time_left
 from chargehand.brains import Brain, Brains
@@ -23,7 +24,7 @@ from chargehand.report import Gap, Report, RunStatus, Timing
 from chargehand.request import Request
 from chargehand.routing import reroute
 from chargehand.scorer import score
-from chargehand.synthesizer import OnDraft, Synthesis, Validate, synthesize
+from chargehand.synthesizer import Lacking, OnDraft, Synthesis, Validate, write_answer
 from chargehand.synthesizer.citations import keeps_open
 from chargehand.synthesizer.select import choose
 from chargehand.team import Team
@@ -59,30 +60,28 @@ async def run(
     if factory is not None and agreed.plan.workers:
         team, roster = team.hiring(agreed.plan.workers), {**roster, **factory.hired(agreed.plan.workers)}
     engine.hold(cost_of_synthesis(agreed.plan, brains.get("synthesizer")))
-    done = await _done(agreed, request, team, roster, engine, brains)
-    synthesis = await synthesize(
-        request,
-        done.plan,
-        done.outcomes,
-        engine,
-        brains.get("synthesizer"),
-        time_left(request, engine),
-        validate,
-        filled=done.filled,
-        judge=brains.get("judge"),
-        critic=brains.get("critic") if request.critic or team.scrutiny.critic else None,
-        rounds=team.scrutiny.rounds,
-        rater=brains.get("scorer") if team.scrutiny.rate_findings else None,
-        examiner=brains.get("examiner"),
-        read=engine.returned(),
-        on_draft=on_draft,
-    )
-    synthesis = _with_handed_up(synthesis, request, done.outcomes.values())
+    work = _begin(agreed, request, team, roster, engine, brains)
+    await work.run()
+    write = partial(_write, work, validate, on_draft)
+    written = await write()
+    while isinstance(written, Lacking):
+        added = await work.extend(written)
+        if added:
+            await work.extend_for_failures()
+        written = await (write(written) if added else written.finish(time_left(request, engine)))
+    done = work.done()
+    synthesis = _with_handed_up(written, request, done.outcomes.values())
     for gap in synthesis.gaps:
         engine.emit("gap_found", task=gap.task, gap=gap.to_json())
     for contradiction in synthesis.contradictions:
         engine.emit("contradiction_found", contradiction=contradiction.to_json())
     return _answer_when_nothing(_report(request, team, done, synthesis, engine), team)
+
+
+class RunTasks(Protocol):
+    """Dispatches a plan; its tasks may depend on `earlier` outcomes."""
+
+    async def __call__(self, plan: Plan, *, earlier: Mapping[str, Outcome] | None = None) -> dict[str, Outcome]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +94,90 @@ class _Done:
     planning: Usage
 
 
-async def _done(agreed: Agreed, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains) -> _Done:
-    """Everything dispatched, then, in a plan made here, what failed planned for anew, a bounded number of times."""
+@dataclass(slots=True)
+class _Work:
+    """Tasks dispatched, and added to a bounded number of times where the plan was made here."""
+
+    request: Request
+    team: Team
+    engine: Engine
+    brains: Brains
+    run_tasks: RunTasks
+    # Who may add tasks; None where nobody may.
+    planner: Brain | None
+    plan: Plan
+    used: list[Usage]
+    outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    filled: frozenset[str] = frozenset()
+    # Rounds in which tasks were added, and how many more there may be.
+    rounds: int = 0
+    left: int = 0
+    # What the results took of a draft that may have to be written again, in tokens.
+    to_read: int = 0
+
+    async def run(self) -> None:
+        """An outcome for every task; what failed is planned for in another way."""
+        self.outcomes = await self.run_tasks(self.plan)
+        await self.extend_for_failures()
+
+    async def extend_for_failures(self) -> None:
+        """Tasks for what failed or is thin, as long as there are some and rounds are left."""
+        while await self.extend():
+            pass
+
+    async def extend(self, draft: Lacking | None = None) -> bool:
+        """Whether tasks were added and run, for what came of the tasks or for what a draft of the answer lacks."""
+        if self.planner is None or not self.left or len(self.plan.tasks) >= self.request.max_tasks:
+            return False
+        number, request, engine = self.rounds + 1, self.request, self.engine
+        if not await self._may_extend(number, draft):
+            return False
+        lacks = () if draft is None else draft.gaps
+        more = partial(extend_plan, self.plan, self.outcomes, self.filled, lacks, number, self.used)
+        work = partial(more, request=request, team=self.team, engine=engine, brain=self.planner)
+        stop_at = _workers_stop_at(request)
+        time = None if stop_at is None else max(stop_at - engine.now(), 0.0)
+        extension = await in_time(engine, f"@extend/{number}", time, work)
+        if extension is None:
+            # The planner has nothing to add, or no time to: it is not asked a second time.
+            self.left = 0
+            if draft is not None:
+                engine.release()
+            return False
+        self.rounds, self.left = number, self.left - 1
+        whole = self.plan.with_tasks(extension.tasks)
+        engine.hold(cost_of_synthesis(whole, self.brains.get("synthesizer")) + self.to_read)
+        added = self.plan.model_copy(update={"tasks": extension.tasks})
+        self.outcomes = {**self.outcomes, **await self.run_tasks(added, earlier=self.outcomes)}
+        self.plan = whole
+        self.filled |= extension.filled(self.outcomes)
+        return True
+
+    async def _may_extend(self, number: int, draft: Lacking | None) -> bool:
+        """Whether something is missing that more tasks could give, and there are budget and time for them.
+
+        Decided once. A draft that is there has been paid for: the money for another is set aside first.
+        """
+        engine, stop_at = self.engine, _workers_stop_at(self.request)
+        key = f"@extend/{number}/{'whether' if draft is None else 'gaps'}"
+        if draft is None and engine.decided(key) is None and not worth_extending(self.outcomes, self.filled):
+            return False
+        if draft is not None:
+            self.to_read = draft.tokens_read
+            engine.hold(cost_of_synthesis(self.plan, self.brains.get("synthesizer")) + self.to_read)
+        in_hand = engine.affordable() and (stop_at is None or engine.now() < stop_at)
+        why = "tasks failed or are thin" if draft is None else "a draft of the answer lacks something"
+        reason = f"{why}, and another way might do" if in_hand else "no budget or time is left for more tasks"
+        may = bool(await engine.decide(key, "extend", lambda: in_hand, reason))
+        if draft is not None and not may:
+            engine.release()
+        return may
+
+    def done(self) -> _Done:
+        return _Done(self.plan, self.outcomes, self.filled, Usage.total(self.used))
+
+
+def _begin(agreed: Agreed, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains) -> _Work:
     crew = assemble(
         _under(request, roster),
         engine,
@@ -105,47 +186,47 @@ async def _done(agreed: Agreed, request: Request, team: Team, roster: Roster, en
         width=request.max_concurrent,
         ask=request.ask,
     )
-    stop_at = _workers_stop_at(request)
     help = _help(request, team, engine, brains, planned_here=agreed.planned)
+    stop_at = _workers_stop_at(request)
     run_tasks = partial(dispatch, crew=crew, engine=engine, stop_at=stop_at, policy=team.recovery, help=help)
     run_tasks = partial(run_tasks, ceiling=agreed.ceiling)
-    plan, used = agreed.plan, [agreed.usage]
-    filled: frozenset[str] = frozenset()
-    outcomes = await run_tasks(plan)
     # A person has approved this plan and no other.
     planner = brains.get("planner") if agreed.planned and not request.approve else None
-    for number in range(1, team.scrutiny.extensions + 1):
-        worth = len(plan.tasks) < request.max_tasks and worth_extending(outcomes, filled)
-        if planner is None or not await _may_extend(number, worth, request, engine):
-            break
-        more = partial(extend_plan, plan, outcomes, filled, number, used)
-        extend = partial(more, request=request, team=team, engine=engine, brain=planner)
-        left = None if stop_at is None else max(stop_at - engine.now(), 0.0)
-        extension = await in_time(engine, f"@extend/{number}", left, extend)
-        if extension is None:
-            break
-        engine.hold(cost_of_synthesis(plan.with_tasks(extension.tasks), brains.get("synthesizer")))
-        added = plan.model_copy(update={"tasks": extension.tasks})
-        outcomes = {**outcomes, **await run_tasks(added, earlier=outcomes)}
-        plan = plan.with_tasks(extension.tasks)
-        filled |= extension.filled(outcomes)
-    return _Done(plan, outcomes, filled, Usage.total(used))
+    left = 0 if planner is None else team.scrutiny.extensions
+    return _Work(request, team, engine, brains, run_tasks, planner, agreed.plan, [agreed.usage], left=left)
+
+
+async def _write(
+    work: _Work, validate: Validate | None, on_draft: OnDraft | None, before: Lacking | None = None
+) -> Synthesis | Lacking:
+    """The answer; or, where tasks may still be added, a first draft that lacks something."""
+    request, team, engine, brains = work.request, work.team, work.engine, work.brains
+    return await write_answer(
+        request,
+        work.plan,
+        work.outcomes,
+        engine,
+        brains.get("synthesizer"),
+        time_left(request, engine),
+        validate,
+        filled=work.filled,
+        judge=brains.get("judge"),
+        critic=brains.get("critic") if request.critic or team.scrutiny.critic else None,
+        rounds=team.scrutiny.rounds,
+        rater=brains.get("scorer") if team.scrutiny.rate_findings else None,
+        examiner=brains.get("examiner"),
+        read=engine.returned(),
+        on_draft=on_draft,
+        pause=work.left > 0,
+        before=before,
+        mark="" if before is None else f"x{work.rounds}/",
+    )
 
 
 def _under(request: Request, roster: Roster) -> Roster:
     """The workers, with teams among them told what the request leaves them."""
     stop_at = _workers_stop_at(request)
     return {name: each.under(request, stop_at) if isinstance(each, Delegate) else each for name, each in roster.items()}
-
-
-async def _may_extend(number: int, worth: bool, request: Request, engine: Engine) -> bool:
-    """Whether something failed that more tasks could mend, and there are budget and time for them. Decided once."""
-    key, stop_at = f"@extend/{number}/whether", _workers_stop_at(request)
-    if engine.decided(key) is None and not worth:
-        return False
-    in_hand = engine.affordable() and (stop_at is None or engine.now() < stop_at)
-    why = "tasks failed that another way might do" if in_hand else "no budget or time is left for more tasks"
-    return bool(await engine.decide(key, "extend", lambda: in_hand, why))
 
 
 def _help(request: Request, team: Team, engine: Engine, brains: Brains, *, planned_here: bool) -> Help:

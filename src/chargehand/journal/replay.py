@@ -292,6 +292,9 @@ class Replay:
         for key, value in list(self.decisions.items()):
             if key.startswith("@") and (key.endswith("/deadline") or value is False):
                 del self.decisions[key]
+            elif key.startswith("@extend/") and key.endswith("/gaps"):
+                # What was added for a draft is there before the answer that is written now.
+                self.decisions[f"{key.removesuffix('gaps')}whether"] = self.decisions.pop(key)
         for key, data in list(self.committed.items()):
             if key.startswith("@") and (not key.startswith(_PLANNING) or data["result"].get("error")):
                 self.unused.append(data["result"])

@@ -9,22 +9,74 @@ Every contradiction that was found is in the synthesis, and one that is open is 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from chargehand.brains import Brain
 from chargehand.deadline import in_time
 from chargehand.engine import Engine
 from chargehand.outcome import Outcome
 from chargehand.plan import Plan
+from chargehand.report import Gap
 from chargehand.request import Request
 from chargehand.synthesizer import plain
 from chargehand.synthesizer.flow import Flow
 from chargehand.synthesizer.streaming import OnDraft
 from chargehand.synthesizer.synthesis import Synthesis, Validate
 
-__all__ = ["OnDraft", "Synthesis", "Validate", "synthesize"]
+__all__ = ["Lacking", "OnDraft", "Synthesis", "Validate", "synthesize", "write_answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A first draft that states gaps, which tasks that are added might fill. It is neither corrected nor reviewed."""
+
+    gaps: tuple[Gap, ...]
+    flow: Flow
+    _engine: Engine
+    _mark: str
+
+    @property
+    def tokens_read(self) -> int:
+        """What the results took that it was written from: to write it again takes as much."""
+        return self.flow.used[-1].input_tokens
+
+    async def finish(self, seconds: float | None) -> Synthesis:
+        """The answer when nothing was added."""
+        made = await in_time(self._engine, f"@synthesis/{self._mark}rest", seconds, self.flow.finish)
+        return self.flow.cut_short() if made is None else made
+
+
+class Options(TypedDict, total=False):
+    """What a synthesis may have; see `write_answer`."""
+
+    filled: Collection[str]
+    judge: Brain | None
+    critic: Brain | None
+    rounds: int
+    rater: Brain | None
+    examiner: Brain | None
+    read: Iterable[str]
+    on_draft: OnDraft | None
 
 
 async def synthesize(
+    request: Request,
+    plan: Plan,
+    outcomes: Mapping[str, Outcome],
+    engine: Engine,
+    brain: Brain | None,
+    seconds: float | None = None,
+    validate: Validate | None = None,
+    **options: Unpack[Options],
+) -> Synthesis:
+    """The whole answer at once, whatever gaps it states."""
+    made = await write_answer(request, plan, outcomes, engine, brain, seconds, validate, **options)
+    assert isinstance(made, Synthesis)
+    return made
+
+
+async def write_answer(
     request: Request,
     plan: Plan,
     outcomes: Mapping[str, Outcome],
@@ -41,18 +93,26 @@ async def synthesize(
     examiner: Brain | None = None,
     read: Iterable[str] = (),
     on_draft: OnDraft | None = None,
-) -> Synthesis:
+    pause: bool = False,
+    before: Lacking | None = None,
+    mark: str = "",
+) -> Synthesis | Lacking:
     """One answer from all outcomes, failures included. Without a model, or when it fails, the text is made by code.
 
     `filled` are tasks that others have taken the place of: they are no gaps. `rater` rates findings, and `examiner`
     looks again at those in doubt. A critic may have the answer mended `rounds` times; on a result that is the answer as
     it is, it only has its say. `read` is what tools returned, for the urls in it; `on_draft` hears the answer grow.
+
+    With `pause` a first draft that states gaps comes back as it is. An answer that is written again, `before` being the
+    draft it replaces, has a `mark` of its own for its keys, such as `x1/`.
     """
     if not any(outcome.ok or outcome.partial for outcome in outcomes.values()):
         return Synthesis(answer=plain.nothing_done(plan, outcomes), gaps=plain.gaps(plan, outcomes, filled))
-    flow = Flow(request, plan, outcomes, engine, validate, filled, critic)
+    flow = Flow(request, plan, outcomes, engine, validate, filled, critic, before and before.flow, mark)
+    if before is not None:
+        engine.emit("draft_discarded", reason=f"Tasks were added for what it lacks: {before.gaps[0].reason}")
 
-    async def work() -> Synthesis:
+    async def work() -> Synthesis | tuple[Gap, ...]:
         if rater is not None:
             await flow.rate(rater, examiner)
         if len(plan.tasks) == 1 and (only := flow.only_answer()) is not None:
@@ -65,7 +125,9 @@ async def synthesize(
             await flow.judge(judge)
         if picked is not None:
             return await flow.looked_at(flow.selected(picked))
-        return await flow.write(brain, rounds, read, on_draft)
+        return await flow.write(brain, rounds, read, on_draft, pause=pause)
 
-    made = await in_time(engine, "@synthesis", seconds, work)
+    made = await in_time(engine, f"@synthesis/{mark}".rstrip("/"), seconds, work)
+    if isinstance(made, tuple):
+        return Lacking(made, flow, engine, mark)
     return flow.cut_short() if made is None else made

@@ -75,10 +75,11 @@ async def critique(
     brain: Brain,
     number: int,
     used: list[Usage],
+    mark: str = "",
 ) -> Critique:
     """The verdict of review `number`, on the record; `used` grows with each call."""
     messages = [system(RULES), user(_question(request, draft, outcomes, brain))]
-    asked = await consult(engine, f"@critic/{number}", "critic", brain, messages, SCHEMA, used)
+    asked = await consult(engine, f"@critic/{mark}{number}", "critic", brain, messages, SCHEMA, used)
     if asked.data is None:
         found: Critique = NotReviewed(asked.fault.message if asked.fault else "The critic gave no answer.")
     else:

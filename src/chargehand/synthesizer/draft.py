@@ -20,7 +20,7 @@ from chargehand.synthesizer.disagreement import Disagreement
 from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
 from chargehand.synthesizer.reconciled import Reconciled
 from chargehand.synthesizer.stated import contradictions, gaps, left_out
-from chargehand.synthesizer.streaming import Drafts, OnDraft
+from chargehand.synthesizer.streaming import Drafts
 from chargehand.synthesizer.synthesis import Desk, Validate
 from chargehand.synthesizer.typed import SHOWN_ONLY, unsupported
 from chargehand.value import JSON
@@ -72,16 +72,18 @@ class Writer:
         reconciled: Reconciled,
         read: Iterable[str],
         validate: Validate | None,
-        on_draft: OnDraft | None,
+        drafts: Drafts | None,
     ) -> None:
         self._desk = desk
         self._reconciled = reconciled
         self._known = Known.of(desk.request, desk.plan, read)
         self._validate = validate
-        self._drafts = None if on_draft is None else Drafts(on_draft, self._warn)
+        self._drafts = drafts
         self._schema = prompt.schema(desk.request.answer_schema)
         self._calls = 0
         self._asked: tuple[Message, ...] = ()
+        # What is wrong with a first draft that is an answer.
+        self._wrong_at_first: tuple[str, ...] = ()
         # The draft that counts, as it was said; what could not be read as long as there is none.
         self._said: Message | None = None
         self.last: Draft | None = None
@@ -89,20 +91,26 @@ class Writer:
         self.rejected: str | None = None
 
     async def write(self, text: str) -> Draft | NoDraft:
-        """The draft for what is asked in `text`; what is wrong with it goes back once, and then stands.
-
-        Without a draft the money is there to be spent; to mend one, only what the budget can spare.
-        """
+        """The first draft that is an answer to what is asked in `text`; what is not one goes back once."""
         self._asked = (system(prompt.RULES), user(text))
         first = await self._call(self._asked)
         if isinstance(first.draft, NoDraft):
             self._said = first.said
             return await self._anew(first.wrong) if first.wrong else first.draft
         self._keep(first.draft, first.said)
-        if first.wrong and await self._affordable(first.wrong):
-            second = await self._anew(first.wrong)
-            return second if isinstance(second, Draft) else first.draft
+        self._wrong_at_first = first.wrong
         return first.draft
+
+    async def correct(self, draft: Draft) -> Draft:
+        """What is wrong with a first draft goes back once, and then stands.
+
+        Without a draft the money was there to be spent; to mend one, only what the budget can spare.
+        """
+        wrong, self._wrong_at_first = self._wrong_at_first, ()
+        if wrong and await self._affordable(wrong):
+            second = await self._anew(wrong)
+            return second if isinstance(second, Draft) else draft
+        return draft
 
     async def mend(self, problems: Sequence[str]) -> Draft | NoDraft:
         """The draft written anew, told what a reader and code find wrong with it; NoDraft when that makes it worse.
@@ -136,7 +144,7 @@ class Writer:
         call = brain.asked("synthesizer", messages, self._schema)
         self._calls += 1
         on_text = None if self._drafts is None else self._drafts.begin()
-        result = await engine.perform(f"@synthesis/{self._calls}", call, on_text=on_text)
+        result = await engine.perform(f"@synthesis/{self._desk.mark}{self._calls}", call, on_text=on_text)
         self._desk.used.append(usage_of(result, call.model))
         if result.reply is None or result.reply.stop in ("refused", "length"):
             fault = result.error or Fault(kind="refused", message="the answer was refused or cut off")
@@ -216,10 +224,7 @@ class Writer:
         """To mend a draft takes at least what it took to write it."""
         engine, needed = self._desk.engine, self._desk.used[-1].tokens
         choose = partial(engine.affordable, needed)
-        return bool(await engine.decide("@synthesis/mend", "mend", choose, "; ".join(problems)))
-
-    def _warn(self, message: str) -> None:
-        self._desk.engine.emit("warning", message=message)
+        return bool(await engine.decide(f"@synthesis/{self._desk.mark}mend", "mend", choose, "; ".join(problems)))
 
 
 def upstream(plan: Plan, tasks: Iterable[str]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from chargehand.brains import Brain
@@ -14,6 +14,7 @@ from chargehand.request import Request
 from chargehand.schema import violations
 from chargehand.synthesizer import mention, plain, prompt
 from chargehand.synthesizer.citations import provenance_of_listing
+from chargehand.synthesizer.contradictions import Candidate
 from chargehand.synthesizer.critic import NotReviewed, critique, recorded
 from chargehand.synthesizer.disagreement import Ruling, compatible, disagreements
 from chargehand.synthesizer.draft import Draft, NoDraft, Writer, upstream
@@ -25,7 +26,7 @@ from chargehand.synthesizer.rating import rate
 from chargehand.synthesizer.reconciled import Reconciled, reconcile
 from chargehand.synthesizer.review import noted, reviewed
 from chargehand.synthesizer.select import Pick, pick
-from chargehand.synthesizer.streaming import OnDraft
+from chargehand.synthesizer.streaming import Drafts, OnDraft
 from chargehand.synthesizer.synthesis import Desk, Synthesis, Validate
 from chargehand.synthesizer.wording import wording
 
@@ -42,7 +43,10 @@ class Flow:
         validate: Validate | None,
         filled: Collection[str],
         critic: Brain | None,
+        before: Flow | None = None,
+        mark: str = "",
     ) -> None:
+        """`before` wrote a draft from fewer outcomes: what it used and had judged counts here too."""
         self._request = request
         self._plan = plan
         self._outcomes = outcomes
@@ -54,10 +58,17 @@ class Flow:
         # What was replaced came to nothing: who writes and who reviews see what took its place.
         self._standing = {id: outcome for id, outcome in outcomes.items() if id not in filled}
         self._merged = reconcile(self._standing, plan.tasks)
-        self._rulings: dict[int, Ruling] = {}
-        self._used: list[Usage] = []
+        self._before = before
+        self._mark = mark
+        judged = {} if before is None else before.judged
+        places = enumerate(self._merged.candidates)
+        self._rulings: dict[int, Ruling] = {place: judged[each] for place, each in places if each in judged}
+        self._used: list[Usage] = [] if before is None else before.used
+        self._drafts: Drafts | None = None if before is None else before.drafts
         self._notes: list[str] = []
         self._writer: Writer | None = None
+        # What is left to do once a draft is there.
+        self._rest: Callable[[], Awaitable[Synthesis]] | None = None
         # An answer that only has to be looked at.
         self._ready: Synthesis | None = None
 
@@ -66,7 +77,7 @@ class Flow:
     async def rate(self, rater: Brain, examiner: Brain | None) -> None:
         found = self._merged.findings
         seen = Exhibits.of(self._plan)
-        findings, notes = await rate(found, self._request, self._engine, rater, examiner, self._used, seen)
+        findings, notes = await rate(found, self._request, self._engine, rater, examiner, self._used, seen, self._mark)
         self._merged = replace(self._merged, findings=findings)
         self._notes += notes
 
@@ -94,23 +105,43 @@ class Flow:
             return ready
         self._ready = ready
         self._engine.release()
-        verdict = await critique(self._request, ready.answer, self._standing, self._engine, critic, 1, self._used)
+        verdict = await critique(
+            self._request, ready.answer, self._standing, self._engine, critic, 1, self._used, self._mark
+        )
         return replace(ready, usage=Usage.total(self._used), notes=(*ready.notes, *noted(verdict)))
 
-    async def write(self, brain: Brain, rounds: int, read: Iterable[str], on_draft: OnDraft | None) -> Synthesis:
-        """The model's answer, reviewed where there is a critic; by code when there is none to be had."""
+    async def write(
+        self, brain: Brain, rounds: int, read: Iterable[str], on_draft: OnDraft | None, *, pause: bool = False
+    ) -> Synthesis | tuple[Gap, ...]:
+        """The model's answer, reviewed where there is a critic; by code when there is none to be had.
+
+        With `pause` it stops at a first draft that states gaps of its own, and gives these: `finish` goes on with it.
+        """
         desk, known = self._desk(brain), self._known()
+        if self._drafts is None and on_draft is not None:
+            self._drafts = Drafts(on_draft, lambda message: self._engine.emit("warning", message=message))
         parts, notes = await gather(known, desk)
         self._notes += notes
-        writer = self._writer = Writer(desk, known, read, self._validate, on_draft)
+        writer = self._writer = Writer(desk, known, read, self._validate, self._drafts)
         judged = (*known.disagreements, *known.compatible)
         draft = await writer.write(prompt.ask(desk.request, desk.plan, parts, judged, brain))
         if isinstance(draft, NoDraft):
-            return self.by_code(f"There is no synthesis ({draft.fault.message}): the answer lists the results.")
-        if self._critic is not None:
-            draft, notes = await reviewed(draft, writer, self._standing, self._critic, rounds, desk)
-            self._notes += notes
-        return self._of(draft, known)
+            return self._instead(f"There is no synthesis ({draft.fault.message})")
+
+        async def rest() -> Synthesis:
+            final = await writer.correct(draft)
+            if self._critic is not None:
+                final, notes = await reviewed(final, writer, self._standing, self._critic, rounds, desk)
+                self._notes.extend(notes)
+            return self._of(final, known)
+
+        self._rest = rest
+        return (pause and self._own_gaps(draft)) or await rest()
+
+    async def finish(self) -> Synthesis:
+        """The draft that `write` stopped at, corrected and reviewed."""
+        assert self._rest is not None, "nothing was written"
+        return await self._rest()
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -171,9 +202,19 @@ class Flow:
         draft = None if self._writer is None else self._writer.last
         if draft is None:
             self._engine.emit("draft_discarded", reason="The deadline came before the synthesis was finished.")
-            return self.by_code("The deadline left no time for a synthesis: the answer lists the results.")
+            return self._instead("The deadline left no time for a synthesis")
         self._notes.append("The deadline left no time to mend or review the answer: it stands as it was written.")
         return self._of(draft, self._known())
+
+    def _instead(self, why: str) -> Synthesis:
+        """Without a draft: the one from before tasks were added, which uses nothing of theirs, else a listing."""
+        draft = None if self._before is None else self._before.draft
+        if draft is None or self._before is None:
+            return self.by_code(f"{why}: the answer lists the results.")
+        new = (id for id, outcome in self._standing.items() if outcome.ok and id not in self._before.outcomes)
+        unused = {"unused": (*draft.provenance.unused, *new)}
+        self._notes.append(f"{why}: the answer is the one that was written before tasks were added.")
+        return self._of(replace(draft, provenance=draft.provenance.model_copy(update=unused)), self._known())
 
     def by_code(self, note: str) -> Synthesis:
         """Everything that is known, listed."""
@@ -211,10 +252,7 @@ class Flow:
         gaps = self._gaps
         if draft.invalid is not None:
             gaps = (*gaps, Gap(reason=draft.invalid, impact="`data` is as the model gave it."))
-        # A gap the model states for a task code has already listed is the same gap.
-        listed_tasks = {gap.task for gap in gaps}
-        told = {*listed_tasks, *self._filled}
-        gaps = (*gaps, *(gap for gap in draft.gaps if gap.task is None or gap.task not in told))
+        gaps = (*gaps, *self._own_gaps(draft))
         return Synthesis(
             answer=draft.text,
             findings=known.findings,
@@ -227,6 +265,11 @@ class Flow:
             notes=tuple(self._notes),
         )
 
+    def _own_gaps(self, draft: Draft) -> tuple[Gap, ...]:
+        """What only the model states. A gap of a task that code has listed already is the same gap."""
+        told = {*(gap.task for gap in self._gaps if gap.task is not None), *self._filled}
+        return tuple(gap for gap in draft.gaps if gap.task not in told)
+
     def _rejected(self) -> str | None:
         """Why a text was not taken for the answer, when none was."""
         only = self._outcomes[self._plan.tasks[0].id] if len(self._plan.tasks) == 1 else None
@@ -234,10 +277,33 @@ class Flow:
             return None if only is None or not _is_empty_form(only) else f"the result of {only.task} is a placeholder"
         return self._writer.rejected if self._writer.last is None else None
 
+    # -- for the one that is written after it --------------------------------------------------------------------------
+
+    @property
+    def outcomes(self) -> Mapping[str, Outcome]:
+        return self._outcomes
+
+    @property
+    def used(self) -> list[Usage]:
+        return self._used
+
+    @property
+    def drafts(self) -> Drafts | None:
+        return self._drafts
+
+    @property
+    def draft(self) -> Draft | None:
+        """The draft that counts."""
+        return None if self._writer is None else self._writer.last
+
+    @property
+    def judged(self) -> dict[Candidate, Ruling]:
+        return {self._merged.candidates[place]: ruling for place, ruling in self._rulings.items()}
+
     # -- parts -------------------------------------------------------------------------------------------------------
 
     def _desk(self, brain: Brain) -> Desk:
-        return Desk(self._request, self._plan, self._engine, brain, self._used)
+        return Desk(self._request, self._plan, self._engine, brain, self._used, self._mark)
 
     def _known(self) -> Reconciled:
         judged = self._merged.candidates, self._rulings

@@ -51,7 +51,7 @@ async def judge(candidates: Sequence[Candidate], desk: Desk, rulings: dict[int, 
     waiting = [place for place in range(len(candidates)) if place not in rulings]
 
     async def one(place: int) -> None:
-        candidate, key = candidates[place], f"@judge/{place + 1}"
+        candidate, key = candidates[place], f"@judge/{desk.mark}{place + 1}"
         ruling = rulings[place] = await _ruling(candidate, key, desk)
         if ruling.compatible:
             said = {"subject": candidate.subject, "claims": [candidate.first.told, candidate.second.told]}

@@ -57,6 +57,7 @@ async def rate(
     examiner: Brain | None,
     used: list[Usage],
     exhibits: Exhibits | None = None,
+    mark: str = "",
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings in their order, and notes: one that could not be rated keeps what its worker states and is named."""
     seen = exhibits or Exhibits()
@@ -65,7 +66,7 @@ async def rate(
     scores: dict[int, int] = {}
 
     async def one(place: int) -> None:
-        finding, key = findings[place], f"@rate/{place + 1}"
+        finding, key = findings[place], f"@rate/{mark}{place + 1}"
         code = seen.shown(finding)
         score = await _score(request, finding, code, engine, brain, key, used)
         if examiner is not None and finding.severity == "critical" and score in DOUBTFUL:

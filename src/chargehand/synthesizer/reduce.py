@@ -115,7 +115,8 @@ class Reduction:
         self, level: int, number: int, group: Sequence[Node], tasks: tuple[str, ...], most: int
     ) -> str | None:
         """The summary; citations from elsewhere are taken out, and results it passes over are put in with a line."""
-        desk, key = self._desk, f"@reduce/{level}/{number}"
+        desk = self._desk
+        key = f"@reduce/{desk.mark}{level}/{number}"
         length = f"Write at most {most * 3 // 4:,} characters."
         parts = [f"Request\n{desk.request.text}", *(node.text for node in group), length]
         messages = [system(_RULES), user(prompt.clean("\n\n".join(parts)))]

@@ -17,7 +17,7 @@ async def reviewed(
 ) -> tuple[Draft, tuple[str, ...]]:
     """What goes out was looked at last by the critic, or a note says that it was not."""
     for number in range(1, rounds + 2):
-        verdict = await critique(desk.request, draft.text, outcomes, desk.engine, critic, number, desk.used)
+        verdict = await critique(desk.request, draft.text, outcomes, desk.engine, critic, number, desk.used, desk.mark)
         if not isinstance(verdict, Returned) or number > rounds:
             return draft, noted(verdict)
         mended = await writer.mend(verdict.problems)

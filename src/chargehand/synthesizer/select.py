@@ -204,12 +204,14 @@ async def pick(outcomes: Mapping[str, Outcome], desk: Desk) -> Pick | None:
     if not sinks:
         return None
     goal = "\n".join(filter(None, [desk.request.text, plan.synthesis.instruction]))
-    choice = await choose(goal, sinks, desk.engine, desk.brain, "@select/1", desk.used, seed=desk.engine.run)
+    choice = await choose(
+        goal, sinks, desk.engine, desk.brain, f"@select/{desk.mark}1", desk.used, seed=desk.engine.run
+    )
     chosen = sinks[choice.index]
     scores = {sink.task: score for sink, score in zip(sinks, choice.scores, strict=False)}
     desk.engine.emit(
         "decision",
-        key="@select/choice",
+        key=f"@select/{desk.mark}choice",
         decision="select",
         value={"task": chosen.task, "from": [sink.task for sink in sinks], "scores": scores},
         reason=choice.reason,

@@ -42,9 +42,10 @@ def left_out(entries: Iterable[Any], tasks: Collection[str]) -> tuple[LeftOut, .
 def _gap(entry: Any, tasks: Collection[str]) -> Gap | None:
     fields = _fields(entry, Gap.model_fields)
     if fields is None:
-        return Gap(reason=said[:_LONGEST]) if (said := _text(entry)) else None
+        return Gap(reason=said[:_LONGEST]) if (said := _text(entry)) and not is_placeholder(said) else None
     task = _text(fields.get("task")).strip("[]")
     reason, impact = _text(fields.get("reason")), _text(fields.get("impact"))
+    reason, impact = ("" if is_placeholder(said) else said for said in (reason, impact))
     if not reason and not impact:
         return None
     return Gap(task=task if task in tasks else None, reason=reason or impact, impact=impact if reason else "")

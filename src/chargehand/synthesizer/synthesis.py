@@ -35,13 +35,17 @@ class Synthesis:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What a synthesis is made at. `used` grows with each call, for who cuts it short."""
+    """What a synthesis is made at. `used` grows with each call, for who cuts it short.
+
+    `mark` tells the keys of an answer that is written once more (`x1/`) from those of the one before.
+    """
 
     request: Request
     plan: Plan
     engine: Engine
     brain: Brain
     used: list[Usage]
+    mark: str = ""
 
     @property
     def asked(self) -> dict[str, str]:
