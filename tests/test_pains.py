@@ -111,7 +111,7 @@ def test_pain_2_a_burst_of_429_does_not_wipe_the_run(tmp_path: Path) -> None:
         if 1 < now < 11:
             refused.append(now)
             raise ModelError("rate_limited", "slow down", retry_after=3)
-        said = SAYS["reply"]["json"] if call.role == "synthesizer" else RESULT
+        said = {"answer": "All [t1-t20]."} if call.role == "synthesizer" else RESULT
         return Reply(text=json.dumps(said), usage=TokenCount(input_tokens=10, output_tokens=5))
 
     report, _ = run(tmp_path, FunctionModel(answer), fan(20))
@@ -176,7 +176,7 @@ def test_pain_6_what_is_done_is_kept_at_a_limit(tmp_path: Path) -> None:
 def test_pain_7_resuming_repeats_no_finished_work(tmp_path: Path) -> None:
     """Stopped with one task done and one under way: only the one under way is asked again."""
     slow = {**when("t2", delay=60), "times": 1}
-    model = ScriptedModel([slow, WORKS, SAYS])
+    model = ScriptedModel([slow, WORKS, says("All [t1, t2].")])
     supervisor = Supervisor(Team([WRITER]), model=model, home=tmp_path)
 
     async def main() -> tuple[Report, Report]:
@@ -264,7 +264,8 @@ def test_pain_11_an_approval_deep_in_a_run_survives_the_process(tmp_path: Path) 
     asks = {**when("t2", tool_calls=[{"name": "pay", "arguments": {"amount": 7}}]), "times": 1}
 
     def supervisor() -> Supervisor:
-        model = ScriptedModel([WORKS, SAYS] if paid or parked else [asks, WORKS, SAYS])
+        rules = [WORKS, says("All [t2].")]
+        model = ScriptedModel(rules if paid or parked else [asks, *rules])
         return Supervisor(Team([Worker("writer", "Writes", tools=[pay])]), model=model, home=tmp_path)
 
     parked: list[str] = []
@@ -362,7 +363,7 @@ def test_pain_14_a_record_grows_with_its_steps_and_can_be_pruned(tmp_path: Path)
 def test_pain_15_a_run_needs_few_distributions(tmp_path: Path) -> None:
     """A whole run over the command line loads modules of at most twenty distributions."""
     script = tmp_path / "script.json"
-    script.write_text(json.dumps({"replies": [WORKS, SAYS]}))
+    script.write_text(json.dumps({"replies": [WORKS, says("All [t1, t2].")]}))
     given = tmp_path / "plan.json"
     given.write_text(json.dumps(fan(2, worker="writer")))
     program = """

@@ -33,7 +33,8 @@ def fast(shell: Shell) -> None:
 
 def test_ctrl_c_once_finishes_what_is_in_flight_and_can_be_resumed(shell: Shell) -> None:
     """Exit code 130, nothing on stdout; `resume` does only the rest."""
-    model = shell.script(planned(task("t1"), task("t2"), task("t3", "t1", "t2")), slow(1.0))
+    says = {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "All [t3].", "confidence": 70}}}
+    model = shell.script(planned(task("t1"), task("t2"), task("t3", "t1", "t2")), says, slow(1.0))
     child = begun(shell, model)
     child.send_signal(signal.SIGINT)
     got = finished(child)
@@ -41,7 +42,7 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_can_be_resumed(shell: Shell)
     assert "Finishing the calls in flight" in got.err
     assert "chargehand resume" in got.err
     assert shell("show", "last", "--json").json["status"] == "interrupted"
-    shell.script(planned(task("t1"), task("t2"), task("t3", "t1", "t2")))
+    shell.script(planned(task("t1"), task("t2"), task("t3", "t1", "t2")), says)
     resumed = shell("resume", "last", "--json").json
     assert resumed["status"] == "complete"
     # What was in flight was kept: only t3 was done by the second session.

@@ -278,7 +278,9 @@ def _check_skips(outcomes: dict[str, Outcome], report: Report) -> None:
 
 
 def _check_status(report: Report, events: list[Event]) -> None:
-    """complete = every task done or replaced, no open gap, nothing cited in vain; failed = none done; else partial."""
+    """complete = every task done or replaced, no open gap, nothing cited in vain, every result accounted for by an
+    answer that cites; failed = none done; else partial.
+    """
     done = [outcome.task for outcome in report.outcomes if outcome.status == "done"]
     added = [event.data["fills"] for event in events if event.kind == "extension" and not event.data.get("within")]
     filled = {gap for fills in added for gap, by in fills.items() if set(by) <= set(done)}
@@ -286,7 +288,7 @@ def _check_status(report: Report, events: list[Event]) -> None:
     assert undone <= {gap.task for gap in report.gaps}
     if not done:
         assert report.status == "failed"
-    elif undone or report.gaps or keeps_open(report.provenance):
+    elif undone or report.gaps or keeps_open(report.provenance) or not report.provenance.accounts_for_all:
         assert report.status == "partial"
     else:
         assert report.status == "complete"

@@ -204,6 +204,9 @@ class World:
             "answer": "It is so. " + " ".join(f"[{id}]" for id in cites),
             "confidence": chance.randint(0, 100),
         }
+        if chance.random() < 0.5:
+            rest = [task.id for task in self.plan.tasks if task.id not in cites]
+            answer["left_out"] = [{"task": rest, "reason": "It adds nothing."}]
         if chance.random() < 0.2:
             answer["gaps"] = [{"task": None, "reason": "something is missing"}, "another thing"]
         if chance.random() < 0.2:

@@ -36,6 +36,7 @@ from chargehand.synthesizer.exempt import speaks_of_a_gap, stated
 from chargehand.synthesizer.figures import Figure
 from chargehand.synthesizer.passages import Paragraph, Passage, announced, read
 from chargehand.synthesizer.plain import paragraphs
+from chargehand.synthesizer.sentences import is_record
 from chargehand.synthesizer.urls import normal, urls
 
 Code: TypeAlias = Literal[
@@ -176,7 +177,21 @@ def _unused(
         used = any(task in cited for task in tasks)
         for task in tasks:
             in_use[task] = in_use.get(task, True) and used
-    return tuple(id for id, outcome in outcomes.items() if outcome.ok and id not in cited and not in_use.get(id, False))
+    return tuple(
+        id
+        for id, outcome in outcomes.items()
+        if outcome.ok and id not in cited and not in_use.get(id, False) and not _is_only_findings(outcome)
+    )
+
+
+def _is_only_findings(outcome: Outcome) -> bool:
+    """Whether the report itself uses all of a result: its findings are listed there, and it states nothing else.
+
+    An empty list or object is the result of one that was asked for findings and has none.
+    """
+    if outcome.claims:
+        return False
+    return is_record(outcome) or outcome.output in ({}, []) or (not outcome.output and bool(outcome.findings))
 
 
 def _passages(parts: Iterable[Paragraph]) -> Iterator[Passage]:

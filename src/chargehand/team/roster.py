@@ -51,7 +51,7 @@ class Scrutiny(Value):
     rounds: int = Field(default=1, ge=1, le=5)
     # Every finding is rated on its own by a scorer.
     rate_findings: bool = False
-    # How often the planner may add tasks for what failed.
+    # How often the planner may add tasks for what failed, is thin or is missing in the answer.
     extensions: int = Field(default=1, ge=0, le=3)
 
 
