@@ -188,7 +188,7 @@ def counting(spent: list[int], output: int = OUTPUT) -> Any:
         size = sum(len(m.packed) for m in call.messages) // 4
         spent.append(size + output)
         await asyncio.sleep(1)
-        text = '{"answer": "As far as it goes."}' if call.role == "synthesizer" else result("word " * 300)
+        text = '{"answer": "As far as it goes [t1]."}' if call.role == "synthesizer" else result("word " * 300)
         return Reply(text=text, usage=TokenCount(input_tokens=size, output_tokens=output))
 
     return talk
@@ -209,7 +209,7 @@ def test_twenty_workers_on_half_the_money_keep_to_it() -> None:
     assert sum(spent) <= whole // 2 + OUTPUT + flow.short
     assert sum(outcome.ok for outcome in report.outcomes) >= 8
     assert flow.calls("synthesizer")
-    assert report.answer.startswith("As far as it goes.")
+    assert report.answer.startswith("As far as it goes [t1].")
     assert report.status == "partial"
     denied = [outcome for outcome in report.outcomes if not outcome.ok]
     assert {outcome.error.kind for outcome in denied if outcome.error} == {"budget"}
@@ -222,7 +222,7 @@ def over_http(spent: list[int], budget: int | None) -> tuple[Report, int]:
     def handler(seen: Seen) -> Answer:
         size = len(json.dumps(seen.body["messages"])) // 4
         spent.append(size + OUTPUT)
-        text = '{"answer": "As far as it goes."}' if seen.role == "synthesizer" else result("word " * 300)
+        text = '{"answer": "As far as it goes [t1]."}' if seen.role == "synthesizer" else result("word " * 300)
         return Answer(text=text, usage=(size, OUTPUT, 0), delay=0.02)
 
     async def main() -> tuple[Report, int]:
@@ -251,7 +251,7 @@ def test_twenty_workers_on_half_the_money_keep_to_it_over_http() -> None:
     report, error = over_http(spent, half)
     assert sum(spent) <= half + OUTPUT + error
     assert sum(outcome.ok for outcome in report.outcomes) >= 8
-    assert report.answer.startswith("As far as it goes.")
+    assert report.answer.startswith("As far as it goes [t1].")
     assert report.status == "partial"
 
 

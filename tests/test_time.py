@@ -214,9 +214,12 @@ def test_a_pause_nobody_has_the_patience_for_is_a_failure_at_once(tmp_path: Any)
 
 def test_waiting_for_a_slot_is_not_working_time(pace: float, tmp_path: Any) -> None:
     """With one call at a time three tasks of 0.2 s wait 0.2 and 0.4 s between them, and work 0.6 s."""
-    report, _ = run(
-        lambda seen: replace(good(seen), delay=0.2 * pace), tmp_path, plan=plan("t1", "t2", "t3"), max_concurrent=1
-    )
+
+    def slow(seen: Seen) -> Answer:
+        said = answer_json(SYNTHESIS | {"answer": "Words [t1-t3]."}) if seen.role == "synthesizer" else good(seen)
+        return replace(said, delay=0.2 * pace)
+
+    report, _ = run(slow, tmp_path, plan=plan("t1", "t2", "t3"), max_concurrent=1)
     assert report.status == "complete"
     worked, waited = (sum(getattr(o.usage, name) for o in report.outcomes) for name in ("seconds", "waiting_s"))
     assert 0.6 * pace <= worked < 1.1 * pace  # with the waiting it would be 1.2

@@ -294,7 +294,9 @@ class World:
             case "refiner":
                 return answer_json({"instruction": f"Write the part called {seen.task} once more, in short."})
             case _:
-                return answer_json({"answer": "All of it [t1].", "gaps": [], "contradictions": [], "confidence": 70})
+                cites = ", ".join(task.id for task in self.plan.tasks)
+                said = {"answer": f"All of it [{cites}].", "gaps": [], "contradictions": [], "confidence": 70}
+                return answer_json(said)
 
     # -- the run -----------------------------------------------------------------------------------------------------
 

@@ -45,10 +45,10 @@ def test_a_short_answer_is_no_placeholder(text: str) -> None:
 
 
 def test_words_of_the_prompt_are_a_placeholder() -> None:
-    """A model that copies how its answer is described has not answered; two words may be there by chance."""
+    """A model that copies how its answer is described has not answered; a few words may be there by chance."""
     prompt = 'Give "answer": your answer to the request, written in markdown. Say yes or no.'
     assert is_placeholder("Your answer to the request, written in markdown [t1]", ["t1"], prompt)
-    assert not is_placeholder("yes or", prompt=prompt)
+    assert not is_placeholder("Say yes or no.", prompt=prompt)
     assert not is_placeholder("The request was written in Oslo", prompt=prompt)
 
 

@@ -167,14 +167,14 @@ class Writer:
     def _no_answer(self, draft: Draft) -> str | None:
         """Why a draft of the right shape is not an answer; None when it is one."""
         if is_placeholder(draft.answer, self._reconciled.outcomes, prompt.RULES):
-            return "The answer is a placeholder: write the answer itself"
+            return "it is a placeholder: write the answer itself"
         if is_unfilled(draft.data):
-            return "`data` holds nothing but placeholders: fill it in from the results"
+            return "its `data` holds nothing but placeholders: fill it in from the results"
         outcomes, cited = self._reconciled.outcomes, draft.provenance.cited
         if not cited:
-            return "The answer cites no task of this run"
+            return "it cites no task of this run"
         if not any(outcomes[task].ok or outcomes[task].partial for task in cited):
-            return "The answer uses no result: it cites only tasks that have none"
+            return "it uses no result: what it cites has none"
         return None
 
     def _checked(self, data: dict[str, Any]) -> Draft:

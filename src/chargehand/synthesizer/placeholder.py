@@ -22,7 +22,7 @@ _MARKS = re.compile(
 )
 _WORDS = re.compile(r"\w+")
 # Fewer words may be in a prompt by chance.
-_COPIED = 3
+_COPIED = 5
 
 
 def is_placeholder(text: str, tasks: Iterable[str] = (), prompt: str = "") -> bool:
