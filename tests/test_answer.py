@@ -250,7 +250,7 @@ def test_time_grows_with_the_length_only(head: str, unit: str, tail: str) -> Non
             best = min(best, time.process_time() - started)
         return best
 
-    small = 24_000 // len(unit)
+    small = 12_000 // len(unit)
     assert seconds(small * 8) < 32 * seconds(small) + 0.005
 
 
