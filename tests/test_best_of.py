@@ -67,7 +67,7 @@ def judged(call: ModelCall) -> Said:
 
 def surer(number: int, call: ModelCall, who: Attribution) -> Said:
     """The second is the surest."""
-    return result(f"RESULT-{number}", confidence={1: 50, 2: 90, 3: 70}.get(number))
+    return result(f"RESULT-{number}", confidence={1: 40, 2: 65, 3: 50}.get(number))
 
 
 def chosen(flow: Flow) -> dict[str, Any]:
@@ -97,9 +97,9 @@ def test_what_was_chosen_and_what_was_not_is_on_the_record() -> None:
     assert value["chosen"] == 2
     assert [line["member"] for line in value["members"]] == ["b1", "b2", "b3"]
     assert [(line["status"], line["confidence"]) for line in value["members"]] == [
+        ("done", 40),
+        ("done", 65),
         ("done", 50),
-        ("done", 90),
-        ("done", 70),
     ]
 
 

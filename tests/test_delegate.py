@@ -96,7 +96,7 @@ def test_a_team_does_a_task_of_another_team() -> None:
     outcome = by_task(report)["b"]
     assert outcome.output == "Gold and sand."
     assert outcome.confidence == 60
-    assert [claim.sources for claim in outcome.claims] == [("b", "https://example.org/x")] * 2
+    assert [claim.sources for claim in outcome.claims] == [("b", "https://example.org/x (unconfirmed)")] * 2
     keys = [event.data["key"] for event in run.events if event.kind == "model_replied"]
     nested = ["b/1/@plan/1", "b/1/t1/1/model/1", "b/1/t2/1/model/1", "b/1/@synthesis/1"]
     assert [key for key in keys if key.startswith("b/")] == nested

@@ -13,7 +13,7 @@ import pytest
 from chargehand.budget import Budget
 from chargehand.errors import InvalidTeam
 from chargehand.plan import Problem, errors_in
-from chargehand.recovery import Policy
+from chargehand.recovery import Condition, Policy, Rung
 from chargehand.settings import Limits, Models, RoleModel
 from chargehand.team import Example, Team, Worker, load, shipped, stored_tools
 from chargehand.tools import BUILTIN, Tool, tool
@@ -308,10 +308,12 @@ def test_all_problems_of_a_folder_come_at_once_with_file_and_line(tmp_path: Path
 
 def test_a_team_writes_its_own_recovery(tmp_path: Path) -> None:
     """[recovery] is the policy: attempts, rungs by condition, scorer and hedges; it is stored with the run."""
-    toml = '[recovery]\nattempts = 2\nscore = true\nhedge_after = 2.5\n[recovery.ladder]\nfailure = ["refine", "ask"]\n'
+    toml = '[recovery]\nattempts = 2\nscore = true\nhedge_after = 2.5\nevidence = "strict"\n'
+    toml += '[recovery.ladder]\nfailure = ["refine", "ask"]\n'
     write(tmp_path, {"team.toml": TOML + toml, "workers/a.md": agent("a", "")})
     policy = load(tmp_path).recovery
-    assert policy == Policy(attempts=2, score=True, hedge_after_s=2.5, ladder={"failure": ("refine", "ask")})
+    ladder: dict[Condition, tuple[Rung, ...]] = {"failure": ("refine", "ask")}
+    assert policy == Policy(attempts=2, score=True, hedge_after_s=2.5, evidence="strict", ladder=ladder)
     assert Team.from_json(load(tmp_path).to_json(), {}).recovery == policy
 
 
@@ -324,6 +326,11 @@ def test_a_team_writes_its_own_recovery(tmp_path: Path) -> None:
         ("hedge_after = 0", "team.toml:4:1: 'hedge_after'"),
         ("ladder = {failure = ['pray']}", "team.toml:4:1: 'ladder.failure'"),
         ("ladder = {sadness = ['retry']}", "team.toml:4:1: 'ladder.sadness"),
+        (
+            "evidence = 'stict'",
+            "team.toml:4:1: 'evidence' is one of 'strict', 'normal', 'off', not 'stict'. Did you mean 'strict'?",
+        ),
+        ("evidence = false", "team.toml:4:1: 'evidence' is text in quotes"),
     ],
 )
 def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, message: str) -> None:

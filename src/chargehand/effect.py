@@ -150,11 +150,15 @@ def usage_of(result: ModelResult, model: str) -> Usage:
 
 
 class ToolResult(Value):
-    """What the worker is told. `reads` maps each name the tool read to a hash of it, so that a rerun can check."""
+    """What the worker is told. `reads` maps each name the tool read to a hash of it, so that a rerun can check.
+
+    `lines` maps each file of which something was shown to the number of its lines.
+    """
 
     text: str = ""
     error: Fault | None = None
     reads: dict[str, str] = Field(default_factory=dict)
+    lines: dict[str, int] = Field(default_factory=dict)
     seconds: float = 0.0
     waiting_s: float = 0.0
 

@@ -108,6 +108,22 @@ class Gap(Value):
     impact: str = ""
 
 
+class Evidence(Value):
+    """What was found when the sources of a model's result were held against what it was given and had read."""
+
+    # Sources that named nothing of it; they were taken out.
+    removed: int = 0
+    # Statements that only the model's own knowledge stands for.
+    own_knowledge: int = 0
+
+    @staticmethod
+    def total(parts: Iterable[Outcome]) -> Evidence | None:
+        """What was found in all of them; None when that is nothing."""
+        known = [part.evidence for part in parts if part.evidence is not None]
+        removed, own = sum(each.removed for each in known), sum(each.own_knowledge for each in known)
+        return Evidence(removed=removed, own_knowledge=own) if removed or own else None
+
+
 class Outcome(Value):
     """Exactly one per task. Made only by the four functions below, so that status and fields agree."""
 
@@ -126,6 +142,7 @@ class Outcome(Value):
     # What a team that did the task leaves missing or unreconciled; with a gap the outcome is partial.
     gaps: tuple[Gap, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
+    evidence: Evidence | None = None
     attempts: int = 1
     usage: Usage = Field(default_factory=Usage)
 
@@ -136,7 +153,7 @@ class Outcome(Value):
     def to_json(self) -> dict[str, JSON]:
         """As in the contract: the optional fields only where they say something."""
         data = super().to_json()
-        for name in ("partial", "error", "escalation", "because", "gaps", "contradictions"):
+        for name in ("partial", "error", "escalation", "because", "gaps", "contradictions", "evidence"):
             if not data[name]:
                 del data[name]
         return data

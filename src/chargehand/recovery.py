@@ -34,6 +34,9 @@ Condition = Literal[
 ]
 Rung = Literal["retry", "refine", "upgrade", "fallback", "reassign", "split", "ask"]
 
+# How far results are held to what they rest on. strict: what nothing confirms fails too; off: only nothing at all does.
+EvidenceRule = Literal["strict", "normal", "off"]
+
 MOST_ATTEMPTS = 3
 FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 60.0
@@ -128,6 +131,7 @@ class Policy(Value):
     score: bool = False
     # A call without an answer for this long is made a second time beside the first; None is never.
     hedge_after_s: Annotated[float, Field(gt=0)] | None = None
+    evidence: EvidenceRule = "normal"
 
 
 class Situation(Value):

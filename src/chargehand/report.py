@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 from pydantic import Field
@@ -12,6 +13,8 @@ from chargehand.value import JSON, Value
 
 RunStatus = Literal["running", "waiting", "interrupted", "cancelled", "complete", "partial", "failed"]
 
+# Tasks that a note names.
+_MOST_NAMED = 10
 # Ended for good, unless reopened.
 FINISHED: tuple[RunStatus, ...] = ("complete", "partial", "failed")
 EXIT_CODES: dict[RunStatus, int] = {
@@ -23,6 +26,29 @@ EXIT_CODES: dict[RunStatus, int] = {
     "interrupted": 130,
     "running": 1,
 }
+
+
+def evidence_notes(outcomes: Iterable[Outcome]) -> tuple[str, ...]:
+    """What the sources of the results came to when they were checked, where that is worth saying: a sentence each."""
+    done = [(outcome.task, outcome.evidence) for outcome in outcomes if outcome.ok and outcome.evidence is not None]
+    notes: list[str] = []
+    if false := {task: each.removed for task, each in done if each.removed}:
+        count = sum(false.values())
+        what = "1 source was" if count == 1 else f"{count:,} sources were"
+        notes.append(
+            f"{what} removed in {_named(false)}: workers named what they were not given and had not read. "
+            "The record has them."
+        )
+    if own := {task: each.own_knowledge for task, each in done if each.own_knowledge}:
+        count = sum(own.values())
+        what = "1 statement comes" if count == 1 else f"{count:,} statements come"
+        notes.append(f"{what} from the model's own knowledge, without material or tools, in {_named(own)}.")
+    return tuple(notes)
+
+
+def _named(tasks: Collection[str]) -> str:
+    more = len(tasks) - _MOST_NAMED
+    return ", ".join(list(tasks)[:_MOST_NAMED]) + (f" and {more:,} more tasks" if more > 0 else "")
 
 
 class LeftOut(Value):

@@ -20,7 +20,7 @@ from chargehand.plan import Plan, Task
 from chargehand.planner import Unplanned, split_task
 from chargehand.preview import cost_of_synthesis
 from chargehand.refiner import refine
-from chargehand.report import Gap, Report, RunStatus, Timing
+from chargehand.report import Gap, Report, RunStatus, Timing, evidence_notes
 from chargehand.request import Request
 from chargehand.routing import reroute
 from chargehand.scorer import score
@@ -28,7 +28,8 @@ from chargehand.synthesizer import Lacking, OnDraft, Synthesis, Validate, write_
 from chargehand.synthesizer.citations import keeps_open
 from chargehand.synthesizer.select import choose
 from chargehand.team import Team
-from chargehand.workers import Roster
+from chargehand.workers import Roster, WorkerPort
+from chargehand.workers.agent import Agent
 from chargehand.workers.delegate import IMPACT, Delegate
 from chargehand.workers.factory import Factory
 
@@ -179,7 +180,7 @@ class _Work:
 
 def _begin(agreed: Agreed, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains) -> _Work:
     crew = assemble(
-        _under(request, roster),
+        _under(request, team, roster),
         engine,
         fallbacks=team.fallbacks(),
         pools=team.pools(),
@@ -223,10 +224,20 @@ async def _write(
     )
 
 
-def _under(request: Request, roster: Roster) -> Roster:
-    """The workers, with teams among them told what the request leaves them."""
+def _under(request: Request, team: Team, roster: Roster) -> Roster:
+    """The workers, with what the request means for them."""
     stop_at = _workers_stop_at(request)
-    return {name: each.under(request, stop_at) if isinstance(each, Delegate) else each for name, each in roster.items()}
+
+    def under(worker: WorkerPort) -> WorkerPort:
+        match worker:
+            case Delegate():
+                return worker.under(request, stop_at)
+            case Agent():
+                return worker.under(request, team.recovery.evidence)
+            case _:
+                return worker
+
+    return {name: under(each) for name, each in roster.items()}
 
 
 def _help(request: Request, team: Team, engine: Engine, brains: Brains, *, planned_here: bool) -> Help:
@@ -277,7 +288,7 @@ def _report(request: Request, team: Team, done: _Done, synthesis: Synthesis, eng
         timing=_timing(done, synthesis, engine.now()),
         strategy=done.plan.strategy,
         plan=done.plan,
-        notes=(*done.plan.advice(), *synthesis.notes),
+        notes=(*done.plan.advice(), *synthesis.notes, *evidence_notes(done.outcomes.values())),
         error=_common_fault(done.outcomes) if status == "failed" else None,
         data=synthesis.data,
     )

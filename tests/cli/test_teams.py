@@ -69,6 +69,7 @@ def test_shipped_teams_satisfy_the_schema(name: str) -> None:
         {"description": "d", "routes": [{"match": "x"}]},
         {"description": "d", "factory": {"tiers": ["huge"]}},
         {"description": "d", "recovery": {"attempts": 9}},
+        {"description": "d", "recovery": {"evidence": "some"}},
         {"description": "d", "suprvisor": {}},
         {"description": "d", "budget": {"usd": float("inf")}},
         {"description": "d", "limits": {"deadline": float("inf")}},

@@ -144,7 +144,7 @@ def test_an_empty_answer_is_asked_for_once_more_and_then_failed(first: str, seco
     assert len(calls) == 2
     assert outcome.status == "failed"
     assert outcome.error is not None
-    assert outcome.error.kind == "contract"
+    assert outcome.error.kind == "criterion_not_met"
     assert "empty" in outcome.error.message or "required" in outcome.error.message
 
 

@@ -94,10 +94,13 @@ class _Dispatch:
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     over: dict[str, asyncio.Event] = field(default_factory=dict[str, asyncio.Event])
     unfinished: int = 0
+    # The ids of all tasks there are: of this plan, of the one it extends, and of the one around it.
+    known: frozenset[str] = frozenset()
 
     async def run(self) -> dict[str, Outcome]:
         self.unfinished = len(self.plan.tasks)
         self.over = {task.id: asyncio.Event() for task in self.plan.tasks}
+        self.known |= self.over.keys() | self.outcomes.keys()
         async with asyncio.TaskGroup() as group:
             for number, task in enumerate(self.plan.tasks, 1):
                 group.create_task(self._settle(task), name=task.id)
@@ -129,6 +132,7 @@ class _Dispatch:
         pursuit = Pursuit(task, inputs, self.engine, self.crew, self.policy, self.help, time)
         pursuit.may_split = self.parent is None
         pursuit.ceiling = self.ceiling
+        pursuit.tasks = self.known
         return await pursuit.run(self._in_its_place)
 
     async def _in_its_place(
@@ -138,4 +142,5 @@ class _Dispatch:
         # Its parts are within its own limits.
         inner = _Dispatch(plan, self.engine, self.crew, self.policy, self.help, self.stop_at, None, task, ends_at)
         inner.outcomes.update(inputs)
+        inner.known = self.known
         return list((await inner.run()).values())

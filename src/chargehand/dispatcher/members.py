@@ -85,7 +85,7 @@ class Members:
 
     def _assigned(self, number: int, used: list[Usage]) -> Assignment:
         whole = self.assignment
-        return Assignment(whole.task, whole.attempt, whole.inputs, used, within=f"b{number}")
+        return Assignment(whole.task, whole.attempt, whole.inputs, used, within=f"b{number}", tasks=whole.tasks)
 
     async def _chosen_before(self, known: JSON) -> Outcome:
         outcome = await worked(self._assigned(known["chosen"], []), self.worker, self.engine, self.score)

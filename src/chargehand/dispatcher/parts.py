@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from chargehand.errors import ErrorKind
-from chargehand.outcome import Claim, Contradiction, Finding, Outcome, failed
+from chargehand.outcome import Claim, Contradiction, Evidence, Finding, Outcome, failed
 from chargehand.plan import Task
 
 
@@ -32,14 +34,16 @@ def joined(task: Task, parts: list[Outcome]) -> Outcome:
         partial=any(part.partial for part in good),
         gaps=tuple(gap.model_copy(update={"task": task.id}) for part in good for gap in part.gaps),
         contradictions=_at_odds(good),
+        evidence=Evidence.total(good),
     )
 
 
-# The parts are of their task: what they rest on is cited under its id.
+# The parts are of their task: what they rest on is cited under its id, and one part is not a source of another outside.
 
 
 def _claims(task: Task, parts: list[Outcome]) -> tuple[Claim, ...]:
-    return tuple(c.model_copy(update={"sources": (task.id, *c.sources[1:])}) for p in parts for c in p.claims)
+    ids = {part.task for part in parts}
+    return tuple(c.model_copy(update={"sources": _outside(task, c.sources, ids)}) for p in parts for c in p.claims)
 
 
 def _at_odds(parts: list[Outcome]) -> tuple[Contradiction, ...]:
@@ -47,4 +51,9 @@ def _at_odds(parts: list[Outcome]) -> tuple[Contradiction, ...]:
 
 
 def _findings(task: Task, parts: list[Outcome]) -> tuple[Finding, ...]:
-    return tuple(f.model_copy(update={"sources": (task.id, *f.sources[1:])}) for p in parts for f in p.findings)
+    ids = {part.task for part in parts}
+    return tuple(f.model_copy(update={"sources": _outside(task, f.sources, ids)}) for p in parts for f in p.findings)
+
+
+def _outside(task: Task, sources: Iterable[str], ids: Collection[str]) -> tuple[str, ...]:
+    return task.id, *(source for source in sources if source not in ids)

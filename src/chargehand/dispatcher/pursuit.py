@@ -67,6 +67,8 @@ class Pursuit:
     may_split: bool = True
     # The tokens it may use if it states no budget of tokens.
     ceiling: int | None = None
+    # The ids of all tasks of the run.
+    tasks: frozenset[str] = frozenset()
     # One entry per failed attempt.
     history: list[Condition] = field(default_factory=lambda: [])
     failed_workers: list[str] = field(default_factory=lambda: [])
@@ -181,7 +183,7 @@ class Pursuit:
             self._unbind()
             self.crew.pools.bind(task.worker)
             self.bound = task.worker
-        assignment = Assignment(task, number, self.inputs)
+        assignment = Assignment(task, number, self.inputs, tasks=self.tasks)
         outcome: Outcome | None = None
         try:
             outcome = await Attempt(assignment, ticket, self.engine, self.crew, self.help, self.time).run()

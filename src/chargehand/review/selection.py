@@ -64,8 +64,8 @@ def select(
 ) -> Selection:
     """By place, confidence and baseline, in this order. Sorted by file and line, what is said twice as one.
 
-    What names a file that is not reviewed, or a line that is not there, was made up: it is only counted. `later`: the
-    files may have changed since, so that their lines say nothing about that.
+    What names a file that is not reviewed, or a line that is not there, was made up: it is only counted, and so is what
+    a model says of no place. `later`: the files may have changed since, so that their lines say nothing about that.
     """
     tidy = [_tidy(finding, change.files) for finding in findings]
     real = [finding for finding in tidy if _is_there(finding, change, None if later else source)]
@@ -97,7 +97,8 @@ def _why_not(
 
 def _is_there(finding: Finding, change: Change, source: Source | None) -> bool:
     if finding.path is None:
-        return True
+        # Only a tool, named as `tool:rule`, can mean the change as a whole: a model's place was invented.
+        return not finding.sources or any(":" in source for source in finding.sources)
     if finding.path not in change.files:
         return False
     if finding.line is None:

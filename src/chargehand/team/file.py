@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from pydantic import ValidationError
 
 from chargehand.budget import Budget
 from chargehand.errors import UsageError
 from chargehand.plan import TIERS, Problem, Synthesis, Tier
-from chargehand.recovery import Policy
+from chargehand.recovery import EvidenceRule, Policy
 from chargehand.settings import Limits, Models
 from chargehand.settings.file import Reader
 from chargehand.settings.toml_file import TomlFile, read, suggestion
@@ -39,7 +39,8 @@ _KEYS = frozenset(
         "routes",
     }
 )
-_RECOVERY = frozenset({"attempts", "ladder", "score", "hedge_after"})
+_RECOVERY = frozenset({"attempts", "ladder", "score", "hedge_after", "evidence"})
+_EVIDENCE: tuple[str, ...] = get_args(EvidenceRule)
 _LIMITS = frozenset({"max_concurrent", "max_tasks", "max_steps", "deadline", "max_depth"})
 _SUPERVISOR = frozenset({"mode", "default"})
 _FACTORY = frozenset({"tools", "tiers"})
@@ -152,6 +153,14 @@ def _recovery(reader: Reader, data: Mapping[str, Any]) -> Policy:
     table = dict(reader.table(data, "recovery"))
     hedge_after = reader.number(table, "hedge_after", "recovery", whole=False)
     table.pop("hedge_after", None)
+    rule = reader.text(table, "evidence", "recovery")
+    if table.pop("evidence", None) is not None and rule in _EVIDENCE:
+        table["evidence"] = rule
+    elif rule is not None:
+        known = ", ".join(map(repr, _EVIDENCE))
+        reader.wrong(
+            ("recovery", "evidence"), f"'evidence' is one of {known}, not {rule!r}.{suggestion(rule, _EVIDENCE)}"
+        )
     try:
         return Policy.model_validate({**table, **({"hedge_after_s": hedge_after} if hedge_after else {})})
     except ValidationError as error:

@@ -84,7 +84,7 @@ async def _in_thread(work: Callable[[], ToolResult]) -> ToolResult:
 
 
 def _returned(value: object, context: ToolContext, max_text: int) -> ToolResult:
-    return ToolResult(text=_cut(_text(value), max_text), reads=context.reads.hashes)
+    return ToolResult(text=_cut(_text(value), max_text), reads=context.reads.hashes, lines=context.reads.lines)
 
 
 def _failed(message: str, context: ToolContext) -> ToolResult:

@@ -15,6 +15,8 @@ class Reads:
     """What one call has read so far, by name; written only through `ToolContext`."""
 
     hashes: dict[str, str] = field(default_factory=dict[str, str])
+    # How many lines the files have of which something was shown.
+    lines: dict[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,12 @@ class ToolContext:
     def record_read(self, name: str, data: bytes) -> None:
         """Note that the result depends on `data`, so that a rerun can tell whether it still holds."""
         self.record_hash(name, hashlib.sha256(data).hexdigest())
+        self.record_lines(name, data.count(b"\n") + (not data.endswith(b"\n")))
 
     def record_hash(self, name: str, digest: str) -> None:
         """The same for data whose SHA-256 is known."""
         self.reads.hashes[name] = digest
+
+    def record_lines(self, name: str, count: int) -> None:
+        """Note that the worker is shown something of a file of so many lines: it may name them as its source."""
+        self.reads.lines[name] = count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -42,7 +42,9 @@ def search_documents(
     found = reading.contents(glob, context)
     # The hash that was recorded stands for all that was read.
     index = _KEPT.of(context.reads.hashes[f"//text:{glob}"], found)
-    hits = [_shown(passage) for passage in index.ranked(query, most)]
+    ranked = index.ranked(query, most)
+    _record_lines(ranked, found, context)
+    hits = [_shown(passage) for passage in ranked]
     nothing = f"No passage of {len(found.files)} documents has any of these words; try others."
     return "\n".join(["\n\n".join(hits) or nothing, *reading.told(found.notes)])
 
@@ -75,6 +77,13 @@ def _passages(found: reading.Contents) -> Iterator[Passage]:
         text, _ = decoded(data)
         lines = by_line(text) if name.lower().endswith(HTML) else text.replace("\r\n", "\n").split("\n")
         yield from passages(material.shown(name), lines)
+
+
+def _record_lines(hits: Sequence[Passage], found: reading.Contents, context: ToolContext) -> None:
+    names = {passage.name for passage in hits}
+    for name, data in found.files:
+        if (shown := material.shown(name)) in names:
+            context.record_lines(shown, decoded(data)[0].removesuffix("\n").count("\n") + 1)
 
 
 def _shown(passage: Passage) -> str:

@@ -39,6 +39,7 @@ def read_file(context: ToolContext, path: str, start_line: Line = 1, end_line: L
         raise ToolError(f"{material.shown(place.name)} is a binary file of {len(data)} bytes; only text can be read.")
     text, encoding = decoded(data)
     lines = text.removesuffix("\n").split("\n") if text else []
+    context.record_lines(place.name, len(lines))
     if end_line is not None and end_line < start_line:
         raise ToolError(f"end_line {end_line} is before start_line {start_line}.")
     if start_line > max(1, len(lines)):
@@ -88,6 +89,10 @@ async def search_files(
             matching.matches, re.escape(query), ignore_case=ignore_case, texts=texts, limit=MAX_MATCHES + 1
         )
     lines = [f"{name}:{number}: {text}" for name, number, text in hits[:MAX_MATCHES]]
+    found_in = {hit[0] for hit in hits[:MAX_MATCHES]}
+    for name, text in texts:
+        if name in found_in:
+            context.record_lines(name, text.removesuffix("\n").count("\n") + 1)
     if len(hits) > MAX_MATCHES:
         lines.append(f"[only the first {MAX_MATCHES} matches are shown; narrow query or pattern]")
     lines += reading.told(found.notes)

@@ -36,14 +36,14 @@ class Contents:
 def listing(glob: str, path: str | None, context: ToolContext) -> material.Listing:
     """The files under `path` that fit, on the record; one more than MAX_LISTED when there are more."""
     found = material.files(glob, path, context, MAX_LISTED + 1)
-    context.record_read(f"{path or ''}//list:{glob}", _names(found.names))
+    context.record_hash(f"{path or ''}//list:{glob}", hashlib.sha256(_names(found.names)).hexdigest())
     return found
 
 
 def contents(glob: str, context: ToolContext) -> Contents:
     """All files that fit with what is in them, on the record."""
     found = _contents(glob, context)
-    context.record_read(f"//text:{glob}", _digest(found))
+    context.record_hash(f"//text:{glob}", hashlib.sha256(_digest(found)).hexdigest())
     return found
 
 
@@ -59,7 +59,7 @@ def still_valid(result_reads: Mapping[str, str], context: ToolContext) -> bool:
 
 
 def _hash_now(name: str, context: ToolContext) -> str | None:
-    """The hash `record_read` would note now; None when it cannot be read any more."""
+    """The hash that was recorded, as it would be now; None when it cannot be read any more."""
     path, _, kind = name.partition("//")
     try:
         if kind.startswith("list:"):

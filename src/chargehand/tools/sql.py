@@ -74,6 +74,8 @@ async def query_data(context: ToolContext, sql: str) -> str:
         raise ToolError(f"The query took more than {SECONDS:.0f} s and was stopped; make it smaller.") from None
     for name, digest in result.reads.items():
         context.record_hash(name, digest)
+    for name, count in result.lines.items():
+        context.record_lines(name, count)
     if result.error is not None:
         if "left no result" in result.error.message:
             raise ToolError(f"The query ended its process. {TOO_MUCH}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,6 +24,8 @@ class Assignment:
     used: list[Usage] = field(default_factory=list[Usage], compare=False)
     # Which part of the attempt this is: a member of a best_of (`b2`), or what is made of it after: a split's result.
     within: str | None = None
+    # The ids of all tasks of the run: what a worker names as a source is held against them. No worker sees them.
+    tasks: Collection[str] = frozenset()
 
     def key(self, *parts: object) -> str:
         """`t3/2/model/4`: where this assignment is."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,13 +17,20 @@ from chargehand.messages import Message, Reply, ToolRequest, ToolSpec, system, t
 from chargehand.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
 from chargehand.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.plan import Tier
+from chargehand.recovery import EvidenceRule
+from chargehand.request import Request
 from chargehand.workers import Assignment
 from chargehand.workers.answer import Answer, Unusable, answer_schema, head, read_answer
+from chargehand.workers.grounding import Grounded, Grounds
 from chargehand.workers.prompt import ESCALATE, LAST_STEP, system_prompt, task_prompt
+from chargehand.workers.substance import ECHO, asks_for_findings, is_echo
 
 _REASONS: tuple[EscalationReason, ...] = ("out_of_scope", "ambiguous_input", "confidence_too_low", "timeout")
-# What one warning lists of what was mended in an answer.
-_MOST_MENDED = 10
+# What one warning lists of what was mended in an answer, or removed from it.
+_MOST_DETAILS = 10
+_LONGEST_DETAIL = 200
+# Statements whose sources are checked at once; more would hold up the other tasks.
+_MOST_ON_THE_LOOP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +61,18 @@ class Agent:
     output_cap: int = 4096
     # How long it waits out a provider that is down: not long when another worker stands by.
     patience_s: float = 60.0
+    # How far its results are held to what they rest on, and whether its request came with material.
+    evidence: EvidenceRule = "normal"
+    has_material: bool = False
     # A person may be asked: whether calls of tools that need approval have a chance.
     ask: bool = False
 
     def model_for(self, tier: Tier | None) -> str:
         return self.models[tier]
+
+    def under(self, request: Request, evidence: EvidenceRule) -> Agent:
+        """The same for tasks of this request."""
+        return replace(self, has_material=bool(request.material), evidence=evidence)
 
     @property
     def repeatable(self) -> bool:
@@ -116,6 +131,10 @@ class _Attempt:
         if self.task.budget and self.task.budget.steps:
             self.steps = min(self.steps, self.task.budget.steps)
         self.calls = 0
+        # Calls of tools that succeeded, as they are on the record: arguments and result.
+        self.results: list[tuple[Mapping[str, Any], ToolResult]] = []
+        asked = (agent.prompt, agent.description, self.task.instruction, self.task.success_criterion)
+        self.wants_findings = asks_for_findings(*asked)
 
     async def run(self) -> Outcome:
         outcome = await self._converse()
@@ -164,36 +183,52 @@ class _Attempt:
                 return result.reply
 
     async def _answer(self, reply: Reply) -> Outcome:
-        """The structured result; unreadable ones are asked for once more, with what was wrong."""
-        first = read_answer(reply.text, self.agent.output_schema)
-        if isinstance(first, Answer):
+        """The structured result; what is unreadable or not a result is asked for once more, with what was wrong."""
+        first = await self._read(reply.text)
+        if isinstance(first, Grounded):
             return self._done(first)
-        self.messages += [reply.as_message(), user(_again(first.problems))]
+        self.messages += [reply.as_message(), user(_again(first))]
         again = await self._ask(may_call_tools=False)
         text = "" if first.empty else reply.text
         if isinstance(again, Outcome):
-            return self._plain(text) if text and self.agent.output_schema is None else again
-        second = read_answer(again.text, self.agent.output_schema)
-        if isinstance(second, Answer):
+            return (await self._plain(text) if text else None) or again
+        second = await self._read(again.text)
+        if isinstance(second, Grounded):
             return self._done(second)
         text = text if second.empty else again.text
-        return self._plain(text) if text and self.agent.output_schema is None else self._misshapen(second, text)
+        return (await self._plain(text) if text else None) or self._unusable(second, text)
 
-    def _misshapen(self, answer: Unusable, text: str) -> Outcome:
+    async def _read(self, text: str) -> Grounded | Unusable:
+        """The result in a reply with the sources that hold, or why it is none."""
+        answer = read_answer(text, self.agent.output_schema, wants_findings=self.wants_findings)
+        return answer if isinstance(answer, Unusable) else await self._held(answer)
+
+    async def _held(self, answer: Answer) -> Grounded | Unusable:
+        rule = self.agent.evidence
+        if rule == "off":
+            return Grounded(answer)
+        if is_echo(answer, self.task):
+            return Unusable((ECHO,), empty=True)
+        means = self.agent.has_material or bool(self.agent.tools)
+        assigned = self.assignment
+        grounds = Grounds(self.task, assigned.inputs, self.results, means, assigned.tasks)
+        many = len(answer.claims) + len(answer.findings) > _MOST_ON_THE_LOOP
+        held = await asyncio.to_thread(grounds.hold, answer) if many else grounds.hold(answer)
+        if rule == "strict" and (why := grounds.doubts(held)):
+            return Unusable(why, empty=True)
+        return held
+
+    def _unusable(self, answer: Unusable, text: str) -> Outcome:
         why = "; ".join(answer.problems)
+        if answer.empty:
+            return self._fail("criterion_not_met", f"The answer is not a result: {why}", text or None)
         return self._fail("contract", f"The answer does not have the agreed shape: {why}", text or None)
 
-    def _done(self, answer: Answer) -> Outcome:
-        if answer.mended:
-            shown = "; ".join(answer.mended[:_MOST_MENDED])
-            more = f"; and {len(answer.mended) - _MOST_MENDED:,} more" if len(answer.mended) > _MOST_MENDED else ""
-            self.engine.emit(
-                "warning",
-                task=self.task.id,
-                attempt=self.assignment.attempt,
-                message=f"The answer of {self.agent.name} to {self.task.id} was mended: {shown}{more}.",
-            )
-        return done(
+    def _done(self, held: Grounded) -> Outcome:
+        answer = held.answer
+        self._warn(f"The answer of {self.agent.name} to {self.task.id} was mended", answer.mended)
+        self._warn(f"Sources that {self.agent.name} was not given and did not read were removed", held.false)
+        outcome = done(
             self.task.id,
             self.agent.name,
             summary=answer.summary,
@@ -202,10 +237,22 @@ class _Attempt:
             findings=answer.findings,
             confidence=answer.confidence,
         )
+        return outcome if held.evidence is None else outcome.model_copy(update={"evidence": held.evidence})
 
-    def _plain(self, text: str) -> Outcome:
-        """Text without the agreed shape still counts as work, at unknown confidence."""
-        return done(self.task.id, self.agent.name, summary=head(text), output=text)
+    def _warn(self, what: str, details: Sequence[str]) -> None:
+        if details:
+            shown = "; ".join(detail[:_LONGEST_DETAIL] for detail in details[:_MOST_DETAILS])
+            more = f"; and {len(details) - _MOST_DETAILS:,} more" if len(details) > _MOST_DETAILS else ""
+            self.engine.emit(
+                "warning", task=self.task.id, attempt=self.assignment.attempt, message=f"{what}: {shown}{more}."
+            )
+
+    async def _plain(self, text: str) -> Outcome | None:
+        """Text without the agreed shape still counts as work, at unknown confidence, where no shape is required."""
+        if self.agent.output_schema is not None:
+            return None
+        held = await self._held(Answer(summary=head(text), output=text))
+        return self._done(held) if isinstance(held, Grounded) else self._unusable(held, text)
 
     def _escalation(self, reply: Reply) -> Outcome | None:
         for request in reply.tool_calls:
@@ -233,6 +280,8 @@ class _Attempt:
         for request, result in zip(requests, ordered, strict=True):
             if result.error is not None and result.error.kind == "in_doubt":
                 return self._fail("in_doubt", result.error.message)
+            if result.ok:
+                self.results.append((request.arguments or {}, result))
             text = result.text if result.error is None else f"Error: {result.error.message}"
             self.messages.append(tool_result(request, text, failed=not result.ok))
         self.usages.append(Usage(seconds=max(r.seconds for r in ordered), waiting_s=max(r.waiting_s for r in ordered)))
@@ -305,8 +354,10 @@ class _Attempt:
         return failed(self.task.id, self.agent.name, kind, message, output=output)
 
 
-def _again(problems: Sequence[str]) -> str:
-    return "Your answer could not be used: " + "; ".join(problems) + ". Answer again with the one JSON object only."
+def _again(answer: Unusable) -> str:
+    where = " The result itself belongs into `output`." if answer.empty else ""
+    wrong = "; ".join(answer.problems)
+    return f"Your answer could not be used: {wrong}.{where} Answer again with the one JSON object only."
 
 
 def _canonical(arguments: dict[str, Any], spec: ToolSpec) -> str:

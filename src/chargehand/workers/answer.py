@@ -61,6 +61,8 @@ _SEVERITIES: dict[str, Severity] = {
 _NUMBER = re.compile(r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*%?\s*")
 _LINES = re.compile(r"\s*[Ll]?(\d{1,9})(?:\s*[-–:]\s*[Ll]?(\d{1,9}))?\s*")
 _EMPTY: tuple[JSON, ...] = (None, "", {}, [])
+# Fields that say something about a result and are not one.
+_ABOUT = frozenset({"summary", "confidence"})
 _LONGEST_SUMMARY = 300
 
 
@@ -78,14 +80,22 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """Why a text is no answer, as the model is told. `empty`: there is nothing in it to fall back on."""
+    """Why a text is not an answer, as the model is told. `empty`: there is no result in it to fall back on."""
 
     problems: tuple[str, ...]
     empty: bool = False
 
 
-def read_answer(text: str, output_schema: dict[str, Any] | None) -> Answer | Unusable:
-    """The answer in a text. Only what is required can make it unusable: the rest is mended, or left out."""
+# Why an answer is not a result, for the model and for the record.
+NOTHING = "it holds no result: output, claims and findings are all empty, and a summary alone is not a result"
+
+
+def read_answer(text: str, output_schema: dict[str, Any] | None, *, wants_findings: bool = False) -> Answer | Unusable:
+    """The answer in a text. Only what is required can make it unusable: the rest is mended, or left out.
+
+    Output, claims and findings may not all be empty. Of a worker that was asked for findings an empty list of them is
+    a result, and so is whatever a schema allows; claims alone become the output.
+    """
     if not text.strip():
         return Unusable(("the answer is empty",), empty=True)
     found, problem = read_json(text)
@@ -95,21 +105,29 @@ def read_answer(text: str, output_schema: dict[str, Any] | None) -> Answer | Unu
         return Unusable(tuple(violations(found, {"type": "object"})), empty=_blank(found))
     data = cast("dict[str, JSON]", found)
     summary, output = data.get("summary"), data.get("output")
-    if missing := [f"{name}: Field required" for name in ("summary", "output") if name not in data]:
-        return Unusable(tuple(missing), empty=all(map(_blank, data.values())))
+    mended: list[str] = []
+    claims = tuple(_each(data.get("claims"), "claims", _claim, mended))
+    findings = tuple(_each(data.get("findings"), "findings", _finding, mended))
+    # What they state can stand for an output of any form.
+    stated = output_schema is None and bool(claims or findings or (wants_findings and data.get("findings") == []))
+    required = ("summary",) if stated else ("summary", "output")
+    if missing := [f"{name}: Field required" for name in required if name not in data]:
+        return Unusable(tuple(missing), empty=all(_blank(value) for name, value in data.items() if name not in _ABOUT))
     if summary is not None and not isinstance(summary, str):
-        return Unusable(("summary: should be a string",))
-    summary = (summary or "").strip()
-    if not summary and _blank(output):
-        return Unusable(("the answer is empty: both summary and output are",), empty=True)
+        return Unusable(("summary: should be a string",), empty=_blank(output) and not stated)
     if output_schema is not None and (wrong := violations(output, output_schema)):
         return Unusable(tuple(f"output: {problem}" for problem in wrong))
-    mended: list[str] = []
+    if output_schema is None and _blank(output):
+        if not stated:
+            return Unusable((NOTHING,), empty=True)
+        if claims:
+            mark = "- " if len(claims) > 1 else ""
+            output = "\n".join(f"{mark}{claim.statement}" for claim in claims)
     return Answer(
-        summary=summary or head(output),
+        summary=(summary or "").strip() or head(output),
         output=output,
-        claims=tuple(_each(data.get("claims"), "claims", _claim, mended)),
-        findings=tuple(_each(data.get("findings"), "findings", _finding, mended)),
+        claims=claims,
+        findings=findings,
         confidence=read_confidence(data.get("confidence"), "confidence", mended),
         mended=tuple(mended),
     )

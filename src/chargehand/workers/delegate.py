@@ -13,7 +13,7 @@ from typing import Any
 from chargehand.budget import Budget
 from chargehand.citation import Citations, without_code
 from chargehand.engine import Engine
-from chargehand.outcome import Claim, Contradiction, Finding, Gap, Outcome, done, escalated, failed
+from chargehand.outcome import Claim, Contradiction, Evidence, Finding, Gap, Outcome, done, escalated, failed
 from chargehand.path import within
 from chargehand.plan import Task, Tier
 from chargehand.report import Report
@@ -134,7 +134,7 @@ class Delegate:
             self.name,
             summary=" ".join([short, *lines]) + (f"{MISSING}{missing}." if missing else ""),
             output=text if self.output_schema is None else report.data,
-            claims=[_claim(claim) for outcome in report.outcomes if outcome.ok for claim in outcome.claims],
+            claims=[_claim(claim, ids) for outcome in report.outcomes if outcome.ok for claim in outcome.claims],
             findings=[_finding(finding, ids) for finding in report.findings],
             confidence=_confidence(report),
         )
@@ -143,6 +143,7 @@ class Delegate:
             "partial": bool(lacking),
             "gaps": tuple(_gap(gap, task, ids, scope) for gap in lacking),
             "contradictions": tuple(_contradiction(each, ids, scope) for each in report.contradictions),
+            "evidence": Evidence.total(report.outcomes),
         }
         return outcome.model_copy(update=handed_up)
 
@@ -183,8 +184,8 @@ def _confidence(report: Report) -> int | None:
 # What the team's results rest on is cited under the task it did.
 
 
-def _claim(claim: Claim) -> Claim:
-    return claim.model_copy(update={"sources": claim.sources[1:]})
+def _claim(claim: Claim, ids: set[str]) -> Claim:
+    return claim.model_copy(update={"sources": tuple(source for source in claim.sources if source not in ids)})
 
 
 def _finding(finding: Finding, ids: set[str]) -> Finding:
