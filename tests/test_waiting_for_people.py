@@ -19,7 +19,8 @@ from chargehand.testing import ScriptedModel, run_virtual
 
 HOUR = 3_600.0
 DONE = {"json": {"summary": "Done.", "output": "done", "confidence": 90}}
-ANSWER = {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "All [t1].", "confidence": 80}}}
+LEFT_OUT = [{"task": "t2", "reason": "It says the same."}]
+ANSWER = {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "All [t1].", "left_out": LEFT_OUT}}}
 
 
 def paying() -> Team:
