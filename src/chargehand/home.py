@@ -238,7 +238,7 @@ class Home:
         with storage(record):
             made = record.stat().st_size > 0 or not record.with_suffix(".lock").exists()
         if not made and self.owner(run) is None:
-            raise damaged(record, "it is empty: the run was killed as it was made, or the file was emptied since")
+            raise damaged(record, "it is empty: the run stopped as its record was made, or the file was emptied since")
         return record
 
     def _ids(self) -> set[str]:

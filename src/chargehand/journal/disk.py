@@ -32,7 +32,8 @@ def storage_error(path: Path, error: sqlite3.Error | OSError) -> StorageError:
 
 
 def damaged(path: Path | str, what: object) -> RecordDamaged:
-    return RecordDamaged(f"The record {path} is damaged ({what}). Restore it from a copy, or start the run again.")
+    remedy = "Restore it from a copy, or start the run again with `chargehand run`."
+    return RecordDamaged(f"The record {path} is damaged ({what}). {remedy}")
 
 
 @contextmanager
