@@ -71,6 +71,8 @@ class World:
     # Idempotency keys of the model calls, in the order they came in.
     asked: list[str] = field(default_factory=list[str])
     tokens: int = 0
+    # Idempotency key -> the tokens of a reply that did not tell them.
+    untold: dict[str, int] = field(default_factory=dict[str, int])
     _tries: Counter[str] = field(default_factory=Counter[str])
 
     def __post_init__(self) -> None:
@@ -146,6 +148,8 @@ class World:
             await asyncio.sleep(delay)
         reply = self._reply(call, attribution, chance)
         said = None if chance.random() < 0.05 and not self.calm else usage
+        if said is None:
+            self.untold[key] = usage.input_tokens + usage.output_tokens
         return reply.model_copy(update={"usage": said, "model": call.model})
 
     async def close(self) -> None:

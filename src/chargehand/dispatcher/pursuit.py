@@ -212,7 +212,8 @@ class Pursuit:
                 case GiveUp():
                     return outcome
                 case Retry():
-                    if not decision.after_s:
+                    # An earlier session that began the next attempt has waited.
+                    if not decision.after_s or self.engine.began(task.id, number + 1) is not None:
                         return task
                     pause = self.engine.sleep(decision.after_s)
                     return await self._in_time(pause, task, number, "recovery") or task
