@@ -39,6 +39,7 @@ NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 OTHER_FLAGS = {
     "CONTRIBUTING.md": {"--randomly-seed", "--exclude-editable"},
     "CHANGELOG.md": {"--from-ref"},
+    "docs/how-to/generate-tests.md": {"--cov-fail-under"},
     "docs/how-to/review-code.md": {"--from-ref", "--to-ref", "--all-files"},
 }
 
@@ -88,7 +89,8 @@ def provider(seen: Seen) -> Answer:
     """Plans one task for each worker, the last after the others; uses `population` once; answers in the shape asked."""
     match seen.role:
         case "planner":
-            names = re.findall(r"^- ([\w.-]+): ", str(seen.body["system"]).replace("\\n", "\n"), re.MULTILINE)
+            said_of_workers = str(seen.body["system"]).replace("\\n", "\n").partition("\nWorkers\n")[2]
+            names = re.findall(r"^- ([\w.-]+): ", said_of_workers, re.MULTILINE)
             tasks = [
                 {
                     "id": f"t{number}",

@@ -23,7 +23,7 @@ from chargehand.workers import prompt as workers_prompt
 from tests.flows import Flow, Said, task, tasks, works
 from tests.review.test_planner_additions import flow as with_additions
 from tests.synthesizer.syntheses import BRAIN, finding, make, plan_of, result
-from tests.teams.plays import EXAMPLES, example, requests
+from tests.teams.plays import EXAMPLES, material, requests
 
 # `<markdown>`, `...`, `"a|b|c"` for a choice and `0-100` for a number. What stands between `<data>` and `</data>` is
 # material, and is taken out first.
@@ -129,10 +129,10 @@ def test_no_prompt_of_any_role_holds_a_placeholder() -> None:
 @pytest.mark.parametrize("team", sorted(EXAMPLES))
 def test_no_prompt_of_a_shipped_team_holds_a_placeholder(team: str, tmp_path: Path) -> None:
     """What the team's own files say is part of the prompts."""
-    script = json.loads((example(team) / "script.json").read_text(encoding="utf-8"))
+    script = json.loads((shipped_home() / team / "script.json").read_text(encoding="utf-8"))
     model = ScriptedModel(script["replies"])
     door = Supervisor(team, model=model, home=tmp_path)
-    run_virtual(door.run(requests(team)[0], material=[example(team) / "material"]))
+    run_virtual(door.run(requests(team)[0], material=[material(team)]))
     assert model.calls
     assert [found for call, _ in model.calls for found in placeholders(call)] == []
 

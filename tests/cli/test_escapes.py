@@ -291,6 +291,12 @@ def _(_: Stage) -> Iterator[Arguments]:
     yield ["--json"]
 
 
+@calls("teams show")
+def _(_: Stage) -> Iterator[Arguments]:
+    yield ["team"]
+    yield ["team", "--json"]
+
+
 @calls("teams new")
 def _(_: Stage) -> Iterator[Arguments]:
     yield [EVIL.replace("/", "")]

@@ -59,10 +59,13 @@ def accounted(synthesis: Synthesis, outcomes: list[Outcome]) -> None:
     merged = {task for found in synthesis.findings if cited.intersection(found.sources) for task in found.sources} | {
         claimant.task for claimant in outcomes if _shares_a_claim(claimant, outcomes, cited)
     }
+    # The report lists findings itself: a result that is nothing else needs no citation.
+    listed = {task for found in synthesis.findings for task in found.sources}
     apart = {*synthesis.provenance.unused, *(each.task for each in synthesis.provenance.left_out)}
     for outcome in outcomes:
         if outcome.ok:
             ways = [outcome.task in cited, outcome.task in merged, outcome.task in apart]
+            ways.append(outcome.task in listed and outcome.output is None and not outcome.claims)
             assert any(ways), outcome.task
             assert not (ways[0] and ways[2]), outcome.task
 

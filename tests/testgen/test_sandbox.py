@@ -325,9 +325,10 @@ def busy(times: int) -> Iterator[None]:
 
 def test_a_busy_machine_is_not_taken_for_code_that_does_not_end(tmp_path: Path) -> None:
     """Time that others had does not count against a command; what sleeps or loops is stopped all the same."""
-    needs_half_a_second = "import time\nwhile time.process_time() < 0.5: pass\nprint('done')"
+    # A system that shares a processor by session gives it half at the least.
+    needs_most_of_a_second = "import time\nwhile time.process_time() < 0.8: pass\nprint('done')"
     with busy(6):
-        ended, asleep = run(tmp_path, needs_half_a_second, "import time; time.sleep(60)", limits=Limits(seconds=1))
+        ended, asleep = run(tmp_path, needs_most_of_a_second, "import time; time.sleep(60)", limits=Limits(seconds=1))
     assert (ended.stopped, ended.stdout) == (None, "done\n")
     assert ended.seconds > 1, "it was not held up, so that nothing was shown"
     assert asleep.stopped == "time"
