@@ -12,8 +12,8 @@ import aiohttp
 from bench.measure import measured
 from bench.provider import MODEL
 from chargehand.tools import BUILTIN
-from chargehand.workers.answer import answer_schema
-from chargehand.workers.prompt import ESCALATE, system_prompt
+from chargehand.workers.worker_answer import answer_schema
+from chargehand.workers.worker_prompt import ESCALATE, system_prompt
 
 # What a worker's call carries besides its messages, as chargehand sends it: the same bytes for both sides.
 EXTRAS: dict[str, Any] = {

@@ -10,9 +10,9 @@ import random
 import sys
 
 from bench.measure import measured
-from chargehand.outcome import Finding, Outcome, done
 from chargehand.synthesizer.contradictions import candidates
 from chargehand.synthesizer.dedupe import merge_findings
+from chargehand.values.outcome import Finding, Outcome, done
 
 TASKS = 50
 _SUBJECTS = (

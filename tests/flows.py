@@ -10,21 +10,21 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from chargehand.effect import ModelCall
-from chargehand.event import Event
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import replay
-from chargehand.messages import Reply, TokenCount, ToolRequest
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
-from chargehand.outcome import Outcome
-from chargehand.plan import Plan, Task
-from chargehand.report import Report
-from chargehand.request import Request
-from chargehand.session import Job, Session
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import replay
+from chargehand.runs.session import Job, Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.testing import run_virtual
+from chargehand.values.effect import ModelCall
+from chargehand.values.event import Event
+from chargehand.values.message import Reply, TokenCount, ToolRequest
+from chargehand.values.outcome import Outcome
+from chargehand.values.plan import Plan, Task
+from chargehand.values.report import Report
+from chargehand.values.request import Request
 from tests.kernel import FunctionModel, result, stored
 
 Said = str | dict[str, Any] | Reply | Exception

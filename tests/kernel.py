@@ -9,17 +9,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chargehand.effect import ModelCall
-from chargehand.engines.local import LocalEngine
+from chargehand.engine.local.engine import LocalEngine
+from chargehand.engine.local.handlers import Handlers
 from chargehand.errors import ModelError
-from chargehand.event import Event
-from chargehand.handlers import Handlers
-from chargehand.journal import Journal
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.messages import Reply, TokenCount, user
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
+from chargehand.record.journal import Journal
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.tools import Tool
+from chargehand.values.effect import ModelCall
+from chargehand.values.event import Event
+from chargehand.values.message import Reply, TokenCount, user
 
 MODEL = "scripted:model"
 Answer = Callable[[ModelCall, Attribution], Awaitable[Reply]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from chargehand.plan import Plan, Task
+from chargehand.values.plan import Plan, Task
 
 WORKERS = ("ann", "bob")
 

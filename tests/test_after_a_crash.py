@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.home import Home
+from chargehand.record.home import Home
 from tests.cli.terminal import Shell, finished, plan, process, slow, task
 from tests.loopback import Answer, Seen, answer_json, serving
 

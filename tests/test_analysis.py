@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from chargehand import analyzers
-from chargehand.analysis import FEW
-from chargehand.analyzers import Analysis as Found
-from chargehand.analyzers import Analyzer, Scope
-from chargehand.analyzers.sources import UNREAD
-from chargehand.cache import Cache
-from chargehand.effect import Analysis, AnalysisResult
-from chargehand.engines.local import LocalEngine, Prior
+from chargehand.apps.review import analyzers
+from chargehand.apps.review.analyzers import Analysis as Found
+from chargehand.apps.review.analyzers import Analyzer, Scope
+from chargehand.apps.review.analyzers.sources import UNREAD
+from chargehand.engine.local.analysis import FEW
+from chargehand.engine.local.engine import LocalEngine, Prior
+from chargehand.engine.local.handlers import Handlers
 from chargehand.errors import AnalyzerFailed
-from chargehand.handlers import Handlers
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import replay
 from chargehand.models.resolve import Models
-from chargehand.outcome import Finding, Outcome
-from chargehand.plan import Task
+from chargehand.record.cache import Cache
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import replay
 from chargehand.synthesizer.contradictions import candidates
+from chargehand.values.effect import Analysis, AnalysisResult
+from chargehand.values.outcome import Finding, Outcome
+from chargehand.values.plan import Task
 from chargehand.workers import Assignment
 from chargehand.workers.analyzer import AnalyzerWorker
 from tests.kernel import kinds, stored

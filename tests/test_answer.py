@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chargehand.answer import read_json, read_object
-from chargehand.schema import MAX_DEPTH
+from chargehand.text.json_repair import read_json, read_object
+from chargehand.text.json_schema import MAX_DEPTH
 
 A1 = {"a": 1}
 

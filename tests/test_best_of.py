@@ -11,24 +11,25 @@ import pytest
 
 from chargehand import tool
 from chargehand.dispatcher import Help, assemble, dispatch
-from chargehand.effect import ModelCall
-from chargehand.engine import Engine
+from chargehand.dispatcher.recovery import Policy
+from chargehand.engine.port import Engine
 from chargehand.errors import StorageError
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import replay
 from chargehand.models import Attribution
-from chargehand.outcome import Outcome, Usage, done, failed
-from chargehand.path import place
-from chargehand.plan import Task, Tier, read
-from chargehand.preview import preview
-from chargehand.recovery import Policy
-from chargehand.redaction import Redactor
-from chargehand.request import Request
+from chargehand.planner.preview import preview
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import replay
 from chargehand.settings import Settings
 from chargehand.team import Worker
 from chargehand.team.agents import roster
 from chargehand.testing import run_virtual
+from chargehand.text.plan_json import read
+from chargehand.text.redaction import Redactor
 from chargehand.trace import fold, to_html
+from chargehand.values.effect import ModelCall
+from chargehand.values.key import place
+from chargehand.values.outcome import Outcome, Usage, done, failed
+from chargehand.values.plan import Task, Tier
+from chargehand.values.request import Request
 from chargehand.workers import Assignment
 from tests.flows import TIERS, Flow, Said, by_task, clerks, task, tasks, works
 from tests.kernel import FunctionModel, after, engine, result, stored

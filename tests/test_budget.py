@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from pydantic import ValidationError
 
-from chargehand.budget import (
+from chargehand.models import Attribution
+from chargehand.testing import run_virtual
+from chargehand.values.budget import (
     LARGEST_HOLD,
     SMALLEST_OUTPUT,
     SMALLEST_SHARE,
@@ -25,10 +27,8 @@ from chargehand.budget import (
     Wait,
     Wish,
 )
-from chargehand.effect import ModelCall, ModelResult
-from chargehand.messages import Reply, TokenCount
-from chargehand.models import Attribution
-from chargehand.testing import run_virtual
+from chargehand.values.effect import ModelCall, ModelResult
+from chargehand.values.message import Reply, TokenCount
 from tests.kernel import FunctionModel, engine, question
 
 LIMIT = 10_000

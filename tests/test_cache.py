@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.cache import Cache
+from chargehand.record.cache import Cache
 
 
 def test_what_is_put_is_there_for_the_next_process(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_cache_that_cannot_be_used_is_empty(tmp_path: Path, monkeypatch: pytes
     """Locked by another program, or where a file is in the way: as if nothing were there."""
     cache = Cache(tmp_path)
     cache.put({"a": b"1"})
-    monkeypatch.setattr("chargehand.cache.PATIENCE_S", 0.0)
+    monkeypatch.setattr("chargehand.record.cache.PATIENCE_S", 0.0)
     holder = sqlite3.connect(tmp_path / "analyses.sqlite", isolation_level=None)
     holder.execute("begin exclusive")
     try:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from chargehand.budget import SMALLEST_CEILING, Budget, ceiling
-from chargehand.effect import ModelCall
-from chargehand.messages import Reply, TokenCount, ToolRequest
 from chargehand.models import Attribution
-from chargehand.plan import Plan
-from chargehand.planner import PLAN_SCHEMA
+from chargehand.planner.draft import PLAN_SCHEMA
 from chargehand.team import Worker
+from chargehand.values.budget import SMALLEST_CEILING, Budget, ceiling
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, TokenCount, ToolRequest
+from chargehand.values.plan import Plan
 from tests.flows import Flow, Said, by_task, clerks, task, tasks, works
 
 LIMIT = 20_000

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from chargehand.budget import SMALLEST_SHARE, Budget
-from chargehand.effect import ModelCall
+from chargehand.dispatcher.recovery import Policy
 from chargehand.errors import ModelError
-from chargehand.journal.memory import MemoryJournal
-from chargehand.messages import Reply, TokenCount
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models, Provider
-from chargehand.plan import Plan
-from chargehand.recovery import Policy
-from chargehand.report import Report
-from chargehand.request import Request
-from chargehand.session import Job, Session
+from chargehand.record.memory_journal import MemoryJournal
+from chargehand.runs.session import Job, Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
+from chargehand.values.budget import SMALLEST_SHARE, Budget
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, TokenCount
+from chargehand.values.plan import Plan
+from chargehand.values.report import Report
+from chargehand.values.request import Request
 from tests.flows import Flow, Said, by_task, clerks, task, tasks, works
 from tests.kernel import result
 from tests.loopback import Answer, Seen, serve

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from chargehand.deadline import in_time
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import replay
+from chargehand.engine.deadline import in_time
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import replay
 from chargehand.testing import run_virtual
 from tests.kernel import FunctionModel, after, engine, question, stored
 

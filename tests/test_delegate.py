@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 
 from chargehand import tool
-from chargehand.budget import Budget
-from chargehand.effect import ModelCall
+from chargehand.dispatcher.recovery import Policy
 from chargehand.errors import InvalidTeam
-from chargehand.journal.memory import MemoryStore
-from chargehand.journal.replay import replay
-from chargehand.messages import Reply
 from chargehand.models import Attribution
-from chargehand.path import above, lineage, place, within
-from chargehand.recovery import Policy
-from chargehand.redaction import Redactor
-from chargehand.report import Report
-from chargehand.resuming import Added, _models_of, _reopened  # pyright: ignore[reportPrivateUsage]
+from chargehand.record.memory_journal import MemoryStore
+from chargehand.record.replay import replay
+from chargehand.runs.resume import Added, _models_of, _reopened  # pyright: ignore[reportPrivateUsage]
 from chargehand.settings import Limits, Models, RoleModel
 from chargehand.team import Team, Worker
+from chargehand.text.redaction import Redactor
 from chargehand.trace import fold, to_html
-from chargehand.trace.parts import TaskView, arranged
+from chargehand.trace.run_parts import TaskView, arranged
+from chargehand.values.budget import Budget
+from chargehand.values.effect import ModelCall
+from chargehand.values.key import above, lineage, place, within
+from chargehand.values.message import Reply
+from chargehand.values.report import Report
 from chargehand.workers.delegate import uncited
 from tests.flows import Flow, Said, by_task, escalate, task, tasks, works
 from tests.kernel import result, stored

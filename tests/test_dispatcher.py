@@ -10,22 +10,22 @@ from typing import Any
 import pytest
 
 from chargehand.dispatcher import assemble, dispatch
-from chargehand.effect import ModelCall
-from chargehand.engine import Engine
+from chargehand.engine.port import Engine
 from chargehand.errors import ModelError, StorageError
-from chargehand.journal import Journal
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.messages import Reply, TokenCount
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
-from chargehand.outcome import Outcome, done
-from chargehand.plan import Plan, Task, Tier
-from chargehand.report import Report
-from chargehand.request import Request
-from chargehand.session import Job, Session
+from chargehand.record.journal import Journal
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.runs.session import Job, Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.testing import run_virtual
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, TokenCount
+from chargehand.values.outcome import Outcome, done
+from chargehand.values.plan import Plan, Task, Tier
+from chargehand.values.report import Report
+from chargehand.values.request import Request
 from chargehand.workers import Assignment
 from tests.kernel import MODEL, FunctionModel, after, engine, result, stored
 

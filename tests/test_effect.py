@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult
-from chargehand.messages import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
-from chargehand.outcome import Fault
-from chargehand.path import place
-from chargehand.value import Value
+from chargehand.values.base import Value
+from chargehand.values.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult
+from chargehand.values.key import place
+from chargehand.values.message import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
+from chargehand.values.outcome import Fault
 
 SPEC = ToolSpec(
     name="look", description="Looks.", parameters={"type": "object", "properties": {"x": {"type": "string"}}}

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from chargehand.budget import Budget
-from chargehand.deadline import in_time
-from chargehand.effect import ModelCall, ModelResult, Question, ToolCall, ToolEffect, ToolResult, usage_of
-from chargehand.engines.calls import TRANSPORT_RETRIES
-from chargehand.engines.local import DRAIN_S, Parked, Prior
+from chargehand.engine.deadline import in_time
+from chargehand.engine.local.engine import DRAIN_S, Parked, Prior
+from chargehand.engine.local.model_calls import TRANSPORT_RETRIES
 from chargehand.errors import ModelError, OwnershipLost, StorageError
-from chargehand.event import FIELDS
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import replay
-from chargehand.messages import Reply
 from chargehand.models import Attribution
-from chargehand.outcome import Usage
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import replay
 from chargehand.testing import run_virtual
 from chargehand.tools import Tool, tool
+from chargehand.values.budget import Budget
+from chargehand.values.effect import ModelCall, ModelResult, Question, ToolCall, ToolEffect, ToolResult, usage_of
+from chargehand.values.event import FIELDS
+from chargehand.values.message import Reply
+from chargehand.values.outcome import Usage
 from tests.kernel import MODEL, FunctionModel, SlowJournal, after, engine, failing, kinds, question, stored
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.escaping import dump_json, show_controls
+from chargehand.text.escaping import dump_json, show_controls
 
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 CHARACTERS = st.one_of(

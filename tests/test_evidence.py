@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import pytest
 
-from chargehand.effect import ModelCall
+from chargehand.dispatcher.recovery import Policy
 from chargehand.models import Attribution
-from chargehand.recovery import Policy
 from chargehand.team import Worker
+from chargehand.values.effect import ModelCall
 from tests.flows import Flow, Said, by_task, clerks, task, tasks, works
 from tests.kernel import result
 

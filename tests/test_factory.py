@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from chargehand import tool
-from chargehand.effect import ModelCall
 from chargehand.errors import InvalidPlan
-from chargehand.journal.memory import MemoryStore
-from chargehand.messages import Reply, ToolRequest
 from chargehand.models import Attribution
-from chargehand.plan import Plan, WorkerSpec
+from chargehand.record.memory_journal import MemoryStore
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.team.agents import factory
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, ToolRequest
+from chargehand.values.plan import Plan, WorkerSpec
 from tests.flows import TIERS, Flow, Said, by_task, task, texts, works
 
 SPEC = {"name": "adder", "description": "Adds", "prompt": "You add up.", "tools": ["calculate"], "tier": "small"}

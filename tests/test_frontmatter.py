@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.frontmatter import FieldValue, FrontMatter, FrontMatterError, parse
+from chargehand.text.front_matter import FieldValue, FrontMatter, FrontMatterError, parse
 
 
 def read(*lines: str, body: str = "Body.") -> FrontMatter:

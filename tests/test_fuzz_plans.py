@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from chargehand.answer import read_object
 from chargehand.errors import InvalidPlan
-from chargehand.journal.body import pack
-from chargehand.plan import parse, with_valid_ids
+from chargehand.record.event_body import pack
+from chargehand.text.json_repair import read_object
+from chargehand.text.plan_json import parse, with_valid_ids
 from tests.counts import count
 
 SEED = os.environ.get("CHARGEHAND_SEED", "1")

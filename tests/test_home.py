@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from chargehand.errors import RunNotFound, RunOwned, StorageError, UsageError
-from chargehand.event import Event, EventKind
-from chargehand.home import Home, default_path, new_run_id
-from chargehand.journal.sqlite import SqliteJournal
-from chargehand.report import RunStatus
+from chargehand.record.home import Home, default_path, new_run_id
+from chargehand.record.sqlite_journal import SqliteJournal
+from chargehand.values.event import Event, EventKind
+from chargehand.values.report import RunStatus
 
 # Owns a run of the home at argv[1], says its id, and waits to be killed.
 OWNER = """
 import sys
 from pathlib import Path
-from chargehand.home import Home
+from chargehand.record.home import Home
 
 journal = Home(Path(sys.argv[1])).create()
 print(journal.run, flush=True)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from chargehand import Team, Worker, tool
-from chargehand.answering import open_questions, record_answer
-from chargehand.effect import ModelCall, Question
+from chargehand.engine.people import DOUBT_SCHEMA, choices, doubt, read_words, told
 from chargehand.errors import InvalidAnswer
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import replay
-from chargehand.messages import Reply, ToolRequest
 from chargehand.models import Attribution
-from chargehand.people import DOUBT_SCHEMA, choices, doubt, read_words, told
-from chargehand.request import Request
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import replay
+from chargehand.runs.answer_question import open_questions, record_answer
+from chargehand.values.effect import ModelCall, Question
+from chargehand.values.message import Reply, ToolRequest
+from chargehand.values.request import Request
 from tests.flows import Flow, Said, task, tasks, works
 from tests.kernel import result
 

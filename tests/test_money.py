@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor
-from chargehand.budget import Budget, Deny, Grant, Ledger, Wait, Wish
-from chargehand.effect import ModelCall
 from chargehand.errors import UsageError
-from chargehand.messages import Reply, TokenCount
 from chargehand.models import Attribution, prices
 from chargehand.models.prices import Price
-from chargehand.plan import Task
 from chargehand.testing import ScriptedModel, run_virtual
+from chargehand.values.budget import Budget, Deny, Grant, Ledger, Wait, Wish
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, TokenCount
+from chargehand.values.plan import Task
 from tests.flows import Flow, by_task, clerks, task, tasks, works
 from tests.kernel import FunctionModel, engine, question
 

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
-from chargehand.effect import ModelCall
 from chargehand.errors import InvalidPlan, ModelError, RunNotFound, RunOwned
-from chargehand.event import Event
-from chargehand.home import Home
-from chargehand.messages import Reply, TokenCount
 from chargehand.models import Attribution, ModelClient
 from chargehand.models.resolve import Provider
-from chargehand.report import Report
-from chargehand.session import Session
+from chargehand.record.home import Home
+from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.testing import ScriptedModel, run_virtual
+from chargehand.values.effect import ModelCall
+from chargehand.values.event import Event
+from chargehand.values.message import Reply, TokenCount
+from chargehand.values.report import Report
 from tests.cli.terminal import COMMAND, finished, process
 from tests.faults.world import FastLoop
 from tests.kernel import FunctionModel

@@ -14,21 +14,22 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
-from chargehand.effect import Question
-from chargehand.engines.local import LocalEngine, Parked, Prior
+from chargehand.engine.local.engine import LocalEngine, Parked, Prior
+from chargehand.engine.people import Later, as_text, edited_plan, question_about, read_words, told, verdict
 from chargehand.errors import InvalidAnswer, InvalidTeam, NoOpenQuestion, RunOwned
-from chargehand.event import Event
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import replay
-from chargehand.outcome import escalated, failed
-from chargehand.people import Later, as_text, edited_plan, question_about, read_words, told, verdict
-from chargehand.plan import Task, parse
-from chargehand.preview import preview
-from chargehand.request import Request
+from chargehand.planner.preview import preview
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import replay
 from chargehand.settings import Settings
 from chargehand.team.agents import roster
 from chargehand.testing import ScriptedModel, run_virtual
+from chargehand.text.plan_json import parse
 from chargehand.trace import fold
+from chargehand.values.effect import Question
+from chargehand.values.event import Event
+from chargehand.values.outcome import escalated, failed
+from chargehand.values.plan import Task
+from chargehand.values.request import Request
 from chargehand.workers import Assignment
 from chargehand.workers.human import Human
 from tests.kernel import FunctionModel, after, engine, question, stored

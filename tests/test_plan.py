@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chargehand.dispatcher import assemble, dispatch
-from chargehand.engine import Engine
+from chargehand.engine.port import Engine
 from chargehand.errors import InvalidPlan
-from chargehand.outcome import Outcome, done, failed
-from chargehand.plan import TASK_ID, Plan, Task, Tier, errors_in, parse, read, with_valid_ids
 from chargehand.testing import run_virtual
+from chargehand.text.plan_json import parse, read, with_valid_ids
+from chargehand.values.outcome import Outcome, done, failed
+from chargehand.values.plan import TASK_ID, Plan, Task, Tier, errors_in
 from chargehand.workers import Assignment
 from tests.kernel import FunctionModel, after, engine
 from tests.pace import Timed, slowness

@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 from chargehand import Team, Worker
-from chargehand.brains import Brain
-from chargehand.effect import ModelCall
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.messages import Reply
 from chargehand.models import Attribution
-from chargehand.planner import Planned, make_plan
-from chargehand.request import Request
+from chargehand.models.supervisor_models import Brain
+from chargehand.planner.draft import Planned, make_plan
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
+from chargehand.values.request import Request
 from tests.kernel import MODEL, FunctionModel, engine, stored
 
 

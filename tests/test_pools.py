@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from chargehand.dispatcher.pool import Load, choose
-from chargehand.effect import ModelCall
-from chargehand.journal.memory import MemoryStore
-from chargehand.journal.replay import replay
-from chargehand.messages import Reply
 from chargehand.models import Attribution
-from chargehand.plan import Plan
+from chargehand.record.memory_journal import MemoryStore
+from chargehand.record.replay import replay
 from chargehand.team import Team, Worker
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
+from chargehand.values.plan import Plan
 from tests.flows import Flow, Said, by_task, task, tasks
 from tests.kernel import result, stored
 

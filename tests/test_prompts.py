@@ -10,16 +10,23 @@ from typing import Any
 
 import pytest
 
-from chargehand import Supervisor, Team, Worker, additions, extension, planner, refiner, routing, scorer
-from chargehand.effect import ModelCall
-from chargehand.messages import Reply
+from chargehand import Supervisor, Team, Worker
+from chargehand.dispatcher import refine as refiner
+from chargehand.dispatcher import score as scorer
+from chargehand.dispatcher.recovery import Policy
 from chargehand.models import Attribution
-from chargehand.recovery import Policy
-from chargehand.request import Request
-from chargehand.synthesizer import critic, judge, prompt, rating, reduce, select
+from chargehand.planner import add as additions
+from chargehand.planner import draft as planner
+from chargehand.planner import extend as extension
+from chargehand.planner import route as routing
+from chargehand.synthesizer import critic, judge, prompt, reduce, select
+from chargehand.synthesizer import rate_findings as rating
 from chargehand.team.code import shipped_home
 from chargehand.testing import ScriptedModel, run_virtual
-from chargehand.workers import prompt as workers_prompt
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
+from chargehand.values.request import Request
+from chargehand.workers import worker_prompt as workers_prompt
 from tests.flows import Flow, Said, task, tasks, works
 from tests.review.test_planner_additions import flow as with_additions
 from tests.synthesizer.syntheses import BRAIN, finding, make, plan_of, result

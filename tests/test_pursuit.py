@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 from chargehand.dispatcher import Help, assemble, dispatch
-from chargehand.dispatcher.crew import Crew
-from chargehand.dispatcher.parts import joined
-from chargehand.effect import ModelCall, Question
-from chargehand.engine import Engine
+from chargehand.dispatcher.available_workers import Crew
+from chargehand.dispatcher.recovery import Policy
+from chargehand.dispatcher.split_parts import joined
+from chargehand.engine.port import Engine
 from chargehand.errors import ModelError
-from chargehand.journal.memory import MemoryStore
-from chargehand.journal.replay import replay
 from chargehand.models import Attribution
-from chargehand.outcome import Finding, Outcome, done, escalated, failed
-from chargehand.plan import Plan, Tier
-from chargehand.recovery import Policy
-from chargehand.report import Report
+from chargehand.record.memory_journal import MemoryStore
+from chargehand.record.replay import replay
 from chargehand.team import Team, Worker
 from chargehand.testing import run_virtual
+from chargehand.values.effect import ModelCall, Question
+from chargehand.values.outcome import Finding, Outcome, done, escalated, failed
+from chargehand.values.plan import Plan, Tier
+from chargehand.values.report import Report
 from chargehand.workers import Assignment
 from chargehand.workers.human import Human
 from tests.flows import Flow, Said, by_task, clerks, escalate, task, tasks, texts, works

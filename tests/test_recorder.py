@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from chargehand.effect import ToolCall
-from chargehand.event import Event
-from chargehand.journal.memory import MemoryJournal, MemoryStore
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
 from chargehand.tools import tool
+from chargehand.values.effect import ToolCall
+from chargehand.values.event import Event
 from tests.kernel import FunctionModel, after, engine, question, stored
 
 

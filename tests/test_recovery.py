@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from chargehand.errors import ErrorKind
-from chargehand.outcome import EscalationReason, Outcome, done, escalated, failed
-from chargehand.recovery import (
+from chargehand.dispatcher.recovery import (
     FIRST_BACKOFF_S,
     LADDER,
     LAST_RESORTS,
@@ -32,6 +30,8 @@ from chargehand.recovery import (
     condition_of,
     recover,
 )
+from chargehand.errors import ErrorKind
+from chargehand.values.outcome import EscalationReason, Outcome, done, escalated, failed
 
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 RUNGS: tuple[Rung, ...] = get_args(Rung)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.redaction import PATTERNS, Redactor
+from chargehand.text.redaction import PATTERNS, Redactor
 from tests.canaries import CANARIES, FORMS, NEAR_MISSES, mixed
 
 REDACTOR = Redactor()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chargehand.event import Event, EventKind
-from chargehand.journal.replay import Replay, replay
-from chargehand.outcome import done, failed, skipped
+from chargehand.record.replay import Replay, replay
+from chargehand.values.event import Event, EventKind
+from chargehand.values.outcome import done, failed, skipped
 from tests.simulation.play import play
 from tests.simulation.world import World
 

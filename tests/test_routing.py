@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from chargehand.effect import ModelCall
-from chargehand.journal.memory import MemoryStore
-from chargehand.journal.replay import replay
-from chargehand.messages import Reply
 from chargehand.models import Attribution
-from chargehand.request import Material
-from chargehand.routing import by_rule
+from chargehand.planner.route import by_rule
+from chargehand.record.memory_journal import MemoryStore
+from chargehand.record.replay import replay
 from chargehand.team import RouteExample, Rule, Team, Worker
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
+from chargehand.values.request import Material
 from tests.flows import Flow, Said, by_task, escalate, task, tasks, texts, works
 from tests.kernel import result, stored
 from tests.simulation.world import idempotency_key

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from chargehand.schema import MAX_DEPTH, problems_in, violations
+from chargehand.text.json_schema import MAX_DEPTH, problems_in, violations
 from tests.pace import Timed
 
 ORDER = {

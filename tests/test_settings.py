@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from chargehand.budget import Budget
 from chargehand.errors import MissingKey, StorageError, UsageError
+from chargehand.record.trust import TrustRegistry
 from chargehand.settings import Limits, Models, RoleModel, Settings, load_settings
-from chargehand.trust import TrustRegistry
+from chargehand.values.budget import Budget
 
 
 class Place:

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from chargehand.effect import ModelCall, ModelResult
-from chargehand.engines import calls
+from chargehand.engine.local import model_calls as calls
 from chargehand.errors import ModelError
-from chargehand.messages import Reply
 from chargehand.models import Attribution
 from chargehand.testing import run_virtual
+from chargehand.values.effect import ModelCall, ModelResult
+from chargehand.values.message import Reply
 from tests.cli.terminal import Shell, plan, task
 from tests.kernel import FunctionModel, engine, question
 from tests.loopback import Answer, serving

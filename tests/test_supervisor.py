@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from chargehand import Supervisor, Team, Worker
-from chargehand.effect import ToolCall
 from chargehand.errors import MissingKey, UsageError
-from chargehand.home import Home
+from chargehand.record.home import Home
 from chargehand.settings import load_settings
 from chargehand.testing import ScriptedModel
 from chargehand.tools import Tool
+from chargehand.values.effect import ToolCall
 
 PLAN = {
     "goal": "g",
@@ -58,7 +58,7 @@ def test_resume_never_plans_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     model = ScriptedModel(replies)
     door = Supervisor(Team([Worker("w", "Works")]), model=model, home=tmp_path)
     assert door.run_sync("Do it").status == "failed"
-    monkeypatch.setattr("chargehand.planner._RULES", "Another prompt {advised} {workers} {examples}")
+    monkeypatch.setattr("chargehand.planner.draft._RULES", "Another prompt {advised} {workers} {examples}")
     report = asyncio.run(door.resume("last", retry_failed=True))
     assert (report.status, report.answer) == ("complete", "done at last")
     assert [who.task for call, who in model.calls if call.role == "worker"] == ["a"] * 4

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.budget import Budget
+from chargehand.dispatcher.recovery import Condition, Policy, Rung
 from chargehand.errors import InvalidTeam
-from chargehand.plan import Problem, errors_in
-from chargehand.recovery import Condition, Policy, Rung
+from chargehand.record.trust import TrustRegistry
 from chargehand.settings import Limits, Models, RoleModel
 from chargehand.team import Example, Team, Worker, load, shipped, stored_tools
 from chargehand.tools import BUILTIN, Tool, tool
-from chargehand.trust import TrustRegistry
+from chargehand.values.budget import Budget
+from chargehand.values.plan import Problem, errors_in
 
 
 @tool(effect="read")
@@ -202,7 +202,7 @@ def test_every_shipped_team_loads(name: str) -> None:
 def test_a_broken_shipped_team_takes_no_other_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is listed, and says what is wrong when it is loaded."""
     write(tmp_path, {"bad/team.toml": "name =", "good/team.toml": TOML, "good/workers/a.md": agent()})
-    monkeypatch.setattr("chargehand.team.folder.shipped_home", lambda: tmp_path)
+    monkeypatch.setattr("chargehand.team.team_folder.shipped_home", lambda: tmp_path)
     assert shipped() == [("bad", ""), ("good", "Mine.")]
     assert load("good").name == "mine"
     with pytest.raises(InvalidTeam, match="not valid TOML"):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from chargehand.plan import Plan, errors_in
+from chargehand.record.trust import TrustRegistry
 from chargehand.team import RouteExample, Rule, Team, Worker, load, stored_tools
-from chargehand.trust import TrustRegistry
+from chargehand.values.plan import Plan, errors_in
 from tests.test_team import TOML, agent, problems_of, write
 
 ROUTES = """[supervisor]

@@ -13,22 +13,22 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker
-from chargehand.effect import ModelCall
-from chargehand.engines import calls
+from chargehand.dispatcher.recovery import Policy
+from chargehand.engine.local import model_calls as calls
 from chargehand.errors import ModelError
-from chargehand.messages import user
 from chargehand.models import Attribution
 from chargehand.models.anthropic import Anthropic
-from chargehand.models.client import HttpModel
-from chargehand.models.faults import Endpoint
-from chargehand.models.openai import OpenAI
+from chargehand.models.http_model import HttpModel
+from chargehand.models.model_errors import Endpoint
+from chargehand.models.openai_chat import OpenAI
 from chargehand.models.resolve import Provider
 from chargehand.models.transport import Transport
-from chargehand.plan import parse
-from chargehand.recovery import Policy
-from chargehand.report import Report
 from chargehand.settings import Settings
 from chargehand.testing import ScriptedModel, run_virtual
+from chargehand.text.plan_json import parse
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import user
+from chargehand.values.report import Report
 from tests.loopback import Answer, Handler, Seen, answer_json, error, serve
 from tests.pace import Timed, slowness
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from chargehand.budget import Budget, Grant, Ledger, Reservation, Wish
-from chargehand.engines.calls import MOST_FRESH_RESERVATIONS, usage_problem
-from chargehand.engines.purse import Purse
-from chargehand.messages import Reply, TokenCount
+from chargehand.engine.local.model_calls import MOST_FRESH_RESERVATIONS, usage_problem
+from chargehand.engine.local.shared_ledger import Purse
+from chargehand.values.budget import Budget, Grant, Ledger, Reservation, Wish
+from chargehand.values.message import Reply, TokenCount
 from tests.cli.terminal import Shell, finished, plan, process, task
 from tests.flows import Flow, works
 from tests.flows import task as flow_task

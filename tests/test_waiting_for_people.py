@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
-from chargehand.effect import Question
-from chargehand.engines import calls
-from chargehand.event import Event
-from chargehand.journal.replay import replay
-from chargehand.plan import Plan, parse
-from chargehand.recovery import Policy
-from chargehand.report import Report
+from chargehand.dispatcher.recovery import Policy
+from chargehand.engine.local import model_calls as calls
+from chargehand.record.replay import replay
 from chargehand.testing import ScriptedModel, run_virtual
+from chargehand.text.plan_json import parse
+from chargehand.values.effect import Question
+from chargehand.values.event import Event
+from chargehand.values.plan import Plan
+from chargehand.values.report import Report
 
 HOUR = 3_600.0
 DONE = {"json": {"summary": "Done.", "output": "done", "confidence": 90}}

@@ -10,11 +10,11 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker
 from chargehand.errors import InvalidTeam, UsageError
+from chargehand.record.trust import TrustRegistry
 from chargehand.team import load
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.tools import web
 from chargehand.tools.web import fetching
-from chargehand.trust import TrustRegistry
 from tests.cli.terminal import Result, Shell
 from tests.loopback import Answer, Seen, Server, serving
 from tests.tools.test_fetch_page import SITE, fetcher_of, page

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from chargehand.outcome import Outcome
-    from chargehand.plan import Plan, Task
-    from chargehand.report import Report
-    from chargehand.supervisor import Supervisor
+    from chargehand.runs.supervisor import Supervisor
     from chargehand.team import Team, Worker
     from chargehand.tools import tool
+    from chargehand.values.outcome import Outcome
+    from chargehand.values.plan import Plan, Task
+    from chargehand.values.report import Report
 
 __all__ = ["Outcome", "Plan", "Report", "Supervisor", "Task", "Team", "Worker", "__version__", "tool"]
 
 _HOMES = {
-    "Outcome": "chargehand.outcome",
-    "Plan": "chargehand.plan",
-    "Task": "chargehand.plan",
-    "Report": "chargehand.report",
-    "Supervisor": "chargehand.supervisor",
+    "Outcome": "chargehand.values.outcome",
+    "Plan": "chargehand.values.plan",
+    "Task": "chargehand.values.plan",
+    "Report": "chargehand.values.report",
+    "Supervisor": "chargehand.runs.supervisor",
     "Team": "chargehand.team",
     "Worker": "chargehand.team",
     "tool": "chargehand.tools",

@@ -10,8 +10,8 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from chargehand.journal.memory import MemoryJournal, MemoryStore
 from chargehand.models.scripted import ScriptedModel
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 
 __all__ = ["Deadlock", "MemoryJournal", "MemoryStore", "ScriptedModel", "VirtualLoop", "run_virtual"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chargehand.analyzers import standby
+from chargehand.apps.review.analyzers import standby
 from tests.analyzers.corpus_run import CorpusRun, run_corpus
 
 collect_ignore = ["corpus"]

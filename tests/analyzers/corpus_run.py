@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from chargehand.analyzers import ANALYZERS, Analysis, Ranges, Scope
-from chargehand.analyzers.confidence import adjusted
-from chargehand.analyzers.sources import is_test
-from chargehand.outcome import Finding
+from chargehand.apps.review.analyzers import ANALYZERS, Analysis, Ranges, Scope
+from chargehand.apps.review.analyzers.confidence import adjusted
+from chargehand.apps.review.analyzers.sources import is_test
+from chargehand.values.outcome import Finding
 from tests.analyzers.running import all_analyzed
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from chargehand.analyzers import ANALYZERS, Analysis, Ranges, Scope
-from chargehand.value import JSON
+from chargehand.apps.review.analyzers import ANALYZERS, Analysis, Ranges, Scope
+from chargehand.values.base import JSON
 
 
 def write(root: Path, files: Mapping[str, str | bytes]) -> tuple[str, ...]:

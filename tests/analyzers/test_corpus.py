@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from chargehand.analyzers import LENSES
-from chargehand.analyzers.categories import CATEGORIES
-from chargehand.outcome import Finding
+from chargehand.apps.review.analyzers import LENSES
+from chargehand.apps.review.analyzers.categories import CATEGORIES
 from chargehand.synthesizer.dedupe import merge_findings
+from chargehand.values.outcome import Finding
 from tests.analyzers.corpus_run import THRESHOLD, CorpusRun
 
 # What is measured, less a small margin; the corpus holds defects that no rule knows and good code that rules dislike.

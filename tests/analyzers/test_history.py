@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.analyzers import Analysis
+from chargehand.apps.review.analyzers import Analysis
 from tests.analyzers.corpus_run import git
 from tests.analyzers.running import analyzed, write
 

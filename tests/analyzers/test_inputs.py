@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.analyzers import ANALYZERS, Analysis, Scope
-from chargehand.analyzers.sources import UNDECODED, UNPARSED, UNREAD, Reader, Source, is_test
+from chargehand.apps.review.analyzers import ANALYZERS, Analysis, Scope
+from chargehand.apps.review.analyzers.sources import UNDECODED, UNPARSED, UNREAD, Reader, Source, is_test
 from chargehand.errors import AnalyzerFailed
 from tests.analyzers.running import all_analyzed, analyzed, places, write
 

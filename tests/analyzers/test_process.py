@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.analyzers import process
+from chargehand.apps.review.analyzers import process
 from chargehand.errors import AnalyzerFailed
 from tests.pace import PATIENCE_S
 

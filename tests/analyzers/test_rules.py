@@ -11,14 +11,14 @@ from typing import Any, get_args
 
 import pytest
 
-from chargehand.analyzers import ANALYZERS, LENSES, Lens, categories, child, confidence, rules, secrets
-from chargehand.analyzers.child import Order
-from chargehand.analyzers.hit import Hit
-from chargehand.analyzers.ruff import IGNORE, SELECT
-from chargehand.analyzers.secrets import entropy
-from chargehand.analyzers.suppression import kept, silenced
+from chargehand.apps.review.analyzers import ANALYZERS, LENSES, Lens, categories, child, confidence, rules, secrets
+from chargehand.apps.review.analyzers.child import Order
+from chargehand.apps.review.analyzers.hit import Hit
+from chargehand.apps.review.analyzers.ruff import IGNORE, SELECT
+from chargehand.apps.review.analyzers.secrets import entropy
+from chargehand.apps.review.analyzers.suppression import kept, silenced
 from chargehand.errors import AnalyzerFailed
-from chargehand.outcome import Finding
+from chargehand.values.outcome import Finding
 from tests.analyzers.running import analyzed, write
 
 DOCS = Path(__file__).parents[2] / "docs/reference/review-categories.md"
@@ -26,8 +26,8 @@ DOCS = Path(__file__).parents[2] / "docs/reference/review-categories.md"
 
 def test_the_registry_imports_no_analyzer_and_no_heavy_library() -> None:
     """Naming the analyzers costs nothing; they are loaded when they run."""
-    heavy = "[m for m in sys.modules if 'chargehand.analyzers.' in m or 'pydantic' in m]"
-    code = f"import sys, chargehand.analyzers; print({heavy})"
+    heavy = "[m for m in sys.modules if 'chargehand.apps.review.analyzers.' in m or 'pydantic' in m]"
+    code = f"import sys, chargehand.apps.review.analyzers; print({heavy})"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout.strip() == b"[]"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.analyzers import ANALYZERS, Analysis, Scope, child, process, standby
+from chargehand.apps.review.analyzers import ANALYZERS, Analysis, Scope, child, process, standby
 from chargehand.errors import AnalyzerFailed
 
 CODE = (
@@ -105,7 +105,7 @@ def test_a_child_without_orders_ends_and_the_next_order_starts_another(
     scope: Scope, alone: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing stands by for ever."""
-    soon = child.START.replace("obey;", "obey; import chargehand.analyzers.child as c; c.IDLE_S = 0.01;")
+    soon = child.START.replace("obey;", "obey; import chargehand.apps.review.analyzers.child as c; c.IDLE_S = 0.01;")
     monkeypatch.setattr(child, "START", soon)
     standing = standby.begin()
     assert standing is not None

@@ -13,7 +13,7 @@ from chargehand.cli import COMMANDS
 from chargehand.cli.reference import cli_reference, write_reference
 from tests.cli.terminal import ROOT, Shell, finished, process
 
-HEAVY = {"asyncio", "aiohttp", "pydantic", "pydantic_core", "rich", "sqlite3", "chargehand.supervisor"}
+HEAVY = {"asyncio", "aiohttp", "pydantic", "pydantic_core", "rich", "sqlite3", "chargehand.runs.supervisor"}
 LOADED = (
     "import sys; from chargehand.cli import main\ntry: main({args!r})\nfinally: print(*sys.modules, file=sys.stderr)"
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.home import Home
+from chargehand.record.home import Home
 from tests.cli.terminal import EXAMPLE, Shell, finished, plan, planned, process, slow, task
 from tests.cli.test_run import ANSWER, REPORT, failing
 from tests.pace import PATIENCE_S, Timed

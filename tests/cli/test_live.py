@@ -12,11 +12,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from chargehand.cli.live import LiveTable
+from chargehand.cli.live_table import LiveTable
 from chargehand.cli.screen import Screen
-from chargehand.event import Event
-from chargehand.redaction import Redactor
+from chargehand.text.redaction import Redactor
 from chargehand.trace import RunView
+from chargehand.values.event import Event
 from tests.cli.terminal import Shell, plan, planned, process, slow, task
 from tests.pace import PATIENCE_S
 

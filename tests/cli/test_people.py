@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from chargehand.home import Home
-from chargehand.journal.replay import replay
+from chargehand.record.home import Home
+from chargehand.record.replay import replay
 from tests.cli.terminal import Result, Shell, finished, plan, planned, process, slow, task
 from tests.pace import PATIENCE_S
 

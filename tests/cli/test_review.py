@@ -388,8 +388,8 @@ def test_an_analyzer_that_fails_is_a_gap_and_the_rest_goes_on(
     """Exit 3; what the others found is shown."""
     from dataclasses import replace
 
-    from chargehand import analyzers
-    from chargehand.analyzers import Analysis, Scope
+    from chargehand.apps.review import analyzers
+    from chargehand.apps.review.analyzers import Analysis, Scope
     from chargehand.errors import AnalyzerFailed
 
     async def broken(_scope: Scope) -> Analysis:
@@ -424,7 +424,7 @@ def test_a_key_alone_sends_nothing_out(shell: Shell, tree: Path, monkeypatch: py
 def test_the_help_loads_no_review(tmp_path: Path) -> None:
     """`chargehand --help` pays for no command."""
     code = "import sys; from chargehand.cli import cli; cli(['--help'], standalone_mode=False); "
-    code += "print([name for name in sys.modules if name.startswith(('chargehand.review', 'chargehand.analyzers'))])"
+    code += "print([name for name in sys.modules if name.startswith('chargehand.apps')])"
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     import sys
 

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from chargehand.analyzers import standby
+from chargehand.apps.review.analyzers import standby
 from tests.cli.terminal import ROOT, Shell
 from tests.review.world import repository, write
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.review.readers import READERS
+from chargehand.apps.review.model_readers import READERS
 from tests.cli.terminal import Shell
 from tests.loopback import Answer, Seen, answer_json, error, serving
 from tests.review.world import repository, write

@@ -283,7 +283,7 @@ def test_a_bug_is_one_line_without_v_and_a_traceback_with_it(shell: Shell, monke
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("chargehand.supervisor.Supervisor.run", broken)
+    monkeypatch.setattr("chargehand.runs.supervisor.Supervisor.run", broken)
     got = shell("run", "x", "--model", shell.script())
     assert got.code == 1
     assert "RuntimeError: boom" in got.complaint

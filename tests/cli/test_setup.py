@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from chargehand.cli.schemas import NAMES, schema_of
-from chargehand.plan import Plan
+from chargehand.values.plan import Plan
 from tests.cli.terminal import EXAMPLE, Shell, plan, task
 
 KEY = "sk-ant-canary-0123456789abcdef"

@@ -10,10 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from chargehand.team import file, shipped
+from chargehand.team import shipped
+from chargehand.team import team_file as file
 from chargehand.team.code import shipped_home
 from chargehand.team.scaffold import REQUEST
-from chargehand.team.schema import team_schema
+from chargehand.team.team_schema import team_schema
 from tests.cli.terminal import Shell
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from chargehand.evaluation import Check, Evaluation, Result, SuiteInfo, summarise
-from chargehand.outcome import Usage
-from chargehand.plan import Plan, Task
+from chargehand.values.outcome import Usage
+from chargehand.values.plan import Plan, Task
 
 
 def task(id: str, worker: str, *depends_on: str) -> Task:

@@ -17,8 +17,8 @@ from chargehand.evaluation.case import (
     RunExpectation,
     WorkerExpectation,
 )
-from chargehand.outcome import Usage
-from chargehand.report import Contradiction, Gap, Provenance, Report, Timing
+from chargehand.values.outcome import Usage
+from chargehand.values.report import Contradiction, Gap, Provenance, Report, Timing
 from tests.evaluation.samples import graph, task
 
 JSON_VALUES = st.recursive(

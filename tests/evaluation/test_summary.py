@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from chargehand.evaluation import Check, Evaluation, Result, Verdict, against
 from chargehand.evaluation.page import to_html
 from chargehand.evaluation.store import Store
-from chargehand.outcome import Fault, Usage
+from chargehand.values.outcome import Fault, Usage
 from tests.evaluation.samples import evaluated, result
 
 BROKEN = Fault(kind="connection", message="The line is down.")

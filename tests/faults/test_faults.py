@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker
-from chargehand.report import Report
 from chargehand.testing import ScriptedModel
+from chargehand.values.report import Report
 from tests.counts import SOAK, count
 from tests.faults.world import KINDS, FastLoop, Played, World
 from tests.pace import PATIENCE_S

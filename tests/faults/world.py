@@ -21,19 +21,19 @@ from email.utils import format_datetime
 from functools import cached_property
 from typing import Any, Literal
 
-from chargehand.budget import Budget
-from chargehand.engines.calls import TRANSPORT_RETRIES
-from chargehand.event import Event
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import replay
+from chargehand.engine.local.model_calls import TRANSPORT_RETRIES
 from chargehand.models.resolve import Models, Provider
-from chargehand.plan import Plan, Task
-from chargehand.report import FINISHED, Report
-from chargehand.request import Request
-from chargehand.session import Job, Session
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import replay
+from chargehand.runs.session import Job, Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.tools import tool
+from chargehand.values.budget import Budget
+from chargehand.values.event import Event
+from chargehand.values.plan import Plan, Task
+from chargehand.values.report import FINISHED, Report
+from chargehand.values.request import Request
 from tests.loopback import Answer, Seen, answer_json, error, serve, whole
 from tests.pace import slowness
 

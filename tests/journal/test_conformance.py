@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chargehand.conformance import JOURNAL_CHECKS, Place
-from chargehand.event import Event
-from chargehand.journal import Journal
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.sqlite import SqliteJournal
+from chargehand.record.conformance import JOURNAL_CHECKS, Place
+from chargehand.record.journal import Journal
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.sqlite_journal import SqliteJournal
+from chargehand.values.event import Event
 
 
 @dataclass
@@ -66,7 +66,7 @@ def test_the_journal_keeps_its_contract(place: Place, check: Callable[[Place], A
 
 def test_every_check_is_listed() -> None:
     """No check is written and forgotten."""
-    import chargehand.conformance as suite
+    import chargehand.record.conformance as suite
 
     written = [value for name, value in vars(suite).items() if name[0] == "c" and name[1:3].isdigit()]
     assert tuple(written) == JOURNAL_CHECKS

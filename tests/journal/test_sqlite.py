@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 
 from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, RunOwned, StorageError
-from chargehand.event import Event
-from chargehand.journal.sqlite import FORMAT, SqliteJournal
+from chargehand.record.sqlite_journal import FORMAT, SqliteJournal
+from chargehand.values.event import Event
 from tests.counts import STEP
 
 # Owns the run at argv[1] and appends until it is killed, saying each seq once it is committed.
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from chargehand.event import Event
-from chargehand.journal.sqlite import SqliteJournal
+from chargehand.values.event import Event
+from chargehand.record.sqlite_journal import SqliteJournal
 
 async def main():
     path = Path(sys.argv[1])

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
-from chargehand.messages import Message, Reply, user
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Message, Reply, user
 from tests.loopback import Answer, Handler, Seen, Server, serve
 
 KEY = "sk-canary-0123456789"

@@ -12,10 +12,10 @@ from email.utils import format_datetime
 import pytest
 
 from chargehand.errors import ErrorKind, ModelError
-from chargehand.messages import user
-from chargehand.models.faults import Endpoint, retry_after
+from chargehand.models.model_errors import Endpoint, retry_after
 from chargehand.models.resolve import Models, Provider
 from chargehand.models.transport import REPLY_LIMIT, Transport
+from chargehand.values.message import user
 from tests.loopback import Answer, Seen, error, events, serve
 from tests.models.asking import ANTHROPIC, BOTH, KEY, OPENAI, WHO, a_call, ask, environment, fault, put
 

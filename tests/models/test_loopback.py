@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from chargehand.messages import Message, ToolRequest, ToolSpec, tool_result, user
 from chargehand.models.resolve import Models
+from chargehand.values.message import Message, ToolRequest, ToolSpec, tool_result, user
 from tests.loopback import Answer
 from tests.models.asking import ANTHROPIC, BOTH, OPENAI, a_call, ask, environment, fault, put
 

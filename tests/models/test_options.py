@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
-from chargehand.messages import user
 from chargehand.models.anthropic import Anthropic
-from chargehand.models.openai import OpenAI
-from chargehand.models.options import HARMLESS, wrong_option
+from chargehand.models.call_options import HARMLESS, wrong_option
+from chargehand.models.openai_chat import OpenAI
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import user
 
 WIRES = {"openai:gpt-4o": OpenAI("http://127.0.0.1:1/v1"), "anthropic:claude-sonnet-4-5": Anthropic()}
 OWN = [

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.messages import ToolSpec
-from chargehand.models.received import in_unicode, paired, read_json
+from chargehand.models.received_json import in_unicode, paired, read_json
+from chargehand.values.message import ToolSpec
 from tests.loopback import Answer, Seen, events
 from tests.models.asking import BOTH, a_call, ask
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from chargehand.errors import MissingKey, UsageError
-from chargehand.messages import TokenCount
 from chargehand.models import prices
 from chargehand.models.prices import Price
 from chargehand.models.resolve import Models, Provider, built_in
 from chargehand.models.scripted import ScriptedModel
+from chargehand.values.message import TokenCount
 from tests.loopback import ok, serve
 from tests.models.asking import KEY, a_call, put
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from chargehand.models.schema import instruction, qualifies
+from chargehand.models.schema_modes import instruction, qualifies
 from chargehand.models.sse import Events
 
 

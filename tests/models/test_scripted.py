@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from chargehand.effect import ModelCall
 from chargehand.errors import ErrorKind, ModelError, UsageError
-from chargehand.messages import Reply, TokenCount, system, user
 from chargehand.models import Attribution
 from chargehand.models.scripted import ScriptedModel
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, TokenCount, system, user
 
 
 def _ask(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.messages import Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
+from chargehand.values.message import Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
 from tests.loopback import Answer, whole
 from tests.models.asking import ANTHROPIC, BOTH, KEY, OPENAI, a_call, ask
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.analyzers.git import ask, blame
+from chargehand.apps.review.analyzers.git import ask, blame
+from chargehand.apps.review.change import read_tree
+from chargehand.apps.review.file_kinds import LARGEST, why_not_by_content, why_not_by_name
+from chargehand.apps.review.from_git import read_diff, read_staged
+from chargehand.apps.review.from_patch import read_patch
+from chargehand.apps.review.playbook import unable
 from chargehand.errors import UsageError
-from chargehand.review import read_diff, read_patch, read_tree
-from chargehand.review.difference import read_staged
-from chargehand.review.files import LARGEST, why_not_by_content, why_not_by_name
-from chargehand.review.playbook import unable
 from tests.review.world import commit, git, repository, write
 
 CODE = "def f():\n    return 1\n"
@@ -127,7 +128,7 @@ def test_nothing_to_review_is_said_plainly(tmp_path: Path, files: dict[str, str 
 def test_too_much_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what to do about it."""
     write(tmp_path, {f"{n}.py": CODE for n in range(5)})
-    monkeypatch.setattr("chargehand.review.change.MOST_FILES", 3)
+    monkeypatch.setattr("chargehand.apps.review.change.MOST_FILES", 3)
     why = read_tree(tmp_path).nothing
     assert why is not None
     assert why.startswith("Too large for one review (more than 3 files")
@@ -209,7 +210,7 @@ def test_a_repository_cannot_have_git_read_without_end(tmp_path: Path, monkeypat
     for setting in ("diff.orderFile", "core.attributesFile", "mailmap.file", "blame.ignoreRevsFile"):
         git(root, "config", setting, str(tmp_path / "pipe"))
     write(root, {"a.py": "a = 2\n"})
-    monkeypatch.setattr("chargehand.analyzers.git.SECONDS", 5.0)
+    monkeypatch.setattr("chargehand.apps.review.analyzers.git.SECONDS", 5.0)
     assert set(read_diff(root, "HEAD").changed or ()) == {"a.py"}
     assert asyncio.run(ask(root, "log", "-1", "--format=%an"))
     assert asyncio.run(blame(root, "a.py")) is None

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.report import Report
-from chargehand.review import Selection, Source, playbook, read_diff, select
+from chargehand.apps.review.from_git import read_diff
+from chargehand.apps.review.playbook import playbook
+from chargehand.apps.review.selection import Selection, select
+from chargehand.apps.review.source_lines import Source
+from chargehand.runs.supervisor import Supervisor
 from chargehand.settings import Settings
-from chargehand.supervisor import Supervisor
+from chargehand.values.report import Report
 from tests.review.world import git, repository, write
 
 OLD = "import hashlib\n\n\ndef name_of(text):\n    return hashlib.md5(text).hexdigest()\n"

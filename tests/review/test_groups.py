@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.review.groups import grouped
+from chargehand.apps.review.groups import grouped
 
 SIZES = st.dictionaries(st.text("abc/", min_size=1, max_size=6), st.integers(0, 500), max_size=40)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import yaml
 
+from chargehand.apps.review.from_pre_commit import read_hooked
 from chargehand.cli.review import review
-from chargehand.review import read_hooked
 from tests.review.world import commit, git, repository, write
 from tests.test_project import closure
 

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from chargehand.apps.review.author_lines import changed_lines
+from chargehand.apps.review.change import read_tree
+from chargehand.apps.review.file_kinds import why_not_by_content
+from chargehand.apps.review.from_git import read_diff, read_staged
+from chargehand.apps.review.from_patch import read_patch
+from chargehand.apps.review.model_readers import excerpt
+from chargehand.apps.review.patch import parse
+from chargehand.apps.review.playbook import missed, playbook, unable
 from chargehand.errors import UsageError
-from chargehand.review import playbook, read_diff, read_patch, read_tree
-from chargehand.review.difference import read_staged
-from chargehand.review.files import why_not_by_content
-from chargehand.review.patch import parse
-from chargehand.review.playbook import missed, unable
-from chargehand.review.readers import excerpt
-from chargehand.review.written import changed_lines
 from tests.review.world import commit, git, repository, write
 
 BASE = "one = 1\ntwo = 2\nthree = 3\n"
@@ -162,7 +163,7 @@ def test_a_series_of_patches_to_one_file_is_one_change(tmp_path: Path, applied: 
 
 def test_two_files_that_swap_names_are_no_series() -> None:
     """In one diff all names are of the same two moments."""
-    from chargehand.review.series import composed
+    from chargehand.apps.review.patch_series import composed
 
     head = "diff --git a/{0} b/{1}\nsimilarity index 90%\nrename from {0}\nrename to {1}\n"
     files = parse(head.format("a.py", "b.py") + head.format("b.py", "a.py"))

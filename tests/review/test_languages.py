@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.review.languages import language, unanalysed
+from chargehand.apps.review.languages import language, unanalysed
 from tests.review.world import write
 
 

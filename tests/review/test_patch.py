@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from chargehand.apps.review.author_lines import changed_lines
+from chargehand.apps.review.patch import parse
 from chargehand.errors import UsageError
-from chargehand.review.patch import parse
-from chargehand.review.written import changed_lines
 from tests.review.world import git, repository, write
 
 PLAIN = """--- a/one.py\t2024-01-01

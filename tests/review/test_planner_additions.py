@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 from chargehand import Team, Worker
-from chargehand.effect import ModelCall
+from chargehand.apps.review.change import read_tree
+from chargehand.apps.review.from_git import read_diff
+from chargehand.apps.review.playbook import playbook, subject
 from chargehand.errors import ModelError
-from chargehand.event import Event
-from chargehand.journal.replay import replay
 from chargehand.models import Attribution
-from chargehand.plan import Plan, errors_in
-from chargehand.request import Subject
-from chargehand.review import playbook, read_diff, read_tree, subject
+from chargehand.record.replay import replay
 from chargehand.trace import fold
+from chargehand.values.effect import ModelCall
+from chargehand.values.event import Event
+from chargehand.values.plan import Plan, errors_in
+from chargehand.values.request import Subject
 from tests.flows import Flow, Said, task, texts, works
 from tests.review.world import repository, write
 

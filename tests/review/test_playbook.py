@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chargehand.analyzers import LENSES
-from chargehand.plan import errors_in
-from chargehand.review import playbook, read_diff, read_tree
-from chargehand.review.playbook import LARGEST_READING, MOST_READINGS, unread
-from chargehand.review.readers import READERS, excerpt
+from chargehand.apps.review.analyzers import LENSES
+from chargehand.apps.review.change import read_tree
+from chargehand.apps.review.from_git import read_diff
+from chargehand.apps.review.model_readers import READERS, excerpt
+from chargehand.apps.review.playbook import LARGEST_READING, MOST_READINGS, playbook, unread
 from chargehand.team import load
+from chargehand.values.plan import errors_in
 from tests.review.world import repository, write
 
 

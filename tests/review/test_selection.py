@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from chargehand.outcome import Finding
-from chargehand.redaction import Redactor
-from chargehand.review import Change, Source, select
-from chargehand.review.github import github
-from chargehand.review.markdown import markdown
-from chargehand.review.source import fingerprints
-from chargehand.review.text import headline, plain, text
+from chargehand.apps.review.change import Change
+from chargehand.apps.review.github_format import github
+from chargehand.apps.review.markdown_format import markdown
+from chargehand.apps.review.selection import select
+from chargehand.apps.review.source_lines import Source, fingerprints
+from chargehand.apps.review.text_format import headline, plain, text
+from chargehand.text.redaction import Redactor
+from chargehand.values.outcome import Finding
 from tests.review.world import write
 
 
@@ -191,8 +192,8 @@ def test_no_excerpt_holds_a_secret_whatever_it_is_about(tmp_path: Path, line: st
 
 def test_what_the_baseline_knew_stays_in_the_log(tmp_path: Path) -> None:
     """As suppressed, so that the log of one review can be the baseline of the next."""
-    from chargehand.report import Report
-    from chargehand.review.sarif import sarif
+    from chargehand.apps.review.sarif_format import sarif
+    from chargehand.values.report import Report
 
     write(tmp_path, {"a.py": "one\ntwo\n"})
     source = Source(tmp_path)

@@ -8,18 +8,18 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from chargehand.engines.local import DRAIN_S
-from chargehand.event import FIELDS, Event
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import Replay, replay
-from chargehand.outcome import Outcome
-from chargehand.path import lineage, within
-from chargehand.recovery import MOST_ATTEMPTS
-from chargehand.report import Report
-from chargehand.session import Session
+from chargehand.dispatcher.recovery import MOST_ATTEMPTS
+from chargehand.engine.local.engine import DRAIN_S
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import Replay, replay
+from chargehand.runs.session import Session
 from chargehand.synthesizer.citations import keeps_open
 from chargehand.testing import run_virtual
 from chargehand.trace import RunView, fold
+from chargehand.values.event import FIELDS, Event
+from chargehand.values.key import lineage, within
+from chargehand.values.outcome import Outcome
+from chargehand.values.report import Report
 from tests.simulation.world import CURRENT, EPOCH, RUN, Stop, World, idempotency_key
 
 # Between the id of a task and those of the tasks it was split into.

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from chargehand.budget import Budget
-from chargehand.effect import ModelCall
-from chargehand.journal.memory import MemoryStore
-from chargehand.messages import Reply
 from chargehand.models import Attribution
-from chargehand.plan import Plan
+from chargehand.record.memory_journal import MemoryStore
 from chargehand.team import Team, Worker
+from chargehand.values.budget import Budget
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
+from chargehand.values.plan import Plan
 from tests.counts import STEP, count
 from tests.simulation.play import Played, _tokens, play  # pyright: ignore[reportPrivateUsage]
 from tests.simulation.test_simulation import _taken_out, _without_time  # pyright: ignore[reportPrivateUsage]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.journal.memory import MemoryStore
+from chargehand.record.memory_journal import MemoryStore
 from tests.counts import STEP, count
 from tests.simulation.play import Played, play
 from tests.simulation.world import World

@@ -17,20 +17,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, get_args
 
-from chargehand.budget import Budget
-from chargehand.effect import ModelCall, Question
+from chargehand.dispatcher.recovery import LADDER, Condition, Policy, Rung
 from chargehand.errors import ModelError, ToolError
-from chargehand.messages import Reply, TokenCount, ToolRequest
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
-from chargehand.outcome import EscalationReason
-from chargehand.plan import Plan, Synthesis, Task
-from chargehand.recovery import LADDER, Condition, Policy, Rung
-from chargehand.request import Request
-from chargehand.session import Job
+from chargehand.runs.session import Job
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.tools import tool
+from chargehand.values.budget import Budget
+from chargehand.values.effect import ModelCall, Question
+from chargehand.values.message import Reply, TokenCount, ToolRequest
+from chargehand.values.outcome import EscalationReason
+from chargehand.values.plan import Plan, Synthesis, Task
+from chargehand.values.request import Request
 
 RUN = "simulated"
 # So many teams there are: each with its own ladder, fallbacks, scorer and hedges.

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chargehand.brains import Brain
-from chargehand.effect import ModelCall
-from chargehand.event import Event
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.messages import Reply, TokenCount
 from chargehand.models import Attribution
-from chargehand.outcome import Claim, Finding, Outcome, done
-from chargehand.plan import Plan, Task
-from chargehand.plan.graph import Synthesis as Mode
-from chargehand.request import Request
+from chargehand.models.supervisor_models import Brain
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.synthesizer import Synthesis, synthesize
 from chargehand.testing import run_virtual
+from chargehand.values.effect import ModelCall
+from chargehand.values.event import Event
+from chargehand.values.message import Reply, TokenCount
+from chargehand.values.outcome import Claim, Finding, Outcome, done
+from chargehand.values.plan import Plan, Task
+from chargehand.values.plan.graph import Synthesis as Mode
+from chargehand.values.request import Request
 from tests.kernel import MODEL, FunctionModel, engine, stored
 
 Talk = Callable[[ModelCall], Any]

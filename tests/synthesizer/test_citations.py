@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chargehand.outcome import Outcome, done, failed
 from chargehand.synthesizer.citations import provenance_of, provenance_of_listing
+from chargehand.values.outcome import Outcome, done, failed
 
 NUMBERED = ("t1", "t2")
 WORDS = ("market", "legal")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.outcome import Claim, Finding, Outcome, done, escalated, failed
-from chargehand.plan import Task
 from chargehand.synthesizer.contradictions import Candidate, candidates
 from chargehand.synthesizer.sentences import MOST_SENTENCES, entries
+from chargehand.values.outcome import Claim, Finding, Outcome, done, escalated, failed
+from chargehand.values.plan import Task
 from tests.pace import Timed
 
 LABELLED = Path(__file__).parent / "labelled" / "contradictions.jsonl"

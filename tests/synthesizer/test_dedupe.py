@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.outcome import Claim, Finding
 from chargehand.synthesizer.dedupe import merge_claims, merge_findings
+from chargehand.values.outcome import Claim, Finding
 from tests.pace import Timed
 
 LABELLED = Path(__file__).parent / "labelled" / "duplicates.jsonl"

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from chargehand.budget import Budget
-from chargehand.effect import ModelCall
-from chargehand.journal.memory import MemoryStore
-from chargehand.messages import Reply, TokenCount
 from chargehand.models import Attribution
-from chargehand.report import Contradiction, Gap, Report
-from chargehand.request import Request
-from chargehand.synthesizer.stated import contradictions, gaps
-from chargehand.synthesizer.typed import unsupported
+from chargehand.record.memory_journal import MemoryStore
+from chargehand.synthesizer.stated_gaps import contradictions, gaps
+from chargehand.synthesizer.typed_figures import unsupported
 from chargehand.team import Scrutiny
+from chargehand.values.budget import Budget
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, TokenCount
+from chargehand.values.report import Contradiction, Gap, Report
+from chargehand.values.request import Request
 from tests.flows import Flow, Said, clerks, task, tasks
 from tests.synthesizer.syntheses import BRAIN, Made, make, plan_of, result
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from chargehand.effect import ModelCall
-from chargehand.messages import Reply, TokenCount, ToolRequest, user
-from chargehand.outcome import Outcome
-from chargehand.plan import Plan
-from chargehand.plan.graph import Synthesis as Mode
-from chargehand.report import Report
 from chargehand.team import Worker
 from chargehand.tools import tool
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, TokenCount, ToolRequest, user
+from chargehand.values.outcome import Outcome
+from chargehand.values.plan import Plan
+from chargehand.values.plan.graph import Synthesis as Mode
+from chargehand.values.report import Report
 from tests.flows import Flow, clerks, task, texts
 from tests.kernel import result as worker_answer
 from tests.synthesizer.syntheses import BRAIN, finding, make, plan_of, result, text_of

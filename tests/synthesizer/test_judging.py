@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from chargehand.budget import Budget
-from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
-from chargehand.outcome import Finding, Outcome
-from chargehand.report import Contradiction
-from chargehand.synthesizer import mention
+from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.contradictions import Candidate, Statement
-from chargehand.synthesizer.disagreement import Ruling, Verdict, disagreements
+from chargehand.synthesizer.disagreements import Ruling, Verdict, disagreements
 from chargehand.synthesizer.judge import MOST_JUDGED
+from chargehand.values.budget import Budget
+from chargehand.values.effect import ModelCall
+from chargehand.values.outcome import Finding, Outcome
+from chargehand.values.report import Contradiction
 from tests.synthesizer.syntheses import BRAIN, Made, make, result, text_of
 
 FIVE = "The office in Oslo employs 500 people."

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.synthesizer.markup import one_line, words_of
+from chargehand.synthesizer.strip_markdown import one_line, words_of
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chargehand.outcome import Claim, Outcome, done, failed, skipped
-from chargehand.request import Request
-from chargehand.synthesizer import plain
+from chargehand.synthesizer import plain_report as plain
+from chargehand.values.outcome import Claim, Outcome, done, failed, skipped
+from chargehand.values.request import Request
 from tests.synthesizer.syntheses import Made, finding, make, plan_of, result
 
 LEAK = "The file handle is never closed after reading the configuration."

@@ -8,15 +8,15 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chargehand.effect import ModelCall
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import replay
-from chargehand.messages import Reply
 from chargehand.models import Attribution
-from chargehand.outcome import Outcome, failed, skipped
-from chargehand.request import Request
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import replay
 from chargehand.synthesizer import Synthesis, synthesize
 from chargehand.testing import run_virtual
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
+from chargehand.values.outcome import Outcome, failed, skipped
+from chargehand.values.request import Request
 from tests.kernel import FunctionModel, engine, stored
 from tests.synthesizer.syntheses import BRAIN, finding, make, plan_of, result
 

@@ -12,11 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.outcome import Claim, Finding, Outcome, done, escalated, failed, skipped
-from chargehand.plan import Plan
-from chargehand.plan.graph import Synthesis
-from chargehand.report import Provenance
-from chargehand.request import Earlier, Request
 from chargehand.synthesizer.citations import (
     ADVICE,
     Known,
@@ -25,6 +20,11 @@ from chargehand.synthesizer.citations import (
     provenance_of,
     provenance_of_listing,
 )
+from chargehand.values.outcome import Claim, Finding, Outcome, done, escalated, failed, skipped
+from chargehand.values.plan import Plan
+from chargehand.values.plan.graph import Synthesis
+from chargehand.values.report import Provenance
+from chargehand.values.request import Earlier, Request
 
 LABELLED = Path(__file__).parent / "labelled"
 SETS: dict[str, Any] = json.loads((LABELLED / "citations_outcomes.json").read_text(encoding="utf-8"))

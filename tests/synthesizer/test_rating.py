@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from chargehand.brains import Brain
-from chargehand.budget import Budget
-from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
-from chargehand.outcome import Finding
-from chargehand.plan import Plan, Task
-from chargehand.synthesizer.exhibits import Exhibits
-from chargehand.synthesizer.rating import MOST_RATED
+from chargehand.models.supervisor_models import Brain
+from chargehand.synthesizer.code_excerpts import Exhibits
+from chargehand.synthesizer.rate_findings import MOST_RATED
+from chargehand.values.budget import Budget
+from chargehand.values.effect import ModelCall
+from chargehand.values.outcome import Finding
+from chargehand.values.plan import Plan, Task
 from tests.kernel import MODEL
 from tests.synthesizer.syntheses import BRAIN, Made, finding, make, result, text_of
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from chargehand.brains import Brain
-from chargehand.budget import Budget
-from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
+from chargehand.models.supervisor_models import Brain
 from chargehand.synthesizer import prompt
+from chargehand.values.budget import Budget
+from chargehand.values.effect import ModelCall
 from tests.kernel import MODEL
 from tests.synthesizer.syntheses import BRAIN, Made, make, plan_of, result, text_of
 

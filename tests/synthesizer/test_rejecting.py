@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from chargehand.effect import ModelCall
-from chargehand.outcome import Outcome, failed
-from chargehand.report import LeftOut
-from chargehand.request import Request
 from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
+from chargehand.values.effect import ModelCall
+from chargehand.values.outcome import Outcome, failed
+from chargehand.values.report import LeftOut
+from chargehand.values.request import Request
 from tests.flows import Flow, clerks, task, tasks, works
 from tests.kernel import result as worker_result
 from tests.synthesizer.syntheses import BRAIN, make, plan_of, result

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from chargehand.budget import Budget
-from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.messages import Reply, TokenCount
-from chargehand.outcome import Outcome, failed
-from chargehand.request import Request
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.synthesizer import synthesize
 from chargehand.testing import ScriptedModel, run_virtual
+from chargehand.values.budget import Budget
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, TokenCount
+from chargehand.values.outcome import Outcome, failed
+from chargehand.values.request import Request
 from tests.kernel import engine, stored
 from tests.synthesizer.syntheses import BRAIN, Made, finding, make, plan_of, result, text_of
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from chargehand.effect import ModelCall
 from chargehand.errors import ModelError
-from chargehand.outcome import Outcome, Usage, failed
-from chargehand.request import Request
 from chargehand.synthesizer.select import Choice, choose
 from chargehand.testing import run_virtual
+from chargehand.values.effect import ModelCall
+from chargehand.values.outcome import Outcome, Usage, failed
+from chargehand.values.request import Request
 from tests.kernel import FunctionModel, after, engine
 from tests.synthesizer.syntheses import BRAIN, Made, make, plan_of, result, text_of
 

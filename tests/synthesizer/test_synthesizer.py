@@ -9,17 +9,17 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 from chargehand import Supervisor, Team, Worker
-from chargehand.brains import Brain
-from chargehand.effect import ModelCall
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.messages import Reply
 from chargehand.models import Attribution
-from chargehand.outcome import done
-from chargehand.plan import Plan, Task
-from chargehand.report import Report
-from chargehand.request import Request
+from chargehand.models.supervisor_models import Brain
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.synthesizer import Synthesis, Validate, synthesize
 from chargehand.testing import ScriptedModel, run_virtual
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
+from chargehand.values.outcome import done
+from chargehand.values.plan import Plan, Task
+from chargehand.values.report import Report
+from chargehand.values.request import Request
 from tests.kernel import MODEL, FunctionModel, engine, kinds, result
 
 GOOD = {"answer": "Both agree [t1, t2].", "confidence": 80}

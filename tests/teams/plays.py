@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from chargehand import Supervisor
-from chargehand.event import Event
-from chargehand.report import Report
 from chargehand.team import Team, load
 from chargehand.team.code import shipped_home
+from chargehand.values.event import Event
+from chargehand.values.report import Report
 
 ROOT = Path(__file__).resolve().parents[2]
 # Team -> the folder of its example.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor
-from chargehand.routing import by_rule
+from chargehand.planner.route import by_rule
 from chargehand.team import load
 from chargehand.testing import ScriptedModel
 from tests.teams.plays import cases, play, requests

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from chargehand.apps.testgen.ghostwrite import Job, Written, ghostwrite
+from chargehand.apps.testgen.playbook import survey
+from chargehand.apps.testgen.project import Project, read_project
+from chargehand.apps.testgen.sandbox import Ended, Limits, Step, find_means, room
+from chargehand.apps.testgen.walls import Means
 from chargehand.errors import UsageError
-from chargehand.testgen.ghostwrite import Job, Written, ghostwrite
-from chargehand.testgen.playbook import survey
-from chargehand.testgen.project import Project, read_project
-from chargehand.testgen.sandbox import Ended, Limits, Step, find_means, room
-from chargehand.testgen.walls import Means
 
 
 @cache

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from chargehand.testgen.playbook import playbook, survey
-from chargehand.testgen.project import read_project
-from chargehand.testgen.writing import Writer
+from chargehand.apps.testgen.playbook import playbook, survey
+from chargehand.apps.testgen.project import read_project
+from chargehand.apps.testgen.writing import Writer
 from tests.cli.terminal import ROOT, Shell, finished, process
 from tests.cli.test_review_models import shell_settings
 from tests.loopback import Answer, Seen, answer_json, serving
@@ -242,7 +242,7 @@ def test_a_project_too_large_to_copy_is_refused_at_once(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit code 2 and one sentence, before anything is run."""
-    monkeypatch.setattr("chargehand.testgen.snapshot._MOST_BYTES_COPIED", 1000)
+    monkeypatch.setattr("chargehand.apps.testgen.snapshot._MOST_BYTES_COPIED", 1000)
     root = project(tmp_path / "project", {"pyproject.toml": "", "mine.py": "def f(): return 1\n" + "# \n" * 500})
     done = shell("testgen", root)
     assert done.code == 2
@@ -272,7 +272,7 @@ def test_pytest_that_does_not_work_at_all_is_told_before_anything_is_run(
     """Exit code 2 with what it says, no run on record, no file."""
     means()
     root = project(tmp_path / "project", {"pyproject.toml": "", "mine.py": FIRST})
-    monkeypatch.setattr("chargehand.testgen.trial._TEST", "import of_no_package\n")
+    monkeypatch.setattr("chargehand.apps.testgen.try_settings._TEST", "import of_no_package\n")
     done = shell("testgen", root)
     assert done.code == 2
     assert "of_no_package" in done.complaint

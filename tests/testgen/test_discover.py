@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from chargehand.apps.testgen.discover import find_targets
+from chargehand.apps.testgen.playbook import marks
+from chargehand.apps.testgen.project import Project, read_project
+from chargehand.apps.testgen.tested_functions import gather
 from chargehand.errors import UsageError
-from chargehand.testgen.discover import find_targets
-from chargehand.testgen.evidence import gather
-from chargehand.testgen.playbook import marks
-from chargehand.testgen.project import Project, read_project
 from tests.testgen.rooms import project, reading
 
 CODE = """

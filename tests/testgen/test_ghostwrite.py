@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.testgen import ghostwrite, walls
-from chargehand.testgen import verify as verify_file
-from chargehand.testgen.assemble import assemble, without
-from chargehand.testgen.inside.values import PLAIN
-from chargehand.testgen.sandbox import Ended, room
-from chargehand.testgen.verify import Verified, verify
+from chargehand.apps.testgen import ghostwrite, walls
+from chargehand.apps.testgen import verify as verify_file
+from chargehand.apps.testgen.assemble import assemble, without
+from chargehand.apps.testgen.inside.values import PLAIN
+from chargehand.apps.testgen.sandbox import Ended, room
+from chargehand.apps.testgen.verify import Verified, verify
 from tests.testgen.rooms import means, project, written
 
 
@@ -112,7 +112,7 @@ def test_what_goes_wrong_is_a_suspected_bug_with_its_input(
     tmp_path: Path, code: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Crashes, broken promises and calls without end are named with the call that shows them."""
-    monkeypatch.setattr("chargehand.testgen.ghostwrite.EXAMPLES_S", 2)
+    monkeypatch.setattr("chargehand.apps.testgen.ghostwrite.EXAMPLES_S", 2)
     _, _, bugs = made(tmp_path, code, "f")
     assert message in " ".join(bugs)
 
@@ -230,7 +230,7 @@ def test_what_fails_in_any_of_three_runs_is_left_out(tmp_path: Path) -> None:
 
 def test_a_test_that_hangs_or_kills_its_run_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that was running when the run ended is blamed; the others are run again without it."""
-    monkeypatch.setattr("chargehand.testgen.verify.RUN_S", 3)
+    monkeypatch.setattr("chargehand.apps.testgen.verify.RUN_S", 3)
     source = "import os\ndef test_a():\n    assert True\ndef test_exit():\n    os._exit(0)\n"
     found = verified(tmp_path, source)
     assert list(found.failures) == ["test_exit"]

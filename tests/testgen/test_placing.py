@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.analyzers import Analysis, Scope
+from chargehand.apps.review.analyzers import Analysis, Scope
+from chargehand.apps.testgen.generators import file
+from chargehand.apps.testgen.measure import beside
+from chargehand.apps.testgen.placing import Place, place_for
+from chargehand.apps.testgen.playbook import place_of, playbook, survey
+from chargehand.apps.testgen.project import read_project
+from chargehand.apps.testgen.sandbox import room
+from chargehand.apps.testgen.try_settings import try_settings
+from chargehand.apps.testgen.writing import Writer, default_folder
 from chargehand.errors import UsageError
-from chargehand.plan import Task
-from chargehand.testgen.generators import file
-from chargehand.testgen.measure import beside
-from chargehand.testgen.placing import Place, place_for
-from chargehand.testgen.playbook import place_of, playbook, survey
-from chargehand.testgen.project import read_project
-from chargehand.testgen.sandbox import room
-from chargehand.testgen.trial import try_settings
-from chargehand.testgen.writing import Writer, default_folder
+from chargehand.values.plan import Task
 from tests.pace import PATIENCE_S
 from tests.testgen.rooms import means, project, reading
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.testgen.safety import Reach
+from chargehand.apps.testgen.safety import Reach
 from tests.testgen.rooms import reading
 
 

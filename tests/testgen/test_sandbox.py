@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from chargehand.apps.testgen import sandbox
+from chargehand.apps.testgen.inside import canary
+from chargehand.apps.testgen.sandbox import Limits, find_means, room
+from chargehand.apps.testgen.snapshot import digest
 from chargehand.errors import UsageError
-from chargehand.testgen import sandbox
-from chargehand.testgen.inside import canary
-from chargehand.testgen.sandbox import Limits, find_means, room
-from chargehand.testgen.snapshot import digest
 from tests.pace import slowness
 from tests.testgen.rooms import means, project, run
 

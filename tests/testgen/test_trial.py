@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.testgen.placing import Place
-from chargehand.testgen.playbook import place_of, survey
-from chargehand.testgen.project import read_project
-from chargehand.testgen.sandbox import room
-from chargehand.testgen.trial import describe_settings, try_settings
+from chargehand.apps.testgen.placing import Place
+from chargehand.apps.testgen.playbook import place_of, survey
+from chargehand.apps.testgen.project import read_project
+from chargehand.apps.testgen.sandbox import room
+from chargehand.apps.testgen.try_settings import describe_settings, try_settings
 from tests.testgen.rooms import means, project
 
 TABLE = "[tool.pytest.ini_options]\n"

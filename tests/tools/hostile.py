@@ -7,8 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from chargehand.request import Material
 from chargehand.tools import ToolContext
+from chargehand.values.request import Material
 
 SECRET = "outside-and-secret"
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from chargehand.effect import ToolResult
 from chargehand.errors import ToolError, UsageError
-from chargehand.request import Material
 from chargehand.tools import Tool, ToolContext, call, still_valid, tool
+from chargehand.values.effect import ToolResult
+from chargehand.values.request import Material
 from tests.pace import PATIENCE_S
 from tests.tools import shelf
 

@@ -19,10 +19,11 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from chargehand.effect import ToolResult
 from chargehand.errors import ToolError
-from chargehand.tools import BUILTIN, ToolContext, addresses, call, readable
+from chargehand.tools import BUILTIN, ToolContext, addresses, call
+from chargehand.tools import html_text as readable
 from chargehand.tools.web import Fetcher, fetching
+from chargehand.values.effect import ToolResult
 from tests.loopback import Answer, Seen, Server, serving
 
 REFUSED = "Only pages on the public internet are fetched."

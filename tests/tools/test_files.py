@@ -13,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chargehand.effect import ToolResult
 from chargehand.errors import ToolError
-from chargehand.request import Material
-from chargehand.tools import BUILTIN, ToolContext, call, files, material, pattern, reading, still_valid
+from chargehand.tools import BUILTIN, ToolContext, call, files, material, still_valid
+from chargehand.tools import glob as pattern
+from chargehand.tools import read_hashes as reading
+from chargehand.values.effect import ToolResult
+from chargehand.values.request import Material
 
 SECRET = "outside-and-secret"
 

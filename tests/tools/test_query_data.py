@@ -14,10 +14,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from chargehand.effect import ToolResult
 from chargehand.errors import ToolError
-from chargehand.request import Material
 from chargehand.tools import BUILTIN, ToolContext, call, sql, still_valid, tables
+from chargehand.values.effect import ToolResult
+from chargehand.values.request import Material
 
 SECRET = "outside-and-secret"
 

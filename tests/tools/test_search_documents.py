@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.effect import ToolResult
-from chargehand.request import Material
-from chargehand.tools import BUILTIN, ToolContext, call, documents, passages, reading, still_valid
+from chargehand.tools import BUILTIN, ToolContext, call, documents, passages, still_valid
+from chargehand.tools import read_hashes as reading
+from chargehand.values.effect import ToolResult
+from chargehand.values.request import Material
 
 FILLER = "The weather was fine and nothing happened that day in the village.\n\n"
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from chargehand import Supervisor, Team, Worker
-from chargehand.home import Home
+from chargehand.record.home import Home
+from chargehand.record.trust import TrustRegistry
 from chargehand.team import load
 from chargehand.testing import ScriptedModel
-from chargehand.tools import BUILTIN, sql, web, write
+from chargehand.tools import BUILTIN, sql, web
+from chargehand.tools import write_document as write
 from chargehand.tools.addresses import PORTS
-from chargehand.trust import TrustRegistry
 
 
 @pytest.fixture(name="folder")

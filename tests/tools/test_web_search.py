@@ -10,12 +10,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from chargehand import Team, Worker
-from chargehand.effect import ToolResult
 from chargehand.settings import Settings
 from chargehand.team.agents import roster
 from chargehand.tools import BUILTIN, ToolContext, call
-from chargehand.tools.network import proxy_for
+from chargehand.tools.proxies import proxy_for
 from chargehand.tools.web_search import BRAVE, TAVILY, searching
+from chargehand.values.effect import ToolResult
 from chargehand.workers.agent import Agent
 from tests.loopback import Answer, Seen, serving
 

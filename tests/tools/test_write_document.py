@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.effect import ToolResult
-from chargehand.tools import BUILTIN, ToolContext, call, write
+from chargehand.tools import BUILTIN, ToolContext, call
+from chargehand.tools import write_document as write
+from chargehand.values.effect import ToolResult
 from tests.tools.hostile import SECRET
 
 

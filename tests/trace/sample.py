@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from chargehand.event import Event, EventKind
-from chargehand.outcome import Outcome, done, escalated, failed, skipped
-from chargehand.plan import Plan, Task
+from chargehand.values.event import Event, EventKind
+from chargehand.values.outcome import Outcome, done, escalated, failed, skipped
+from chargehand.values.plan import Plan, Task
 
 BEGAN = 1_760_000_000.0
 MODEL = "anthropic:claude-sonnet-4-5"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from chargehand.event import Event
-from chargehand.messages import user
-from chargehand.redaction import Redactor
+from chargehand.text.redaction import Redactor
 from chargehand.trace import to_json, to_jsonl
+from chargehand.values.event import Event
+from chargehand.values.message import user
 from tests.trace.sample import Recorder, sample
 
 SECRET = "sk-ant-api03-Zq81LmPw7RtYx2Vb9NcKd4Hj6Gf5Ds3A"

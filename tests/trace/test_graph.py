@@ -7,9 +7,9 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chargehand.plan import Plan, Task
 from chargehand.trace import to_mermaid, to_text
-from chargehand.trace.graph import LONGEST_COLUMN, NODE_HEIGHT, NODE_WIDTH, layout, levels
+from chargehand.trace.plan_graph import LONGEST_COLUMN, NODE_HEIGHT, NODE_WIDTH, layout, levels
+from chargehand.values.plan import Plan, Task
 from tests.trace.sample import plan
 
 NODE_LINE = re.compile(r'    n\d+\["<b>[^"<>\n]*</b> · [^"<>\n]*<br/>[^"<>\n]*"\]')

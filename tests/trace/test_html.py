@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from chargehand.event import Event
-from chargehand.redaction import Redactor
+from chargehand.text.redaction import Redactor
 from chargehand.trace import fold, to_html
 from chargehand.trace.elements import inert_json
+from chargehand.values.event import Event
 from tests.trace.sample import Recorder, many, plan, sample
 
 HOSTILE = [

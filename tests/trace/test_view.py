@@ -7,8 +7,8 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chargehand.event import FIELDS, KINDS, Event, EventKind
 from chargehand.trace import RunView, fold
+from chargehand.values.event import FIELDS, KINDS, Event, EventKind
 from tests.trace.sample import BEGAN, MODEL, Recorder, many, plan, sample
 
 EVENTS = sample()

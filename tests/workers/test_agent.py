@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from chargehand.effect import ModelCall
-from chargehand.engines.local import LocalEngine
-from chargehand.event import Event
-from chargehand.handlers import Handlers
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.messages import Reply, ToolRequest
+from chargehand.engine.local.engine import LocalEngine
+from chargehand.engine.local.handlers import Handlers
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
-from chargehand.outcome import Outcome
-from chargehand.plan import Task
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
 from chargehand.tools import tool
+from chargehand.values.effect import ModelCall
+from chargehand.values.event import Event
+from chargehand.values.message import Reply, ToolRequest
+from chargehand.values.outcome import Outcome
+from chargehand.values.plan import Task
 from chargehand.workers import Assignment
 from chargehand.workers.agent import Agent, AgentTool
 from tests.kernel import MODEL, FunctionModel, engine, result, stored

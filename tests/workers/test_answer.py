@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chargehand.outcome import Claim, Finding
-from chargehand.workers.answer import Answer, Unusable, read_answer
+from chargehand.values.outcome import Claim, Finding
+from chargehand.workers.worker_answer import Answer, Unusable, read_answer
 
 
 def read(**fields: Any) -> Answer:

@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 
-from chargehand.effect import ModelCall, ToolResult
-from chargehand.engines.local import LocalEngine
-from chargehand.event import Event
-from chargehand.handlers import Handlers
-from chargehand.journal.memory import MemoryJournal, MemoryStore
-from chargehand.journal.replay import replay
-from chargehand.messages import Reply, ToolRequest
+from chargehand.engine.local.engine import LocalEngine
+from chargehand.engine.local.handlers import Handlers
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
-from chargehand.outcome import Claim, Finding, Outcome, done
-from chargehand.plan import Task
-from chargehand.request import Material
+from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.replay import replay
 from chargehand.testing import run_virtual
 from chargehand.tools import BUILTIN, ToolContext, tool
+from chargehand.values.effect import ModelCall, ToolResult
+from chargehand.values.event import Event
+from chargehand.values.message import Reply, ToolRequest
+from chargehand.values.outcome import Claim, Finding, Outcome, done
+from chargehand.values.plan import Task
+from chargehand.values.request import Material
 from chargehand.workers import Assignment
 from chargehand.workers.agent import Agent, AgentTool
-from chargehand.workers.answer import Answer
-from chargehand.workers.grounding import Grounds
+from chargehand.workers.check_sources import Grounds
+from chargehand.workers.worker_answer import Answer
 from tests.kernel import MODEL, FunctionModel, stored
 
 TASK = Task(

@@ -35,10 +35,10 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "answer": ("chargehand.cli.answer", "answer", "Answer what a run asks a person; resume goes on with it."),
     "trace": ("chargehand.cli.trace", "trace", "Export the record of a run as JSON, JSON lines or a page."),
     "eval": ("chargehand.cli.eval", "eval", "Measure how well teams and models do on labelled cases."),
-    "models": ("chargehand.cli.setup", "models", "Show which model does what, its price and whether its key is set."),
+    "models": ("chargehand.cli.models", "models", "Show which model does what, its price and whether its key is set."),
     "teams": ("chargehand.cli.teams", "teams", "List the teams that ship and those in this folder, or begin one."),
     "doctor": ("chargehand.cli.doctor", "doctor", "Check whether chargehand can work here."),
-    "trust": ("chargehand.cli.setup", "trust", "Let the files in a folder set endpoints, keys and tool code."),
+    "trust": ("chargehand.cli.models", "trust", "Let the files in a folder set endpoints, keys and tool code."),
     "schema": ("chargehand.cli.schemas", "schema", "Print the JSON schema of a value."),
     "completion": ("chargehand.cli.completion", "completion", "Print the completion script of a shell."),
 }
@@ -153,7 +153,7 @@ def _unexpected(error: Exception, args: list[str]) -> int:
 
         _complain("".join(traceback.format_exception(error)).rstrip())
         return 1
-    from chargehand.home import default_path
+    from chargehand.record.home import default_path
 
     said = " ".join(str(error).split())[:300]
     _complain(

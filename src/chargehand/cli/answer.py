@@ -10,7 +10,7 @@ import click
 from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
-    from chargehand.effect import Question
+    from chargehand.values.effect import Question
 
 # With more open questions than this the rest is only counted.
 MOST = 20
@@ -29,8 +29,8 @@ def answer(run_id: str, question: str, text: str) -> None:
     """
     import asyncio
 
-    from chargehand.cli import inputs
-    from chargehand.cli.front import records
+    from chargehand.cli import read_inputs as inputs
+    from chargehand.cli.make_supervisor import records
 
     words = inputs.text_of_stdin("the answer") if text == inputs.STDIN else inputs.words_of(text)
     door = records()
@@ -45,7 +45,7 @@ def answer(run_id: str, question: str, text: str) -> None:
 
 def listing(run: str, questions: Sequence[Question]) -> list[str]:
     """The open questions as lines, each with how to answer it."""
-    from chargehand.people import choices, told
+    from chargehand.engine.people import choices, told
 
     lines: list[str] = []
     for question in questions[:MOST]:

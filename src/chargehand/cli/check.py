@@ -14,9 +14,10 @@ from chargehand.cli.command import Command, screen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chargehand.plan import Problem, Reading
-    from chargehand.supervisor import Supervisor
+    from chargehand.runs.supervisor import Supervisor
     from chargehand.team import Team
+    from chargehand.text.plan_json import Reading
+    from chargehand.values.plan import Problem
 
 MOST = 200
 _ID = re.compile(rb'"id"\s*:\s*"((?:[^"\\]|\\.)*)"')
@@ -31,7 +32,7 @@ def check(path: str, team: str | None, as_json: bool) -> int:
 
     Warnings alone are fine: exit code 0. Errors: exit code 2.
     """
-    from chargehand.plan import errors_in
+    from chargehand.values.plan import errors_in
 
     is_team = os.path.isdir(path) or Path(path).name == "team.toml"
     problems, web = _of_team(path) if is_team else (_of_plan(path, team), ())
@@ -56,10 +57,10 @@ def check(path: str, team: str | None, as_json: bool) -> int:
 def _of_team(path: str) -> tuple[list[Problem], tuple[str, ...]]:
     """Its problems, and the workers that may use the web with --web."""
     from chargehand.errors import InvalidTeam
-    from chargehand.home import default_path
-    from chargehand.plan import Problem
+    from chargehand.record.home import default_path
+    from chargehand.record.trust import TrustRegistry
     from chargehand.team import load
-    from chargehand.trust import TrustRegistry
+    from chargehand.values.plan import Problem
 
     folder = Path(path).absolute()
     try:
@@ -87,9 +88,9 @@ def _of_evals(folder: Path, team: Team) -> Sequence[Problem]:
 
 
 def _of_plan(path: str, team: str | None) -> list[Problem]:
-    from chargehand.cli import inputs
-    from chargehand.cli.front import supervisor
-    from chargehand.plan import read
+    from chargehand.cli import read_inputs as inputs
+    from chargehand.cli.make_supervisor import supervisor
+    from chargehand.text.plan_json import read
 
     data = inputs.read_bytes(path, "a plan")
     reading = read(inputs.parse_json(data, path, "a plan"))

@@ -57,7 +57,7 @@ def doctor(online: bool, as_json: bool) -> int:
 def _checks(online: bool) -> Iterator[Check]:
     from chargehand import __version__
     from chargehand.errors import ChargehandError
-    from chargehand.home import default_path
+    from chargehand.record.home import default_path
     from chargehand.settings import load_settings
 
     yield Check("chargehand", "ok", __version__)
@@ -116,7 +116,7 @@ def _models(settings: Settings) -> Iterator[Check]:
 
 def _trust(home: str) -> Iterator[Check]:
     from chargehand.errors import ChargehandError
-    from chargehand.trust import TrustRegistry
+    from chargehand.record.trust import TrustRegistry
 
     try:
         trusted = TrustRegistry(home).directories()
@@ -129,9 +129,9 @@ def _trust(home: str) -> Iterator[Check]:
 def _web(settings: Settings) -> Iterator[Check]:
     """Who may use the web with `run --web`, and with what."""
     from chargehand.errors import ChargehandError
+    from chargehand.record.trust import TrustRegistry
     from chargehand.team import load
     from chargehand.tools import BUILTIN
-    from chargehand.trust import TrustRegistry
 
     try:
         team = load(settings.team, TrustRegistry(settings.home))

@@ -132,7 +132,7 @@ def _located(suite: str) -> tuple[Path, str | None]:
 
 
 def _candidate(team: str | None, model: str | None, judge: str | None) -> tuple[Candidate, list[str]]:
-    from chargehand.cli.front import supervisor
+    from chargehand.cli.make_supervisor import supervisor
     from chargehand.evaluation import Candidate
     from chargehand.settings import OF_TEAM, found_from
 
@@ -162,7 +162,7 @@ def _named(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) ->
 def _saved(path: str) -> Evaluation:
     from pydantic import ValidationError
 
-    from chargehand.cli.inputs import read_json
+    from chargehand.cli.read_inputs import read_json
     from chargehand.errors import UsageError
     from chargehand.evaluation import Evaluation
 
@@ -237,7 +237,7 @@ def _table(evaluation: Evaluation, out: Screen) -> None:
 
 
 def _exit_code(evaluation: Evaluation, verdict: Verdict | None, out: Screen) -> int:
-    from chargehand.trace.figures import several, short
+    from chargehand.trace.number_text import several, short
 
     errors = evaluation.errors
     for kind in dict.fromkeys(result.error.kind for result in errors if result.error):

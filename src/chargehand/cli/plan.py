@@ -10,7 +10,7 @@ from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
-    from chargehand.plan import Plan
+    from chargehand.values.plan import Plan
 
 
 @click.command(cls=Command)
@@ -29,13 +29,13 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     """
     import asyncio
 
-    from chargehand.brains import Brain
-    from chargehand.cli import inputs
-    from chargehand.cli.front import supervisor
-    from chargehand.preview import ceiling_of, preview
-    from chargehand.request import Request
+    from chargehand.cli import read_inputs as inputs
+    from chargehand.cli.make_supervisor import supervisor
+    from chargehand.models.supervisor_models import Brain
+    from chargehand.planner.preview import ceiling_of, preview
     from chargehand.team.agents import roster
-    from chargehand.trace.figures import several
+    from chargehand.trace.number_text import several
+    from chargehand.values.request import Request
 
     text = inputs.text_of_stdin("the request") if request == "-" else request or ""
     out = screen()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chargehand.event import FIELDS, VERSION, EventKind
+from chargehand.values.event import FIELDS, VERSION, EventKind
 
 _HEAD = f"""# Events
 

@@ -12,15 +12,15 @@ import click
 from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
+    from chargehand.apps.review.change import Change
+    from chargehand.apps.review.formats import Form, Review
+    from chargehand.apps.review.stored_options import Choice
+    from chargehand.apps.review.text_format import Paint
     from chargehand.cli.screen import Screen
-    from chargehand.outcome import Severity
-    from chargehand.plan import Plan
-    from chargehand.report import Report
-    from chargehand.review import Change
-    from chargehand.review.formats import Form, Review
-    from chargehand.review.recall import Choice
-    from chargehand.review.text import Paint
     from chargehand.settings import Settings
+    from chargehand.values.outcome import Severity
+    from chargehand.values.plan import Plan
+    from chargehand.values.report import Report
 
 # A comment file larger than this is cut: it goes into the record whole.
 MOST_COMMENTS = 500_000
@@ -88,18 +88,18 @@ def review(
     tests and the shape of the change. Code is read, never run. With --model, CHARGEHAND_MODEL or a model in a settings
     file, models read it as well; a key alone sends nothing out.
     """
-    from chargehand.analyzers import standby
+    from chargehand.apps.review.analyzers import standby
 
     standby.begin()  # its tools load while ours do
-    from chargehand.cli.driving import Stopped
-    from chargehand.cli.footer import print_footer
-    from chargehand.cli.front import by_consent
+    from chargehand.apps.review.formats import as_json, rendered
+    from chargehand.apps.review.known_findings import read_baseline
+    from chargehand.apps.review.stored_options import choice
+    from chargehand.cli.make_supervisor import by_consent
+    from chargehand.cli.report_footer import print_footer
     from chargehand.cli.screen import check_writable
-    from chargehand.report import FINISHED
-    from chargehand.review.baseline import read_baseline
-    from chargehand.review.formats import as_json, rendered
-    from chargehand.review.recall import choice
-    from chargehand.trace.figures import several
+    from chargehand.cli.watch_run import Stopped
+    from chargehand.trace.number_text import several
+    from chargehand.values.report import FINISHED
 
     output = None if output == Path("-") else output
     check_writable(output)
@@ -143,7 +143,7 @@ def _check_tools() -> None:
     """Refuse to review without the tools that find most: a gate without them is none."""
     import asyncio
 
-    from chargehand.analyzers import packages
+    from chargehand.apps.review.analyzers import packages
     from chargehand.errors import UsageError
 
     if broken := asyncio.run(packages.broken()):
@@ -155,10 +155,11 @@ def planned(paths: Sequence[str], model: str | None, out: Screen) -> Plan:
     """The plan of a review of a folder, for `chargehand plan --team review`, with what a planner adds to it."""
     import asyncio
 
-    from chargehand.cli.front import by_consent
+    from chargehand.apps.review.change import read_tree
+    from chargehand.apps.review.playbook import playbook, subject
+    from chargehand.cli.make_supervisor import by_consent
     from chargehand.errors import PlanningFailed, UsageError
-    from chargehand.review import playbook, read_tree, subject
-    from chargehand.supervisor import Supervisor
+    from chargehand.runs.supervisor import Supervisor
 
     if len(paths) > 1:
         raise UsageError("A review is of one folder: give --with once.")
@@ -182,11 +183,11 @@ def again(report: Report, out: Screen, *, later: bool = False, brief: bool = Fal
 
     `later`: nothing was looked at now, and the files may have changed since. `brief`: the answer lists no findings.
     """
-    from chargehand.report import FINISHED
+    from chargehand.values.report import FINISHED
 
     if report.plan is None or report.plan.team != "review" or report.status not in FINISHED:
         return report
-    from chargehand.review.recall import recalled
+    from chargehand.apps.review.stored_options import recalled
 
     known = recalled(report.plan)
     return report if known is None else _reviewed(report, *known, out, later=later, brief=brief).report
@@ -195,9 +196,12 @@ def again(report: Report, out: Screen, *, later: bool = False, brief: bool = Fal
 def _change(path: str, base: str | None, patch: str | None, home: Path, *, staged: bool) -> Change:
     import os
 
-    from chargehand.cli.inputs import read_bytes
+    from chargehand.apps.review.change import read_tree
+    from chargehand.apps.review.from_git import read_diff
+    from chargehand.apps.review.from_patch import read_patch
+    from chargehand.apps.review.from_pre_commit import read_hooked
+    from chargehand.cli.read_inputs import read_bytes
     from chargehand.errors import UsageError
-    from chargehand.review import read_diff, read_hooked, read_patch, read_tree
 
     where = Path(path)
     flags = {"--diff": base is not None, "--patch": patch is not None, "--staged": staged}
@@ -215,7 +219,7 @@ def _change(path: str, base: str | None, patch: str | None, home: Path, *, stage
 
 
 def _comments(path: str | None) -> str | None:
-    from chargehand.cli.inputs import read_bytes
+    from chargehand.cli.read_inputs import read_bytes
 
     return read_bytes(path, "comments").decode("utf-8", "replace")[:MOST_COMMENTS] if path else None
 
@@ -223,9 +227,9 @@ def _comments(path: str | None) -> str | None:
 def _run(
     change: Change, kept: Choice, settings: Settings, warnings: list[str], comments: str | None, out: Screen
 ) -> tuple[Report, int]:
-    from chargehand.cli.driving import drive
-    from chargehand.review import missed, playbook, subject
-    from chargehand.supervisor import Supervisor
+    from chargehand.apps.review.playbook import missed, playbook, subject
+    from chargehand.cli.watch_run import drive
+    from chargehand.runs.supervisor import Supervisor
 
     door = Supervisor("review", settings=settings)
     door.warnings = warnings
@@ -237,8 +241,11 @@ def _run(
 def _reviewed(
     report: Report, change: Change, kept: Choice, out: Screen, *, later: bool = False, brief: bool = False
 ) -> Review:
-    from chargehand.review import Source, select, unanalysed, view
-    from chargehand.review.formats import Review
+    from chargehand.apps.review.formats import Review
+    from chargehand.apps.review.languages import unanalysed
+    from chargehand.apps.review.selection import select
+    from chargehand.apps.review.source_lines import Source
+    from chargehand.apps.review.view import view
 
     source = Source(change.root, out.redactor.text)
     least, known = kept.min_confidence, frozenset(kept.baseline)
@@ -250,7 +257,7 @@ def _reviewed(
 
 def _without_gaps(review: Review) -> Report:
     """The report less what the text of the review says of it."""
-    from chargehand.review.view import unanalysed_notes
+    from chargehand.apps.review.view import unanalysed_notes
 
     said = unanalysed_notes(review.unanalysed, models=review.models)
     notes = tuple(note for note in review.report.notes if note not in said)
@@ -259,8 +266,10 @@ def _without_gaps(review: Review) -> Report:
 
 def _put_nothing(change: Change, why: str, form: Form, out: Screen, output: Path | None) -> int:
     """Who asked for a document gets an empty one."""
-    from chargehand.review import Selection, Source, nothing
-    from chargehand.review.formats import Review, rendered
+    from chargehand.apps.review.formats import Review, rendered
+    from chargehand.apps.review.selection import Selection
+    from chargehand.apps.review.source_lines import Source
+    from chargehand.apps.review.view import nothing
 
     report = nothing(change, why)
     if form != "text":
@@ -274,7 +283,7 @@ def _paint(output: Path | None) -> Paint:
     import os
     import sys
 
-    from chargehand.review.text import STYLES, plain
+    from chargehand.apps.review.text_format import STYLES, plain
 
     if output is not None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return plain

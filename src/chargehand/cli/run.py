@@ -12,8 +12,8 @@ import click
 from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
-    from chargehand.cli.driving import Start
-    from chargehand.supervisor import Supervisor
+    from chargehand.cli.watch_run import Start
+    from chargehand.runs.supervisor import Supervisor
     from chargehand.trace import RunView
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,8 +87,8 @@ def run(
     by Ctrl-C or by a crash, goes on with `chargehand resume last`. A person is asked on the terminal; where there is
     none, the run waits with exit code 4 for `chargehand answer`.
     """
-    from chargehand.cli import inputs
-    from chargehand.cli.front import supervisor
+    from chargehand.cli import read_inputs as inputs
+    from chargehand.cli.make_supervisor import supervisor
     from chargehand.cli.screen import check_writable
 
     inputs.check_one_stdin(
@@ -151,7 +151,7 @@ def resume(
     """
     from contextlib import closing
 
-    from chargehand.cli.front import supervisor
+    from chargehand.cli.make_supervisor import supervisor
     from chargehand.cli.screen import check_writable
     from chargehand.trace import fold
 
@@ -177,8 +177,8 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     Calls that have not changed are taken from the record of RUN. A --model given to RUN holds here too, unless --model
     or CHARGEHAND_MODEL names another. RUN is an id, the beginning of one, or `last`.
     """
-    from chargehand.cli import inputs
-    from chargehand.cli.front import supervisor
+    from chargehand.cli import read_inputs as inputs
+    from chargehand.cli.make_supervisor import supervisor
     from chargehand.cli.screen import check_writable
 
     check_writable(output)
@@ -197,8 +197,8 @@ def _watched(
     view: RunView | None = None,
 ) -> int:
     from chargehand.cli.answer import listing
-    from chargehand.cli.driving import Stopped, deliver, drive
     from chargehand.cli.review import again
+    from chargehand.cli.watch_run import Stopped, deliver, drive
 
     out = screen()
     try:

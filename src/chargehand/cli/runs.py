@@ -12,8 +12,8 @@ from chargehand.cli.command import Command, screen, verbosity
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
-    from chargehand.effect import Question
-    from chargehand.report import Report
+    from chargehand.values.effect import Question
+    from chargehand.values.report import Report
 
 
 @click.group(invoke_without_command=True, params=[*verbosity()])
@@ -23,8 +23,8 @@ def runs(ctx: click.Context, as_json: bool) -> None:
     """List the runs in this home, newest first."""
     if ctx.invoked_subcommand is not None:
         return
-    from chargehand.cli.front import records
-    from chargehand.trace.figures import moment
+    from chargehand.cli.make_supervisor import records
+    from chargehand.trace.number_text import moment
 
     listed = records().home.runs(None)
     out = screen()
@@ -47,9 +47,9 @@ def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) 
 
     With both --keep and --older-than a run goes only if both say so.
     """
-    from chargehand.cli.front import records
+    from chargehand.cli.make_supervisor import records
     from chargehand.errors import UsageError
-    from chargehand.trace.figures import several
+    from chargehand.trace.number_text import several
 
     home = records().home
     chosen = home.prunable(keep=keep, older_than_days=older_than)
@@ -77,7 +77,7 @@ def show(run_id: str, as_json: bool) -> None:
 
     The exit code is 0 whatever the run's status.
     """
-    from chargehand.cli.front import records
+    from chargehand.cli.make_supervisor import records
     from chargehand.cli.review import again
 
     door = records()
@@ -93,8 +93,8 @@ def show(run_id: str, as_json: bool) -> None:
 
 def _show(report: Report, questions: Sequence[Question], out: Screen) -> None:
     from chargehand.cli.answer import listing
-    from chargehand.cli.footer import LABEL, commands, details, documents, figures, labelled
-    from chargehand.trace.figures import duration, several
+    from chargehand.cli.report_footer import LABEL, commands, details, documents, figures, labelled
+    from chargehand.trace.number_text import duration, several
 
     out.put(f"run      {report.run}")
     out.put(f"request  {report.request}")
@@ -125,7 +125,7 @@ def cancel(run_id: str) -> int:
     """Stop RUN, whichever process has it, within a second. What it has done stays; `resume` goes on with it."""
     import asyncio
 
-    from chargehand.cli.front import records
+    from chargehand.cli.make_supervisor import records
 
     door = records()
     name = door.home.find(run_id)

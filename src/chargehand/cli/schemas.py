@@ -10,7 +10,7 @@ import click
 from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
-    from chargehand.value import Value
+    from chargehand.values.base import Value
 
 NAMES = (
     "plan", "task", "outcome", "finding", "claim", "usage", "report", "problem", "request", "event", "script", "team",
@@ -48,7 +48,7 @@ def schema_of(name: str) -> dict[str, Any]:
     if name == "event":
         return _event()
     if name == "team":
-        from chargehand.team.schema import team_schema
+        from chargehand.team.team_schema import team_schema
 
         return team_schema()
     written = name in ("plan", "task", "script")
@@ -76,10 +76,10 @@ def write_schemas(folder: Path) -> list[Path]:
 
 def _values() -> dict[str, type[Value]]:
     from chargehand.models.scripted import Script
-    from chargehand.outcome import Claim, Finding, Outcome, Usage
-    from chargehand.plan import Plan, Problem, Task
-    from chargehand.report import Report
-    from chargehand.request import Request
+    from chargehand.values.outcome import Claim, Finding, Outcome, Usage
+    from chargehand.values.plan import Plan, Problem, Task
+    from chargehand.values.report import Report
+    from chargehand.values.request import Request
 
     return {
         "plan": Plan,
@@ -97,7 +97,7 @@ def _values() -> dict[str, type[Value]]:
 
 def _event() -> dict[str, Any]:
     """An event by its kind. Fields may be added within a version, so others are allowed."""
-    from chargehand.event import FIELDS, KINDS, VERSION
+    from chargehand.values.event import FIELDS, KINDS, VERSION
 
     fields = {
         "v": {"const": VERSION},

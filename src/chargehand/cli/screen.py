@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chargehand.errors import UsageError
-from chargehand.escaping import dump_json, show_controls
-from chargehand.redaction import Redactor
+from chargehand.text.escaping import dump_json, show_controls
+from chargehand.text.redaction import Redactor
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -136,9 +136,9 @@ def _folders(root: Path) -> list[Path]:
 
 def _team(ref: str, source: str) -> dict[str, Any]:
     from chargehand.errors import InvalidTeam
-    from chargehand.home import default_path
+    from chargehand.record.home import default_path
+    from chargehand.record.trust import TrustRegistry
     from chargehand.team import load
-    from chargehand.trust import TrustRegistry
 
     try:
         team: Team = load(

@@ -13,15 +13,15 @@ from chargehand.cli.command import Command, screen
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from chargehand.apps.testgen.placing import Place
+    from chargehand.apps.testgen.playbook import Survey
+    from chargehand.apps.testgen.walls import Means
+    from chargehand.apps.testgen.writing import Writer
     from chargehand.cli.screen import Screen
-    from chargehand.engines.local import Listener
-    from chargehand.event import Event
-    from chargehand.report import Report
+    from chargehand.engine.local.engine import Listener
     from chargehand.settings import Settings
-    from chargehand.testgen.placing import Place
-    from chargehand.testgen.playbook import Survey
-    from chargehand.testgen.walls import Means
-    from chargehand.testgen.writing import Writer
+    from chargehand.values.event import Event
+    from chargehand.values.report import Report
 
 
 @click.command(cls=Command)
@@ -49,14 +49,14 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
     """
     import asyncio
 
-    from chargehand.cli.driving import Stopped
-    from chargehand.cli.front import by_consent
-    from chargehand.testgen.playbook import place_of, survey, without_tasks
-    from chargehand.testgen.project import read_project
-    from chargehand.testgen.sandbox import find_means
-    from chargehand.testgen.snapshot import digest
-    from chargehand.testgen.trial import describe_settings
-    from chargehand.testgen.writing import Writer, check_folder, default_folder
+    from chargehand.apps.testgen.playbook import place_of, survey, without_tasks
+    from chargehand.apps.testgen.project import read_project
+    from chargehand.apps.testgen.sandbox import find_means
+    from chargehand.apps.testgen.snapshot import digest
+    from chargehand.apps.testgen.try_settings import describe_settings
+    from chargehand.apps.testgen.writing import Writer, check_folder, default_folder
+    from chargehand.cli.make_supervisor import by_consent
+    from chargehand.cli.watch_run import Stopped
 
     out = screen()
     found = survey(read_project(Path(path)))
@@ -85,8 +85,8 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
 
 
 async def _settings_tried(found: Survey, means: Means, place: Place) -> Place:
-    from chargehand.testgen.sandbox import room
-    from chargehand.testgen.trial import try_settings
+    from chargehand.apps.testgen.sandbox import room
+    from chargehand.apps.testgen.try_settings import try_settings
 
     with room(found.project.root, means) as sealed:
         return await try_settings(sealed, found.project.import_roots, place)
@@ -101,10 +101,10 @@ def _run(
     warnings: list[str],
     out: Screen,
 ) -> tuple[Report, int]:
-    from chargehand.cli.driving import drive
-    from chargehand.supervisor import Supervisor
-    from chargehand.testgen.criterion import unsafe_run
-    from chargehand.testgen.playbook import playbook
+    from chargehand.apps.testgen.check_model_tests import unsafe_run
+    from chargehand.apps.testgen.playbook import playbook
+    from chargehand.cli.watch_run import drive
+    from chargehand.runs.supervisor import Supervisor
 
     door = Supervisor("testgen", settings=settings)
     door.warnings = warnings
@@ -125,8 +125,8 @@ def _run(
 
 def _write_verified(event: Event, writer: Writer) -> None:
     """The file of a module whose tests have passed, as soon as they have. What cannot be written is said at the end."""
+    from chargehand.apps.testgen.generators import source_of
     from chargehand.errors import UsageError
-    from chargehand.testgen.generators import source_of
 
     if event.kind != "task_ended":
         return
@@ -138,8 +138,8 @@ def _write_verified(event: Event, writer: Writer) -> None:
 
 def _deliver(report: Report, writer: Writer, out: Screen, *, as_json: bool) -> None:
     """All files that can stand beside the tests there are, then what they came to: on stdout, once."""
-    from chargehand.cli.driving import deliver, has_answer
-    from chargehand.testgen.answer import answer, files_of
+    from chargehand.apps.testgen.report_text import answer, files_of
+    from chargehand.cli.watch_run import deliver, has_answer
 
     if has_answer(report):
         files = files_of(report)

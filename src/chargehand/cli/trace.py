@@ -11,8 +11,8 @@ from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
-    from chargehand.supervisor import Supervisor
-    from chargehand.trace.parts import Data
+    from chargehand.runs.supervisor import Supervisor
+    from chargehand.trace.run_parts import Data
 
 
 @click.command(cls=Command)
@@ -28,9 +28,9 @@ def trace(run_id: str, form: str, output: str | None) -> None:
     """
     from contextlib import closing
 
-    from chargehand.cli.front import records
+    from chargehand.cli.make_supervisor import records
     from chargehand.cli.screen import check_writable, write_file, write_utf8
-    from chargehand.escaping import dump_json
+    from chargehand.text.escaping import dump_json
     from chargehand.trace import to_html, to_json, to_jsonl
 
     door = records()

@@ -19,15 +19,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chargehand.dispatcher.allowance import Allowance
-from chargehand.dispatcher.crew import Crew, out_key
-from chargehand.dispatcher.help import Help
+from chargehand.dispatcher.available_workers import Crew, out_key
 from chargehand.dispatcher.pool import Pools
-from chargehand.dispatcher.pursuit import Pursuit
-from chargehand.engine import Engine
-from chargehand.outcome import Outcome, skipped
-from chargehand.plan import Plan, Task
-from chargehand.recovery import Policy
+from chargehand.dispatcher.recovery import Policy
+from chargehand.dispatcher.supervisor_help import Help
+from chargehand.dispatcher.task_attempts import Pursuit
+from chargehand.dispatcher.time_limits import Allowance
+from chargehand.engine.port import Engine
+from chargehand.values.outcome import Outcome, skipped
+from chargehand.values.plan import Plan, Task
 from chargehand.workers import Roster
 
 __all__ = ["Help", "assemble", "dispatch"]

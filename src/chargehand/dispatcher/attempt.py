@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chargehand.dispatcher.allowance import Allowance, Countdown
-from chargehand.dispatcher.crew import Crew, Shift, out_key
-from chargehand.dispatcher.help import Help
-from chargehand.dispatcher.members import Members, broken, is_workers_own, worked
-from chargehand.engine import Engine
+from chargehand.dispatcher.available_workers import Crew, Shift, out_key
+from chargehand.dispatcher.best_of import Members, broken, is_workers_own, worked
+from chargehand.dispatcher.supervisor_help import Help
+from chargehand.dispatcher.time_limits import Allowance, Countdown
+from chargehand.engine.port import Engine
 from chargehand.limits import Change, Ticket
-from chargehand.outcome import Outcome, Usage
+from chargehand.values.outcome import Outcome, Usage
 from chargehand.workers import Assignment, WorkerPort
 from chargehand.workers.human import Human
 

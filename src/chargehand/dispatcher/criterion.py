@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from chargehand.effect import ToolCall
-from chargehand.engine import Engine
-from chargehand.outcome import Outcome, Score, Usage, failed
+from chargehand.engine.port import Engine
+from chargehand.values.effect import ToolCall
+from chargehand.values.outcome import Outcome, Score, Usage, failed
 from chargehand.workers import Assignment, WorkerPort
 
 # None when the scorer gave no score, which proves nothing. What it uses joins what the assignment has used.

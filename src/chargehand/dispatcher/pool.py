@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chargehand.outcome import Outcome
+from chargehand.values.outcome import Outcome
 
 # How much the latest end counts.
 RECENT = 0.3

@@ -9,8 +9,8 @@ from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.result import Result
 from chargehand.evaluation.statistics import FEWEST, difference
 from chargehand.evaluation.summary import Evaluation, better, figures, metric_names
-from chargehand.trace.figures import several, short
-from chargehand.value import Value
+from chargehand.trace.number_text import several, short
+from chargehand.values.base import Value
 
 # A judge gives the same answer a few points more or less from one time to the next.
 JUDGED_TOLERANCE = 0.05

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chargehand import __version__
-from chargehand.brains import Brain
-from chargehand.effect import Role
 from chargehand.models.resolve import Models
-from chargehand.plan import Tier
+from chargehand.models.supervisor_models import Brain
 from chargehand.settings import ModelChoice, Settings
 from chargehand.team import Team
 from chargehand.team.agents import options_of
+from chargehand.values.effect import Role
+from chargehand.values.plan import Tier
 
 SCRIPTED = "scripted:"
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from chargehand.outcome import Outcome, Status
-from chargehand.plan import Plan
-from chargehand.report import RunStatus
-from chargehand.value import JSON, Value
+from chargehand.values.base import JSON, Value
+from chargehand.values.outcome import Outcome, Status
+from chargehand.values.plan import Plan
+from chargehand.values.report import RunStatus
 
 Kind = Literal["routing", "plan", "worker", "synthesis", "run"]
 KINDS: tuple[Kind, ...] = ("routing", "plan", "worker", "synthesis", "run")

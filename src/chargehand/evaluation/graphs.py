@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple, TypeVar
 
-from chargehand.plan import Plan
+from chargehand.values.plan import Plan
 
 H = TypeVar("H", bound=Hashable)
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 
-from chargehand.escaping import show_controls
 from chargehand.evaluation import plots
 from chargehand.evaluation.baseline import Regression, Verdict
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.plots import Bar, Point, number, span
 from chargehand.evaluation.result import Result
 from chargehand.evaluation.summary import Evaluation, KindSummary
+from chargehand.text.escaping import show_controls
 from chargehand.trace.elements import folded, more, quiet, section, table
-from chargehand.trace.figures import duration, money, several, short
+from chargehand.trace.number_text import duration, money, several, short
 
 MOST_RESULTS = 2_000
 TITLES: dict[Kind, str] = {

@@ -11,7 +11,7 @@ from html import escape
 
 from chargehand.evaluation.statistics import Estimate
 from chargehand.evaluation.summary import Confusion
-from chargehand.trace.figures import short
+from chargehand.trace.number_text import short
 
 # Marks beside colours, so that candidates are told apart without them.
 SHAPES = 6

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from chargehand.errors import ErrorKind
 from chargehand.evaluation.case import Kind
-from chargehand.outcome import Fault, Usage
-from chargehand.value import Value
+from chargehand.values.base import Value
+from chargehand.values.outcome import Fault, Usage
 
 # Faults that say nothing about how good an answer is: the case was not tried, and is tried again next time.
 UNTRIED: frozenset[ErrorKind] = frozenset(

@@ -13,9 +13,9 @@ from chargehand.evaluation.candidate import Candidate
 from chargehand.evaluation.result import Result, Tried
 from chargehand.evaluation.store import Store
 from chargehand.evaluation.suite import Placed, Suite
-from chargehand.evaluation.trying import try_case
-from chargehand.outcome import Fault
-from chargehand.session import check_models
+from chargehand.evaluation.try_case import try_case
+from chargehand.runs.session import check_models
+from chargehand.values.outcome import Fault
 
 AT_ONCE = 4
 

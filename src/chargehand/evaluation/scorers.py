@@ -20,10 +20,10 @@ from chargehand.evaluation.case import (
     WorkerExpectation,
 )
 from chargehand.evaluation.result import Check
-from chargehand.plan import Plan
-from chargehand.report import Contradiction, Gap, Provenance, Report
-from chargehand.trace.figures import money, short
-from chargehand.value import JSON
+from chargehand.trace.number_text import money, short
+from chargehand.values.base import JSON
+from chargehand.values.plan import Plan
+from chargehand.values.report import Contradiction, Gap, Provenance, Report
 
 _MOST_SAID = 300
 _NUMBER = re.compile(r"(?<![\w.,])[-+\u2212]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w]|[.,]\d)")

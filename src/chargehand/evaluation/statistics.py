@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import sqrt
 from statistics import fmean, stdev
 
-from chargehand.value import Value
+from chargehand.values.base import Value
 
 DRAWS = 1_000
 CONFIDENCE = 0.95

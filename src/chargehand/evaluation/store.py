@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from chargehand.evaluation.result import Result
-from chargehand.journal.disk import private_folder, storage
+from chargehand.record.disk import private_folder, storage
 
 
 class Store:

@@ -13,20 +13,12 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from chargehand.errors import UsageError
-from chargehand.evaluation.case import (
-    KINDS,
-    SHAPES,
-    Case,
-    Kind,
-    RoutingCase,
-    RunCase,
-    SynthesisCase,
-    WorkerCase,
-)
-from chargehand.outcome import Outcome
-from chargehand.plan import Plan, Problem, errors_in, parse
+from chargehand.evaluation.case import KINDS, SHAPES, Case, Kind, RoutingCase, RunCase, SynthesisCase, WorkerCase
 from chargehand.settings.toml_file import suggestion
 from chargehand.team import Team
+from chargehand.text.plan_json import parse
+from chargehand.values.outcome import Outcome
+from chargehand.values.plan import Plan, Problem, errors_in
 
 LARGEST = 50_000_000
 MOST_TOLD = 50

@@ -11,7 +11,7 @@ from pydantic import Field
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.result import Result
 from chargehand.evaluation.statistics import FEWEST, Estimate, Figures, difference, estimate
-from chargehand.value import JSON, Value
+from chargehand.values.base import JSON, Value
 
 VERSION = 1
 Better = Literal["higher", "lower", "neither"]

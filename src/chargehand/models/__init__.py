@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from chargehand.effect import ModelCall
-from chargehand.messages import Reply
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
 
 
 class Attribution(NamedTuple):

@@ -8,12 +8,12 @@ from typing import Any, Literal, cast
 
 from pydantic_core import to_json
 
-from chargehand.effect import ModelCall
-from chargehand.messages import Message, Reply, TokenCount, ToolRequest
-from chargehand.models import schema
-from chargehand.models.options import sendable
-from chargehand.models.received import BOM, in_unicode, read_json
-from chargehand.models.usage import count, fields_of, read_numbers
+from chargehand.models import schema_modes as schema
+from chargehand.models.call_options import sendable
+from chargehand.models.received_json import BOM, in_unicode, read_json
+from chargehand.models.reported_usage import count, fields_of, read_numbers
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Message, Reply, TokenCount, ToolRequest
 
 _VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})

@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from chargehand.messages import TokenCount
-from chargehand.value import Value
+from chargehand.values.base import Value
+from chargehand.values.message import TokenCount
 
 Tier = Literal["small", "medium", "large"]
 

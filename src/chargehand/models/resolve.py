@@ -15,12 +15,12 @@ from chargehand.errors import MissingKey, UsageError
 from chargehand.limits import ProviderLimits, ProviderRegistry
 from chargehand.models import ModelClient, prices
 from chargehand.models.anthropic import Anthropic
-from chargehand.models.client import HttpModel
-from chargehand.models.faults import Endpoint
-from chargehand.models.openai import OpenAI
+from chargehand.models.http_model import HttpModel
+from chargehand.models.model_errors import Endpoint
+from chargehand.models.openai_chat import OpenAI
 from chargehand.models.prices import Price
 from chargehand.models.transport import Transport
-from chargehand.value import Value
+from chargehand.values.base import Value
 
 Wire = Literal["openai", "anthropic"]
 # All runs of a process share what a provider allows.

@@ -12,11 +12,12 @@ from typing import Any, cast
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import from_json, to_json
 
-from chargehand.effect import ModelCall
 from chargehand.errors import ModelError, UsageError
-from chargehand.messages import Reply, TokenCount, ToolRequest
-from chargehand.models import Attribution, faults
-from chargehand.value import JSON, Value
+from chargehand.models import Attribution
+from chargehand.models import model_errors as faults
+from chargehand.values.base import JSON, Value
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, TokenCount, ToolRequest
 
 _SHAPE = '{"replies": [{"when": {...}, "reply": {"text": "..."}}]}'
 

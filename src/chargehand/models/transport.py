@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from chargehand.errors import ModelError, UsageError
-from chargehand.models import Attribution, faults
-from chargehand.models.faults import Endpoint
+from chargehand.models import Attribution
+from chargehand.models import model_errors as faults
+from chargehand.models.model_errors import Endpoint
 from chargehand.models.sse import Events
 
 if TYPE_CHECKING:

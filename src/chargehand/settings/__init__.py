@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chargehand.settings.earlier import as_before, check_endpoints
 from chargehand.settings.load import load_settings
-from chargehand.settings.script import OF_TEAM, SCRIPT, found_from
-from chargehand.settings.value import DEFAULT_TIER, Limits, ModelChoice, Models, RoleModel, Settings
+from chargehand.settings.script_path import OF_TEAM, SCRIPT, found_from
+from chargehand.settings.settings import DEFAULT_TIER, Limits, ModelChoice, Models, RoleModel, Settings
+from chargehand.settings.stored import as_before, check_endpoints
 
 __all__ = [
     "DEFAULT_TIER",

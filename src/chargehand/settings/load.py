@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from chargehand.budget import DEFAULT_TOKENS, Budget
-from chargehand.effect import Role
 from chargehand.errors import UsageError
-from chargehand.home import default_path
 from chargehand.models.prices import default_model
 from chargehand.models.resolve import Provider, built_in
-from chargehand.plan import Tier
-from chargehand.settings.file import NOT_SERVED, TIERS, Layer, checked_url, read_layer
-from chargehand.settings.script import OF_TEAM, found_from
+from chargehand.record.home import default_path
+from chargehand.record.trust import TrustRegistry
+from chargehand.settings.script_path import OF_TEAM, found_from
+from chargehand.settings.settings import Pinned, RoleModel, Settings
+from chargehand.settings.settings_file import NOT_SERVED, TIERS, Layer, checked_url, read_layer
 from chargehand.settings.toml_file import read, suggestion
-from chargehand.settings.value import Pinned, RoleModel, Settings
-from chargehand.trust import TrustRegistry
+from chargehand.values.budget import DEFAULT_TOKENS, Budget
+from chargehand.values.effect import Role
+from chargehand.values.plan import Tier
 
 # The endpoints the environment can name.
 BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chargehand.errors import UsageError
-from chargehand.schema import MAX_DEPTH, too_deep
+from chargehand.text.json_schema import MAX_DEPTH, too_deep
 
 _TABLE = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
 _ENTRY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")

@@ -12,17 +12,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
-from chargehand.brains import Brain
-from chargehand.deadline import in_time
-from chargehand.engine import Engine
-from chargehand.outcome import Outcome
-from chargehand.plan import Plan
-from chargehand.report import Gap
-from chargehand.request import Request
-from chargehand.synthesizer import plain
-from chargehand.synthesizer.flow import Flow
+from chargehand.engine.deadline import in_time
+from chargehand.engine.port import Engine
+from chargehand.models.supervisor_models import Brain
+from chargehand.synthesizer import plain_report as plain
+from chargehand.synthesizer.steps import Flow
 from chargehand.synthesizer.streaming import OnDraft
 from chargehand.synthesizer.synthesis import Synthesis, Validate
+from chargehand.values.outcome import Outcome
+from chargehand.values.plan import Plan
+from chargehand.values.report import Gap
+from chargehand.values.request import Request
 
 __all__ = ["Lacking", "OnDraft", "Synthesis", "Validate", "synthesize", "write_answer"]
 

@@ -26,18 +26,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from chargehand.citation import Citations
-from chargehand.outcome import Claim, Finding, Outcome
-from chargehand.plan import Plan
-from chargehand.report import Provenance
-from chargehand.request import Request
+from chargehand.synthesizer.answer_passages import Paragraph, Passage, announced, read
 from chargehand.synthesizer.evidence import Evidence, Held, held_in_text
-from chargehand.synthesizer.exempt import speaks_of_a_gap, stated
+from chargehand.synthesizer.exempt_figures import speaks_of_a_gap, stated
 from chargehand.synthesizer.figures import Figure
-from chargehand.synthesizer.passages import Paragraph, Passage, announced, read
-from chargehand.synthesizer.plain import paragraphs
+from chargehand.synthesizer.plain_report import paragraphs
 from chargehand.synthesizer.sentences import is_record
 from chargehand.synthesizer.urls import normal, urls
+from chargehand.text.citation import Citations
+from chargehand.values.outcome import Claim, Finding, Outcome
+from chargehand.values.plan import Plan
+from chargehand.values.report import Provenance
+from chargehand.values.request import Request
 
 Code: TypeAlias = Literal[
     "unknown_citation",

@@ -25,22 +25,14 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from chargehand.outcome import Finding, Outcome
-from chargehand.plan import Task
 from chargehand.synthesizer.dedupe import differ_in_severity_alone, lines_of, same_place
-from chargehand.synthesizer.markup import one_line
 from chargehand.synthesizer.sentences import entries, is_record, sentences
-from chargehand.synthesizer.similarity import (
-    Index,
-    compatible_names,
-    dice,
-    graded,
-    opposed,
-    rivals,
-    same_start,
-)
+from chargehand.synthesizer.similarity import Index, compatible_names, dice, graded, opposed, rivals, same_start
+from chargehand.synthesizer.strip_markdown import one_line
 from chargehand.synthesizer.units import quantity
 from chargehand.synthesizer.wording import Wording, wording
+from chargehand.values.outcome import Finding, Outcome
+from chargehand.values.plan import Task
 
 LEAST_ALIKE: Final = 0.4
 # Who was given the other's result, and speaks of something like it, has gone on from there: costs from salaries.

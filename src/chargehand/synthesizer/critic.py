@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from chargehand.brains import Brain
-from chargehand.consult import consult
-from chargehand.engine import Engine
-from chargehand.messages import system, user
-from chargehand.outcome import Outcome, Usage
-from chargehand.request import Request
+from chargehand.engine.consult import consult
+from chargehand.engine.port import Engine
+from chargehand.models.supervisor_models import Brain
 from chargehand.synthesizer.prompt import clean, heading, room, section, size
-from chargehand.value import JSON
+from chargehand.values.base import JSON
+from chargehand.values.message import system, user
+from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.request import Request
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

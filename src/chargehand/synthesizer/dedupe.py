@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from chargehand.outcome import Claim, Finding
-from chargehand.synthesizer import agreement
+from chargehand.synthesizer import merge_equals as agreement
 from chargehand.synthesizer.lexicon import stem
 from chargehand.synthesizer.similarity import (
     Index,
@@ -38,6 +37,7 @@ from chargehand.synthesizer.similarity import (
     same_start,
 )
 from chargehand.synthesizer.wording import Wording, wording
+from chargehand.values.outcome import Claim, Finding
 
 LEAST_ALIKE: Final = 0.6
 LEAST_IN_PLACE: Final = 0.2

@@ -27,10 +27,10 @@ from functools import cached_property
 from itertools import chain
 from typing import cast
 
-from chargehand.outcome import Outcome
 from chargehand.synthesizer.figures import Figure, figures
 from chargehand.synthesizer.urls import normal, urls
-from chargehand.value import JSON
+from chargehand.values.base import JSON
+from chargehand.values.outcome import Outcome
 
 # Characters of one result that are read: many times what a synthesizer is given of it.
 MOST_CHARACTERS = 1_000_000

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chargehand.abreast import abreast
-from chargehand.consult import consult
-from chargehand.messages import system, user
-from chargehand.outcome import Fault
+from chargehand.engine.consult import consult
+from chargehand.engine.side_by_side import abreast
 from chargehand.synthesizer.contradictions import Candidate, Statement
-from chargehand.synthesizer.disagreement import Ruling
+from chargehand.synthesizer.disagreements import Ruling
 from chargehand.synthesizer.prompt import clean, section
 from chargehand.synthesizer.synthesis import Desk
-from chargehand.workers.answer import read_confidence
+from chargehand.values.message import system, user
+from chargehand.values.outcome import Fault
+from chargehand.workers.worker_answer import read_confidence
 
 # More pairs than this are left open: the cost stays within reason however much workers quarrel.
 MOST_JUDGED = 40

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from chargehand.citation import Citations
-from chargehand.value import JSON
+from chargehand.text.citation import Citations
+from chargehand.values.base import JSON
 
 # Not an address (`<https://...>`), and in the other brackets words only: `[1, 2]` and `{"a": 1}` may be answers.
 _MARKS = re.compile(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from chargehand.brains import Brain
-from chargehand.outcome import Finding, Outcome
-from chargehand.plan import Plan
-from chargehand.request import Request
-from chargehand.synthesizer.disagreement import Disagreement
-from chargehand.value import JSON
-from chargehand.workers.prompt import quoted
+from chargehand.models.supervisor_models import Brain
+from chargehand.synthesizer.disagreements import Disagreement
+from chargehand.values.base import JSON
+from chargehand.values.outcome import Finding, Outcome
+from chargehand.values.plan import Plan
+from chargehand.values.request import Request
+from chargehand.workers.worker_prompt import quoted
 
 # Counted in UTF-8 bytes: a token is some four of English and three of Chinese.
 CHARACTERS_PER_TOKEN = 3

@@ -14,16 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chargehand.abreast import abreast
-from chargehand.citation import Citations
-from chargehand.consult import consult
-from chargehand.messages import system, user
-from chargehand.outcome import Claim, Outcome
+from chargehand.engine.consult import consult
+from chargehand.engine.side_by_side import abreast
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer.citations import provenance_of
 from chargehand.synthesizer.dedupe import merge_claims
 from chargehand.synthesizer.synthesis import Desk
-from chargehand.value import JSON
+from chargehand.text.citation import Citations
+from chargehand.values.base import JSON
+from chargehand.values.message import system, user
+from chargehand.values.outcome import Claim, Outcome
 
 # A summary takes at most this part of the room, so that each level is a good deal smaller than the one below.
 SHRINK = 4

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chargehand.brains import Brain
-from chargehand.consult import consult
-from chargehand.engine import Engine
-from chargehand.messages import system, user
-from chargehand.outcome import Outcome, Usage
+from chargehand.engine.consult import consult
+from chargehand.engine.port import Engine
+from chargehand.models.supervisor_models import Brain
 from chargehand.synthesizer.contradictions import Candidate, Statement
-from chargehand.synthesizer.disagreement import Ruling
-from chargehand.synthesizer.plain import inline
+from chargehand.synthesizer.disagreements import Ruling
+from chargehand.synthesizer.plain_report import inline
 from chargehand.synthesizer.prompt import clean, room, section
 from chargehand.synthesizer.synthesis import Desk
+from chargehand.values.message import system, user
+from chargehand.values.outcome import Outcome, Usage
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

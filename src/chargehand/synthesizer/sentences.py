@@ -15,9 +15,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias, cast
 
-from chargehand.outcome import Outcome
-from chargehand.synthesizer.markup import words_of
-from chargehand.value import JSON
+from chargehand.synthesizer.strip_markdown import words_of
+from chargehand.values.base import JSON
+from chargehand.values.outcome import Outcome
 
 # Of one outcome, so much text and so many sentences are read.
 MOST_CHARACTERS: Final = 40_000

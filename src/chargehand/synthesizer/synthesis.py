@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from chargehand.brains import Brain
-from chargehand.engine import Engine
-from chargehand.outcome import Finding, Usage
-from chargehand.plan import Plan
-from chargehand.report import Contradiction, Gap, Provenance
-from chargehand.request import Request
-from chargehand.value import JSON
+from chargehand.engine.port import Engine
+from chargehand.models.supervisor_models import Brain
+from chargehand.values.base import JSON
+from chargehand.values.outcome import Finding, Usage
+from chargehand.values.plan import Plan
+from chargehand.values.report import Contradiction, Gap, Provenance
+from chargehand.values.request import Request
 
 # What is wrong with the answer as data, beyond its schema; None when it is good.
 Validate: TypeAlias = Callable[[JSON], str | None]

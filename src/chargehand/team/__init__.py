@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from chargehand.team.code import stored_tools
-from chargehand.team.folder import folder_of, load, shipped
-from chargehand.team.roster import Example, Scrutiny, Team
 from chargehand.team.routes import RouteExample, Rule
+from chargehand.team.team import Example, Scrutiny, Team
+from chargehand.team.team_folder import folder_of, load, shipped
 from chargehand.team.worker import Worker
 
 __all__ = [

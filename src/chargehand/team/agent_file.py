@@ -10,14 +10,14 @@ from typing import Any, cast, get_args
 
 from pydantic_core import from_json
 
-from chargehand.frontmatter import Field, FrontMatter, FrontMatterError, parse
-from chargehand.plan import Problem, Tier
-from chargehand.schema import problems_in
-from chargehand.settings.file import MOST
+from chargehand.settings.settings_file import MOST
 from chargehand.settings.toml_file import line_of, suggestion
-from chargehand.team.source import contents
+from chargehand.team.read_file import contents
 from chargehand.team.worker import Kind, Worker
+from chargehand.text.front_matter import Field, FrontMatter, FrontMatterError, parse
+from chargehand.text.json_schema import problems_in
 from chargehand.tools import Tool
+from chargehand.values.plan import Problem, Tier
 
 _KEYS = frozenset(
     {

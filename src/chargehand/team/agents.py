@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias, assert_never
 
-from chargehand.plan import Tier
 from chargehand.settings import DEFAULT_TIER, ModelChoice, Settings
-from chargehand.team.roster import Team
+from chargehand.team.team import Team
 from chargehand.team.worker import Worker
 from chargehand.tools import Tool
+from chargehand.values.plan import Tier
 from chargehand.workers import Roster, WorkerPort
 from chargehand.workers.agent import Agent, AgentTool
 from chargehand.workers.analyzer import AnalyzerWorker

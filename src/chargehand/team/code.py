@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 from chargehand.errors import UsageError
+from chargehand.record.trust import TrustRegistry
 from chargehand.tools import Tool
-from chargehand.trust import TrustRegistry
-from chargehand.value import JSON
+from chargehand.values.base import JSON
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from chargehand.errors import InvalidPlan
-from chargehand.plan import Problem, errors_in, parse
-from chargehand.team.roster import Example
+from chargehand.team.read_file import contents
 from chargehand.team.routes import RouteExample
-from chargehand.team.source import contents
+from chargehand.team.team import Example
+from chargehand.text.plan_json import parse
+from chargehand.values.plan import Problem, errors_in
 
 _AT = re.compile(r"(.*) at line (\d+) column (\d+)", re.DOTALL)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from chargehand.plan import Problem
 from chargehand.team.problems import Where
 from chargehand.team.worker import Worker
+from chargehand.values.plan import Problem
 
 if TYPE_CHECKING:
-    from chargehand.team.roster import Team
+    from chargehand.team.team import Team
 
 
 def nesting_problems(workers: Sequence[Worker], most: int, where: Where = lambda _index, _field: "") -> list[Problem]:

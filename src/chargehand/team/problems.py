@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from chargehand.plan import WORKER_NAME, Problem
 from chargehand.settings.toml_file import suggestion
 from chargehand.team.routes import RouteExample, Rule
 from chargehand.team.worker import Worker
 from chargehand.tools import BUILTIN, Tool
+from chargehand.values.plan import WORKER_NAME, Problem
 
 MOST_WORKERS = 7
 MOST_TOOLS = 10
@@ -106,7 +106,7 @@ def _own_problems(worker: Worker, where: Callable[[str], str], known_tools: Sequ
 
 
 def _analyzer_problems(worker: Worker, where: Callable[[str], str]) -> list[Problem]:
-    from chargehand.analysis import analyzers
+    from chargehand.engine.local.analysis import analyzers
 
     known = analyzers()
     found: list[Problem] = []

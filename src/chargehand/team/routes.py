@@ -6,8 +6,8 @@ import re
 
 from pydantic import Field, field_validator
 
-from chargehand.schema import matches
-from chargehand.value import Value
+from chargehand.text.json_schema import matches
+from chargehand.values.base import Value
 
 # What of a request a rule looks at.
 MOST_CHARACTERS = 20_000

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chargehand.errors import UsageError
-from chargehand.plan import WORKER_NAME
+from chargehand.values.plan import WORKER_NAME
 
 REQUEST = "Describe the river Thames in two sentences, with its length."
 

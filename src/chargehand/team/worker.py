@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from chargehand.plan import Tier
 from chargehand.tools import BUILTIN, Tool, tool
-from chargehand.value import JSON
+from chargehand.values.base import JSON
+from chargehand.values.plan import Tier
 
 if TYPE_CHECKING:
-    from chargehand.team.roster import Team
+    from chargehand.team.team import Team
 
 Kind = Literal["agent", "analyzer", "human", "delegate"]
 DEFAULT_STEPS = 10

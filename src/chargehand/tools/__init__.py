@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from chargehand.tools.calling import call
-from chargehand.tools.context import ToolContext
+from chargehand.tools.call_tool import call
 from chargehand.tools.definition import Tool, tool
-from chargehand.tools.reading import still_valid
+from chargehand.tools.read_hashes import still_valid
+from chargehand.tools.tool_context import ToolContext
 
 __all__ = ["BUILTIN", "Tool", "ToolContext", "call", "still_valid", "tool"]
 
@@ -25,7 +25,7 @@ class Shipped(Mapping[str, Tool]):
         "query_data": "sql",
         "fetch_page": "web",
         "web_search": "web_search",
-        "write_document": "write",
+        "write_document": "write_document",
     }
 
     def __init__(self, own: Mapping[str, Tool]) -> None:

@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args, overload
 
-from chargehand.effect import ToolEffect
 from chargehand.errors import UsageError
-from chargehand.messages import ToolSpec
 from chargehand.tools import docstring
-from chargehand.tools.parameters import Parameters
+from chargehand.tools.parameter_schema import Parameters
+from chargehand.values.effect import ToolEffect
+from chargehand.values.message import ToolSpec
 
 # What both providers accept as a tool's name.
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

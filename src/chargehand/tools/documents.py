@@ -9,12 +9,13 @@ from typing import Annotated
 from pydantic import Field
 
 from chargehand.errors import ToolError
-from chargehand.tools import material, reading
-from chargehand.tools.context import ToolContext
+from chargehand.tools import material
+from chargehand.tools import read_hashes as reading
 from chargehand.tools.definition import tool
 from chargehand.tools.encoding import decoded
+from chargehand.tools.html_text import by_line
 from chargehand.tools.passages import Index, Passage, passages
-from chargehand.tools.readable import by_line
+from chargehand.tools.tool_context import ToolContext
 
 MAX_QUERY = 1000
 MAX_PASSAGE = 2500

@@ -11,10 +11,12 @@ from typing import Annotated
 from pydantic import Field
 
 from chargehand.errors import ToolError
-from chargehand.tools import isolation, matching, material, reading
-from chargehand.tools.context import ToolContext
+from chargehand.tools import isolation, material
+from chargehand.tools import line_matching as matching
+from chargehand.tools import read_hashes as reading
 from chargehand.tools.definition import tool
 from chargehand.tools.encoding import decoded, is_text
+from chargehand.tools.tool_context import ToolContext
 
 # Below the cap of a result's text, so that a long file is cut between lines and says where to go on.
 MAX_SHOWN = 45_000

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from chargehand.effect import ToolResult
 from chargehand.errors import UsageError
-from chargehand.outcome import Fault
-from chargehand.request import Material
-from chargehand.tools.context import ToolContext
+from chargehand.tools.tool_context import ToolContext
+from chargehand.values.effect import ToolResult
+from chargehand.values.outcome import Fault
+from chargehand.values.request import Material
 
 if TYPE_CHECKING:
     from chargehand.tools.definition import Tool
@@ -126,7 +126,7 @@ def obey(order: dict[str, Any]) -> None:
 
 
 async def _obeyed(order: dict[str, Any]) -> ToolResult:
-    from chargehand.tools.calling import call
+    from chargehand.tools.call_tool import call
     from chargehand.tools.definition import Tool
 
     found = _find(_load(order["module"], order["file"]), order["qualname"])

@@ -16,9 +16,9 @@ from io import BufferedReader
 from typing import NoReturn
 
 from chargehand.errors import ToolError
-from chargehand.request import Material
-from chargehand.tools import pattern
-from chargehand.tools.context import ToolContext
+from chargehand.tools import glob as pattern
+from chargehand.tools.tool_context import ToolContext
+from chargehand.values.request import Material
 
 REMEDY = "Paths look like NAME/folder/file; call list_files to see them."
 MAX_FILE = 10_000_000

@@ -18,9 +18,9 @@ from weakref import WeakKeyDictionary
 
 from chargehand.errors import ToolError
 from chargehand.tools import isolation, material, tables
-from chargehand.tools.calling import MAX_TEXT
-from chargehand.tools.context import ToolContext
+from chargehand.tools.call_tool import MAX_TEXT
 from chargehand.tools.definition import Tool, tool
+from chargehand.tools.tool_context import ToolContext
 
 if TYPE_CHECKING:
     import duckdb

@@ -20,9 +20,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from chargehand.errors import ToolError
-from chargehand.tools import delimited, material, reading
-from chargehand.tools.context import ToolContext
+from chargehand.tools import delimited, material
+from chargehand.tools import read_hashes as reading
 from chargehand.tools.encoding import text_of
+from chargehand.tools.tool_context import ToolContext
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

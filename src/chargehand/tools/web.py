@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chargehand.errors import ToolError
-from chargehand.tools import addresses, readable
+from chargehand.tools import addresses
+from chargehand.tools import html_text as readable
 from chargehand.tools.addresses import PORTS, Resolve, Target, system_resolve
+from chargehand.tools.decompression import Unpacker
 from chargehand.tools.definition import Tool, tool
 from chargehand.tools.encoding import text_of
-from chargehand.tools.network import proxy_for, tls
-from chargehand.tools.unpacking import Unpacker
+from chargehand.tools.proxies import proxy_for, tls
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

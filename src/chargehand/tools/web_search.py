@@ -17,7 +17,7 @@ from pydantic import Field
 
 from chargehand.errors import ToolError
 from chargehand.tools.definition import Tool, tool
-from chargehand.tools.network import proxy_for, tls
+from chargehand.tools.proxies import proxy_for, tls
 
 SECONDS = 20.0
 MAX_REPLY = 2_000_000

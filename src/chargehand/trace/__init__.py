@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chargehand.trace.export import to_json, to_jsonl
-from chargehand.trace.graph import to_mermaid, to_text
-from chargehand.trace.parts import AttemptView, CallView, Decision, SessionView, Tally, TaskStatus, TaskView
-from chargehand.trace.view import RunView, fold
+from chargehand.trace.plan_graph import to_mermaid, to_text
+from chargehand.trace.run_parts import AttemptView, CallView, Decision, SessionView, Tally, TaskStatus, TaskView
+from chargehand.trace.run_state import RunView, fold
 
 if TYPE_CHECKING:
     from chargehand.trace.html import to_html

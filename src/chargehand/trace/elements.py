@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any, cast
 
-from chargehand.escaping import dump_json
-from chargehand.trace.parts import Data
+from chargehand.text.escaping import dump_json
+from chargehand.trace.run_parts import Data
 
 
 def inert_json(value: Any) -> str:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
-from chargehand.escaping import dump_json
-from chargehand.event import VERSION, Event
-from chargehand.redaction import Redactor
-from chargehand.trace.view import RunView
+from chargehand.text.escaping import dump_json
+from chargehand.text.redaction import Redactor
+from chargehand.trace.run_state import RunView
+from chargehand.values.event import VERSION, Event
 
 Blobs = Callable[[Iterable[str]], dict[str, bytes]]
 

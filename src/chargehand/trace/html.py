@@ -16,9 +16,8 @@ from importlib.resources import files
 from string import Template
 from typing import cast
 
-from chargehand.escaping import show_controls
-from chargehand.event import Event
-from chargehand.redaction import Redactor
+from chargehand.text.escaping import show_controls
+from chargehand.text.redaction import Redactor
 from chargehand.trace import markdown, svg
 from chargehand.trace.elements import (
     as_list,
@@ -35,9 +34,10 @@ from chargehand.trace.elements import (
     table,
 )
 from chargehand.trace.export import summary
-from chargehand.trace.figures import duration, moment, money, several, short
-from chargehand.trace.parts import CallView, Data, TaskView, arranged
-from chargehand.trace.view import RunView
+from chargehand.trace.number_text import duration, moment, money, several, short
+from chargehand.trace.run_parts import CallView, Data, TaskView, arranged
+from chargehand.trace.run_state import RunView
+from chargehand.values.event import Event
 
 MOST_EVENTS = 2_000
 MOST_CALLS = 40

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from html import escape
 
-from chargehand.citation import Citations, Named
+from chargehand.text.citation import Citations, Named
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*)")

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from chargehand.plan import Plan
-from chargehand.trace.figures import duration, short
-from chargehand.trace.graph import NODE_HEIGHT, NODE_WIDTH, Edge, layout
-from chargehand.trace.parts import AttemptView, CallView, TaskView, arranged
-from chargehand.trace.view import RunView
+from chargehand.trace.number_text import duration, short
+from chargehand.trace.plan_graph import NODE_HEIGHT, NODE_WIDTH, Edge, layout
+from chargehand.trace.run_parts import AttemptView, CallView, TaskView, arranged
+from chargehand.trace.run_state import RunView
+from chargehand.values.plan import Plan
 
 MOST_NODES = 300
 MOST_ROWS = 400

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chargehand.effect import Question
-from chargehand.engine import Engine
-from chargehand.outcome import Outcome, Usage
-from chargehand.plan import Task, Tier
-from chargehand.value import JSON
+from chargehand.engine.port import Engine
+from chargehand.values.base import JSON
+from chargehand.values.effect import Question
+from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.plan import Task, Tier
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from chargehand.abreast import abreast
-from chargehand.effect import ModelCall, ToolCall, ToolEffect, ToolResult, usage_of
-from chargehand.engine import Engine
-from chargehand.messages import Message, Reply, ToolRequest, ToolSpec, system, tool_result, user
-from chargehand.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
-from chargehand.people import doubt, question_about_doubt, question_about_tool, verdict
-from chargehand.plan import Tier
-from chargehand.recovery import EvidenceRule
-from chargehand.request import Request
+from chargehand.dispatcher.recovery import EvidenceRule
+from chargehand.engine.people import doubt, question_about_doubt, question_about_tool, verdict
+from chargehand.engine.port import Engine
+from chargehand.engine.side_by_side import abreast
+from chargehand.values.effect import ModelCall, ToolCall, ToolEffect, ToolResult, usage_of
+from chargehand.values.message import Message, Reply, ToolRequest, ToolSpec, system, tool_result, user
+from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
+from chargehand.values.plan import Tier
+from chargehand.values.request import Request
 from chargehand.workers import Assignment
-from chargehand.workers.answer import Answer, Unusable, answer_schema, head, read_answer
-from chargehand.workers.grounding import Grounded, Grounds
-from chargehand.workers.prompt import ESCALATE, LAST_STEP, system_prompt, task_prompt
-from chargehand.workers.substance import ECHO, asks_for_findings, is_echo
+from chargehand.workers.check_result import ECHO, asks_for_findings, is_echo
+from chargehand.workers.check_sources import Grounded, Grounds
+from chargehand.workers.worker_answer import Answer, Unusable, answer_schema, head, read_answer
+from chargehand.workers.worker_prompt import ESCALATE, LAST_STEP, system_prompt, task_prompt
 
 _REASONS: tuple[EscalationReason, ...] = ("out_of_scope", "ambiguous_input", "confidence_too_low", "timeout")
 # What one warning lists of what was mended in an answer, or removed from it.

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from pydantic import Field, ValidationError
 
-from chargehand.effect import Analysis, AnalysisResult
-from chargehand.engine import Engine
-from chargehand.outcome import Gap, Outcome, Usage, done, failed
-from chargehand.plan import Tier
-from chargehand.value import JSON, Value
+from chargehand.engine.port import Engine
+from chargehand.values.base import JSON, Value
+from chargehand.values.effect import Analysis, AnalysisResult
+from chargehand.values.outcome import Gap, Outcome, Usage, done, failed
+from chargehand.values.plan import Tier
 from chargehand.workers import Assignment
 
 # How many notes of one task are kept; the rest is counted.

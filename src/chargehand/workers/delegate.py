@@ -10,18 +10,18 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chargehand.budget import Budget
-from chargehand.citation import Citations, without_code
-from chargehand.engine import Engine
-from chargehand.outcome import Claim, Contradiction, Evidence, Finding, Gap, Outcome, done, escalated, failed
-from chargehand.path import within
-from chargehand.plan import Task, Tier
-from chargehand.report import Report
-from chargehand.request import Request
+from chargehand.engine.port import Engine
+from chargehand.text.citation import Citations, without_code
+from chargehand.values.budget import Budget
+from chargehand.values.key import within
+from chargehand.values.outcome import Claim, Contradiction, Evidence, Finding, Gap, Outcome, done, escalated, failed
+from chargehand.values.plan import Task, Tier
+from chargehand.values.report import Report
+from chargehand.values.request import Request
 from chargehand.workers import Assignment
-from chargehand.workers.answer import head
-from chargehand.workers.nested import Nested
-from chargehand.workers.prompt import task_prompt
+from chargehand.workers.nested_engine import Nested
+from chargehand.workers.worker_answer import head
+from chargehand.workers.worker_prompt import task_prompt
 
 Run = Callable[[Request, Engine], Awaitable[Report]]
 # Its team's time is over this much before its own, so that what there is by then can be handed up.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chargehand.errors import InvalidPlan
-from chargehand.plan import TIERS, Problem, Tier, WorkerSpec
+from chargehand.values.plan import TIERS, Problem, Tier, WorkerSpec
 from chargehand.workers.agent import Agent, AgentTool
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from chargehand.effect import Question
-from chargehand.engine import Engine
-from chargehand.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
-from chargehand.people import as_text, described, escalation, readable
-from chargehand.plan import Tier
+from chargehand.engine.people import as_text, described, escalation, readable
+from chargehand.engine.port import Engine
+from chargehand.values.effect import Question
+from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
+from chargehand.values.plan import Tier
 from chargehand.workers import Assignment
 
 _LONGEST_SUMMARY = 300

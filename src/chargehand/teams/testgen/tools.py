@@ -11,6 +11,6 @@ from chargehand.tools import ToolContext, tool
 @tool(effect="read")
 async def run_tests(output: dict[str, Any], context: ToolContext) -> str:
     """Empty when the tests are good, else what is wrong with them."""
-    from chargehand.testgen.criterion import problem_with
+    from chargehand.apps.testgen.check_model_tests import problem_with
 
     return await problem_with(output, Path(context.material[0].path)) or ""

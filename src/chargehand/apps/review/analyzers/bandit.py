@@ -1,0 +1,75 @@
+"""bandit's tests over files, as hits: through its Python interface, so no configuration or baseline is looked for.
+
+`# nosec` in the code is respected, and so is ruff's `# noqa: S...` for the same test. Tests that only report an import
+or an assertion are left out: they say nothing about how it is used. So are those that another lens has.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from chargehand.apps.review.analyzers import categories, child, packages, suppression
+from chargehand.apps.review.analyzers.hit import Hit, Hits
+from chargehand.apps.review.analyzers.ruff import weight
+from chargehand.apps.review.analyzers.shapes import Shapes
+from chargehand.apps.review.analyzers.sources import Reader, is_python
+
+if TYPE_CHECKING:
+    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers.child import Order
+
+SKIPPED = (
+    *("B101", "B110", "B112", "B613"),
+    *("B401", "B402", "B403", "B404", "B405", "B406", "B407", "B408", "B409", "B410", "B411", "B412", "B413", "B415"),
+)
+
+# Imported where they are used: both take long.
+NEEDS = ("bandit.core.config", "bandit.core.manager")
+# bandit marks what it only suspects: SQL text that no call is seen to run, for one.
+UNSURE = 20
+
+
+def version() -> str:
+    return f"bandit {packages.version('bandit')}, rules {categories.MAPPING}"
+
+
+async def analyze(scope: Scope, lens: Lens) -> Analysis:
+    return await child.analyze("bandit", scope, lens)
+
+
+def examine(order: Order) -> Hits:
+    """The child's side: one manager for all files."""
+    logging.disable(logging.CRITICAL)
+    from bandit.core import config, manager
+
+    reader = Reader(order.root)
+    names = {str(order.root / path): path for path in order.files if is_python(path, order.root) and reader.fits(path)}
+    run: Any = manager.BanditManager(config.BanditConfig(), "file", quiet=True, profile={"exclude": set(SKIPPED)})
+    run.files_list = list(names)
+    run.run_tests()
+    for name, reason in run.skipped:
+        path = names.get(str(name), str(name))
+        reader.unparsed(path) if "syntax" in reason else reader.missed("Made bandit fail", path)
+    by_path: dict[str, list[Any]] = {}
+    for issue in run.get_issue_list():
+        by_path.setdefault(names[issue.fname], []).append(issue)
+    hits: list[Hit] = []
+    for path, issues in by_path.items():
+        source = reader.read(path)
+        lines, shapes = source.lines if source else [], Shapes(source)
+        hits += suppression.kept((_hit(path, issue, lines, shapes) for issue in issues), lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked())
+
+
+def _hit(path: str, issue: Any, lines: list[str], shapes: Shapes) -> Hit:
+    rule, code = f"bandit:{issue.test_id}", f"S{issue.test_id[1:]}"
+    number: int = issue.lineno
+    last = max(number, *issue.linerange)
+    text = "\n".join(lines[number - 1 : last])
+    known = weight(code, issue.text, text, path)
+    if known is None:
+        known = shapes.worth(code, issue.text, number, last)
+    if known is None and issue.confidence == "LOW":
+        known = max(0, categories.rule_of(rule, "security").confidence - UNSURE)
+    return Hit(rule, path, number, issue.text, end_line=last, confidence=known)

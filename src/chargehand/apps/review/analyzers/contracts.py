@@ -1,0 +1,97 @@
+"""Comments that state a rule for the code beside them, where that code changed and the comment did not, as hits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from chargehand.apps.review.analyzers import categories, child, suppression
+from chargehand.apps.review.analyzers.hit import Hit, Hits
+from chargehand.apps.review.analyzers.sources import Reader, Source
+
+if TYPE_CHECKING:
+    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers.child import Order
+
+# How far a comment speaks: the statement below it, and the line it stands on.
+REACH = 3
+COMMENT = re.compile(r"(?:^|\s)(?:#|//|/\*|\*|--|;)\s*(?P<text>\S.*)$")
+RULE = re.compile(
+    r"(?i)\b(?:must (?:not|stay|remain|be|come|happen|match)|do not|don't|never|always|invariant|order matters"
+    r"|keep (?:this|these|the order|sorted)|callers? (?:rely|relies|depend)|(?:not )?thread-?safe|required by"
+    r"|assum(?:es|ing)|only call)\b"
+)
+SYNC = re.compile(
+    r"(?i)(?:keep|kept|stay|must be)\s+(?:this\s+|these\s+|it\s+)?"
+    r"(?:in[ -]sync|in step|consistent|aligned|identical)\s+(?:with|to)\s+"
+    r"[`'\"]?(?P<path>[\w./-]+\.[A-Za-z]{1,5})\b"
+)
+
+
+def version() -> str:
+    return f"contracts {categories.MAPPING}"
+
+
+async def analyze(scope: Scope, lens: Lens) -> Analysis:
+    if scope.changed is None:
+        from chargehand.apps.review.analyzers import Analysis
+
+        return Analysis()
+    return await child.analyze("contracts", scope, lens)
+
+
+def examine(order: Order) -> Hits:
+    if order.changed is None:
+        return Hits()
+    reader = Reader(order.root)
+    hits: list[Hit] = []
+    for source in reader.each(path for path in order.files if order.touched(path)):
+        hits += suppression.kept(_in_source(source, order), source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked())
+
+
+def _in_source(source: Source, order: Order) -> Iterator[Hit]:
+    touched = {number for first, last in order.touched(source.path) for number in range(first, last + 1)}
+    for number, text in _comments(source):
+        near = sorted(touched.intersection(range(number, number + REACH + 1)))
+        if sync := SYNC.search(text):
+            # The comment may stand above a whole table.
+            near = sorted(touched.intersection(_block(source, number)))
+            if near and (other := _partner(sync["path"], source.path, order)):
+                message = f"Line {number} asks to keep this in step with {other}, which the change leaves as it was."
+                yield Hit("contracts:sync", source.path, near[0], message)
+        elif near and number not in touched and RULE.search(text):
+            yield Hit(
+                "contracts:rule",
+                source.path,
+                near[0],
+                f"Line {number} states a rule for this code: {text.strip()[:160]}",
+            )
+
+
+def _comments(source: Source) -> Iterator[tuple[int, str]]:
+    if source.python:
+        yield from ((number, text.lstrip("#").strip()) for number, text in source.comments.items())
+        return
+    for number, line in enumerate(source.lines, 1):
+        if found := COMMENT.search(line):
+            yield number, found["text"]
+
+
+def _block(source: Source, number: int) -> range:
+    """From a comment to the next empty line."""
+    end = number
+    while end < len(source.lines) and source.lines[end].strip():
+        end += 1
+    return range(number, end + 1)
+
+
+def _partner(named: str, path: str, order: Order) -> str | None:
+    """The file a comment names, from the root or beside it, if it exists and is not part of the change."""
+    folder = path.rpartition("/")[0]
+    for candidate in (named.removeprefix("./"), f"{folder}/{named}".lstrip("/")):
+        inside = not candidate.startswith("/") and ".." not in candidate.split("/")
+        if inside and (order.root / candidate).is_file():
+            return None if order.touched(candidate) or candidate == path else candidate
+    return None

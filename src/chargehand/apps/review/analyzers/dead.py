@@ -1,0 +1,93 @@
+"""Private Python names that the whole tree mentions only where they are defined, as hits.
+
+Every mention counts, also in strings and comments: a name in `getattr`, `__all__` or a doctest is in use.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chargehand.apps.review.analyzers import categories, child, suppression
+from chargehand.apps.review.analyzers.hit import Hit, Hits
+from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, Reader, Source, is_python, tree_files
+
+if TYPE_CHECKING:
+    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers.child import Order
+
+READ = (*PYTHON_SUFFIXES, ".toml", ".cfg")
+PRIVATE = re.compile(r"(?<!\w)_[A-Za-z0-9]\w*")
+# What may define a private name at the top level; only files with a name mentioned once are parsed.
+DEFINED = re.compile(r"(?m)^(?:(?:async )?def |class )?(_[A-Za-z0-9]\w*)")
+
+
+def version() -> str:
+    return f"dead-code {categories.MAPPING}"
+
+
+async def analyze(scope: Scope, lens: Lens) -> Analysis:
+    return await child.analyze("dead", scope, lens)
+
+
+def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
+    """Everything that may mention a name."""
+    for path in tree_files(root, READ):
+        yield path
+        yield hash(path) or ""
+
+
+def examine(order: Order) -> Hits:
+    reader = Reader(order.root)
+    suspects: list[tuple[Source, set[str]]] = []
+    for source in reader.each(path for path in order.files if is_python(path, order.root)):
+        mentions = Counter(PRIVATE.findall(source.text))
+        once = {name for name in DEFINED.findall(source.text) if mentions[name] == 1}
+        if once:
+            suspects.append((source, once))
+    hits: list[Hit] = []
+    used = _used_elsewhere(order, suspects)
+    for source, once in suspects:
+        if not once - used:
+            continue
+        if source.tree is None:
+            reader.unparsed(source.path)
+        else:
+            hits += suppression.kept(_unused(source, once - used), source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked())
+
+
+def _used_elsewhere(order: Order, suspects: list[tuple[Source, set[str]]]) -> set[str]:
+    """The suspected names that are in more than one file of the tree."""
+    names = {name for _, once in suspects for name in once}
+    if not names:
+        return set()
+    quiet = Reader(order.root)
+    files: Counter[str] = Counter()
+    for source in quiet.each(dict.fromkeys([*order.files, *tree_files(order.root, READ)])):
+        files.update(names.intersection(PRIVATE.findall(source.text)))
+    return {name for name in names if files[name] > 1}
+
+
+def _unused(source: Source, names: set[str]) -> Iterator[Hit]:
+    for name, node, what in _private(source.tree):
+        if name in names:
+            yield Hit("dead:private", source.path, node.lineno, f"Nothing mentions the private {what} `{name}`.")
+
+
+def _private(tree: ast.Module | None) -> Iterator[tuple[str, ast.stmt, str]]:
+    """Private names of the top level; what is decorated is registered somewhere."""
+    for node in tree.body if tree else ():
+        match node:
+            case ast.FunctionDef(name=name, decorator_list=[]) | ast.AsyncFunctionDef(name=name, decorator_list=[]):
+                yield name, node, "function"
+            case ast.ClassDef(name=name, decorator_list=[], keywords=[]):
+                yield name, node, "class"
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+                yield name, node, "name"
+            case _:
+                continue

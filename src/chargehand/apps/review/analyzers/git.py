@@ -1,0 +1,86 @@
+"""Questions to a repository become git's answers, with everything switched off that a repository can make git run.
+
+A command that looks at the working tree needs every filter emptied first (`review/git.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from chargehand.apps.review.analyzers import process
+from chargehand.errors import AnalyzerFailed
+
+OFF = (
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.pager=cat"),
+    *("-c", "core.sshCommand=false"),
+    *("-c", "core.askPass=true"),
+    *("-c", "diff.external="),
+    *("-c", "log.showSignature=false"),
+    *("-c", "protocol.allow=never"),
+    *("-c", "safe.bareRepository=explicit"),
+    *("-c", "color.ui=false"),
+    # Files it may name elsewhere: one without an end would be read for ever.
+    *("-c", "diff.orderFile=/dev/null"),
+    *("-c", "core.attributesFile=/dev/null"),
+    *("-c", "mailmap.file=/dev/null"),
+    *("-c", "core.quotePath=false"),
+)
+ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_PAGER": "cat",
+}
+# For every command that shows or compares content.
+PLAIN = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+SECONDS = 60.0
+
+
+async def ask(root: Path, *arguments: str) -> str | None:
+    """What git answers; None when it says no (no repository, unknown revision or path)."""
+    answer = await ask_bytes(root, *arguments)
+    return None if answer is None else answer.decode("utf-8", "surrogateescape")
+
+
+async def ask_bytes(root: Path, *arguments: str) -> bytes | None:
+    """The same for content of any encoding."""
+    ended = await run(root, *arguments)
+    if ended.code < 0:
+        raise AnalyzerFailed(f"git {arguments[0]} was ended by signal {-ended.code}.")
+    return ended.stdout if ended.code == 0 else None
+
+
+async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None) -> process.Ended:
+    """git in a folder; where the repository is follows from that alone, also inside of a hook."""
+    command = ["git", "--no-pager", *OFF, "-C", str(root), *arguments]
+    return await process.run(command, tool="git", env={**ENVIRONMENT, **(env or {})}, seconds=SECONDS)
+
+
+async def blame(root: Path, *arguments: str) -> str | None:
+    """What `git blame` answers; None also where the repository has it read what is no file and may have no end.
+
+    That setting is a list, which nothing given here can empty.
+    """
+    named = await ask(root, "config", "--null", "--type=path", "--get-all", "blame.ignoreRevsFile")
+    paths = [root / name for name in (named or "").split("\0") if name]
+    if any(path.exists() and not path.is_file() for path in paths):
+        return None
+    return await ask(root, "blame", *arguments)
+
+
+async def is_repository(root: Path) -> bool:
+    return (await ask(root, "rev-parse", "--is-inside-work-tree") or "").strip() == "true"
+
+
+async def commit(root: Path, revision: str) -> str | None:
+    """The id of a commit by any name it has; None when there is none. A name cannot be taken for an option."""
+    found = await ask(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    return found.strip() if found else None

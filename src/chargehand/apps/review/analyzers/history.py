@@ -1,0 +1,211 @@
+"""What the history of the changed lines says, as hits: fixes undone, fixed lines changed again, hot spots, old remarks.
+
+Each message names the commit, so that a reader can look it up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chargehand.apps.review.analyzers import Analysis, Scope, categories, git, remarks
+from chargehand.apps.review.analyzers.hit import Hit
+from chargehand.apps.review.analyzers.sources import Reader, decoded
+from chargehand.errors import AnalyzerFailed
+
+if TYPE_CHECKING:
+    from chargehand.apps.review.analyzers import Lens, Ranges
+
+COMMITS = 200
+# Changed this often in this time, a file is where defects gather.
+HOT_CHANGES = 15
+HOT_MONTHS = 6
+FILES_AT_ONCE = 4
+# A larger change is a move or a reformatting; its history is not worth the minutes.
+MOST_FILES = 200
+FIX = re.compile(r"(?i)\b(?:fix(?:e[sd])?|bug ?fix|hot-?fix|revert(?:s|ed)?|regression|rollback|cve-\d+)\b")
+NO_FIX = re.compile(
+    r"(?i)\bfix(?:e[sd])? (?:typos?|format\w*|lint\w*|docs?|whitespace|imports?|spelling|style|comments?|ci)\b"
+)
+PULL = re.compile(r"\(#(\d+)\)|Merge pull request #(\d+)")
+INSTRUCTION = re.compile(r"(?im)^.*\b(?:must not|do not|don't|never|always|be careful|important:|note:)\b.*$")
+TRIVIAL = re.compile(r"[\W_]*|(?:else|try|finally|pass|return|break|continue|end|then|fi|done)\W*|(?:from|import)\b.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that touched a file, and the lines it took out there."""
+
+    id: str
+    message: str
+    removed: tuple[str, ...] = ()
+    added: frozenset[str] = frozenset()
+
+    @property
+    def subject(self) -> str:
+        return self.message.partition("\n")[0].strip()
+
+    @property
+    def name(self) -> str:
+        """How a message refers to it."""
+        pull = PULL.search(self.message)
+        via = f", pull request #{pull[1] or pull[2]}" if pull and f"#{pull[1] or pull[2]}" not in self.subject else ""
+        return f"{self.id[:8]} ({self.subject[:80]}{via})"
+
+    @property
+    def is_fix(self) -> bool:
+        return bool(FIX.search(self.subject)) and not NO_FIX.search(self.subject)
+
+
+def version() -> str:
+    return f"history {categories.MAPPING}"
+
+
+async def analyze(scope: Scope, lens: Lens) -> Analysis:
+    hits, notes = remarks.examine(scope)
+    if not await git.is_repository(scope.root):
+        return Analysis(
+            categories.findings(hits, lens), (*notes, "Not a git repository: its history was not looked at.")
+        )
+    hits += await _hot_spots(scope)
+    reader = Reader(scope.root)
+    base = scope.base and await git.commit(scope.root, scope.base)
+    if scope.changed is not None and base:
+        gate = asyncio.Semaphore(FILES_AT_ONCE)
+        # Also where lines were only taken out.
+        paths = [path for path in scope.files if path in scope.changed and reader.fits(path)]
+        if len(paths) > MOST_FILES:
+            notes = (*notes, f"Of {len(paths):,} files the history of the first {MOST_FILES} was looked at.")
+        try:
+            async with asyncio.TaskGroup() as group:
+                looks = [_of_file(scope, base, path, reader, gate) for path in paths[:MOST_FILES]]
+                tasks = [group.create_task(look) for look in looks]
+        except* AnalyzerFailed as failed:
+            raise AnalyzerFailed(str(failed.exceptions[0])) from None
+        hits += [hit for task in tasks for hit in task.result()]
+    return Analysis(categories.findings(hits, lens), notes, unchecked=reader.unchecked())
+
+
+def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
+    """The newest commit: with it the counts of the hot spots change."""
+    yield asyncio.run(git.commit(root, "HEAD")) or ""
+
+
+async def _hot_spots(scope: Scope) -> list[Hit]:
+    """Files of the scope that many commits of the last months changed; the clock is that of the newest commit."""
+    newest = await git.ask(scope.root, "log", "-1", "--format=%ct", "HEAD")
+    if newest is None or not newest.strip():
+        return []
+    since = int(newest) - HOT_MONTHS * 30 * 86_400
+    names = ("--format=", "--name-only", "-z", "--relative")
+    log = await git.ask(scope.root, "log", "--no-merges", f"--since=@{since}", *names, *git.PLAIN, "HEAD")
+    counts: dict[str, int] = {}
+    for path in (log or "").split("\0"):
+        counts[path.strip("\n")] = counts.get(path.strip("\n"), 0) + 1
+    return [
+        Hit("history:hot", path, _first(scope, path), f"{count} commits changed this file in {HOT_MONTHS} months.")
+        for path in scope.files
+        if (count := counts.get(path, 0)) >= HOT_CHANGES
+    ]
+
+
+def _first(scope: Scope, path: str) -> int:
+    ranges = scope.changed.get(path) if scope.changed else None
+    return ranges[0][0] if ranges else 1
+
+
+async def _of_file(scope: Scope, base: str, path: str, reader: Reader, gate: asyncio.Semaphore) -> list[Hit]:
+    async with gate:
+        # `./` makes the path relative to the root, which may be a folder of the repository.
+        old = await git.ask_bytes(scope.root, "cat-file", "blob", f"{base}:./{path}")
+        source = reader.read(path)
+        if old is None or source is None or scope.changed is None:
+            # New in this change: it has no history.
+            return []
+        before = decoded(old).replace("\r\n", "\n").split("\n")
+        hits = list(_reintroduced(path, await _commits(scope, base, path), before, source.lines, scope.changed[path]))
+        again = await _changed_again(scope, base, path, before, source.lines)
+        if again is None:
+            reader.missed("git could not read the history", path)
+    return [*hits, *(again or ())]
+
+
+async def _commits(scope: Scope, base: str, path: str) -> list[Commit]:
+    """The fixes among the last commits of a file, with what each took out and put in."""
+    wanted = (f"-{COMMITS}", "--no-merges", "--format=%x01%H%n%B%x02", "-p", "-U0")
+    log = await git.ask(scope.root, "log", *wanted, *git.PLAIN, base, "--", path)
+    found: list[Commit] = []
+    for part in (log or "").split("\x01")[1:]:
+        head, _, diff = part.partition("\x02")
+        id, _, message = head.partition("\n")
+        lines = diff.split("\n")
+        removed = tuple(line[1:].strip() for line in lines if line.startswith("-") and not line.startswith("---"))
+        added = frozenset(line[1:].strip() for line in lines if line.startswith("+") and not line.startswith("+++"))
+        commit = Commit(id, message, removed, added)
+        if commit.is_fix:
+            found.append(commit)
+    return found
+
+
+def _reintroduced(
+    path: str, commits: Iterable[Commit], before: Sequence[str], after: Sequence[str], ranges: Ranges
+) -> Iterator[Hit]:
+    """Changed lines that a fix had taken out and that the base no longer had."""
+    there = {line.strip() for line in before}
+    gone: dict[str, Commit] = {}
+    for commit in commits:
+        for line in commit.removed:
+            if line not in commit.added and line not in there and len(line) >= 8 and not TRIVIAL.fullmatch(line):
+                gone.setdefault(line, commit)
+    for first, last in ranges:
+        for number in range(first, min(last, len(after)) + 1):
+            if commit := gone.get(after[number - 1].strip()):
+                yield Hit("history:reintroduced", path, number, f"This line is back: {commit.name} took it out.")
+
+
+async def _changed_again(
+    scope: Scope, base: str, path: str, before: Sequence[str], after: Sequence[str]
+) -> list[Hit] | None:
+    """Fixes and instructions behind the lines that the change replaced or took out; None when git cannot tell."""
+    blocks = [
+        (old, old_end, new)
+        for kind, old, old_end, new, _ in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+        if kind in ("replace", "delete")
+    ]
+    if not blocks:
+        return []
+    ranges = [f"-L{old + 1},{old_end}" for old, old_end, _ in blocks if old < len(before)]
+    blame = await git.blame(scope.root, "--porcelain", "--no-textconv", *ranges, base, "--", path)
+    if blame is None:
+        return None
+    authors = dict(_blamed(blame))
+    hits: list[Hit] = []
+    told: set[tuple[str, int]] = set()
+    for old, old_end, new in blocks:
+        for id in dict.fromkeys(authors[line] for line in range(old + 1, old_end + 1) if line in authors):
+            line = min(new + 1, max(1, len(after)))
+            if (id, line) not in told:
+                told.add((id, line))
+                commit = Commit(id, await git.ask(scope.root, "log", "-1", "--format=%B", id) or "")
+                hits += _about(commit, path, line)
+    return hits
+
+
+def _about(commit: Commit, path: str, line: int) -> Iterator[Hit]:
+    if commit.is_fix:
+        yield Hit("history:fixed", path, line, f"These lines came with {commit.name}: check that the fix still holds.")
+    body = commit.message.partition("\n")[2]
+    if said := INSTRUCTION.search(body):
+        yield Hit("history:instruction", path, line, f"{commit.name} says of these lines: {said[0].strip()[:200]}")
+
+
+def _blamed(porcelain: str) -> Iterator[tuple[int, str]]:
+    """Line number in the base and commit, for each line."""
+    for line in porcelain.split("\n"):
+        if found := re.match(r"([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?$", line):
+            yield int(found[2]), found[1]

@@ -1,0 +1,110 @@
+"""What should not have been committed, in text of any language, as hits: conflict markers, debuggers, focused tests,
+characters that hide code, line endings that do not agree."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from chargehand.apps.review.analyzers import categories, child, suppression
+from chargehand.apps.review.analyzers.hit import Hit, Hits
+from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, Reader, Source, is_test
+
+if TYPE_CHECKING:
+    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers.child import Order
+
+BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
+CONFLICT = re.compile(r"(?m)^(?:<{7} \S.*|>{7} \S.*)$")
+SEPARATOR = re.compile(r"(?m)^={7}$")
+JAVASCRIPT = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte")
+PROSE = (".md", ".rst", ".txt", ".adoc")
+DEBUGGERS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
+    (
+        PYTHON_SUFFIXES,
+        re.compile(r"^\s*(?:[^#'\"]*[;:]\s*)?(?:breakpoint\(\)|(?:i?pdb|pudb)\.set_trace\()"),
+    ),
+    (JAVASCRIPT, re.compile(r"^\s*debugger\s*;?\s*(?://.*)?$")),
+    ((".rb",), re.compile(r"^\s*(?:binding\.(?:pry|irb)|byebug)\b")),
+    ((".php",), re.compile(r"^\s*(?:var_dump|dd)\(")),
+    ((".rs",), re.compile(r"^\s*dbg!\(")),
+)
+FOCUS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
+    (JAVASCRIPT, re.compile(r"^\s*(?:(?:it|test|describe|context|suite)\.only|fit|fdescribe)\s*\(")),
+    ((".rb",), re.compile(r"^\s*(?:fit|fdescribe|fcontext)\b|,\s*:?focus(?::|\s*=>)\s*true")),
+)
+
+
+def version() -> str:
+    return f"leftovers {categories.MAPPING}"
+
+
+async def analyze(scope: Scope, lens: Lens) -> Analysis:
+    return await child.analyze("leftovers", scope, lens)
+
+
+def examine(order: Order) -> Hits:
+    reader = Reader(order.root)
+    hits: list[Hit] = []
+    for source in reader.each(order.files):
+        found = [*_conflicts(source), *_hidden(source), *_lines(source), *_endings(source, reader)]
+        hits += suppression.kept(found, source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked())
+
+
+def _conflicts(source: Source) -> Iterator[Hit]:
+    """Only both kinds of marker together are a conflict: a line of signs alone may underline a title."""
+    if "<<<<<<< " not in source.text or ">>>>>>> " not in source.text or not SEPARATOR.search(source.text):
+        return
+    first = CONFLICT.search(source.text)
+    if first and first[0].startswith("<"):
+        line = source.text.count("\n", 0, first.start()) + 1
+        yield Hit("leftovers:conflict", source.path, line, "A merge conflict was left in the file.")
+
+
+def _hidden(source: Source) -> Iterator[Hit]:
+    if source.text.isascii() or source.path.endswith(PROSE):
+        return
+    for found in BIDI.finditer(source.text):
+        line = source.text.count("\n", 0, found.start()) + 1
+        message = f"U+{ord(found[0]):04X} makes the line read in another order than it is run."
+        yield Hit("leftovers:bidi", source.path, line, message)
+        return
+
+
+def _lines(source: Source) -> Iterator[Hit]:
+    for rule, table, message in (
+        ("leftovers:debugger", DEBUGGERS, "A debugger call was left in."),
+        ("leftovers:focus", FOCUS, "Only this test is run; all others are passed over."),
+    ):
+        for suffixes, expression in table:
+            if source.path.lower().endswith(suffixes) or (suffixes is PYTHON_SUFFIXES and source.python):
+                numbers = [number for number, line in enumerate(source.lines, 1) if expression.search(line)]
+                inside = _string_lines(source) if numbers and source.python else frozenset[int]()
+                yield from (Hit(rule, source.path, number, message) for number in numbers if number not in inside)
+
+
+def _string_lines(source: Source) -> frozenset[int]:
+    """Lines within strings of more than one line: text, not code."""
+    found: set[int] = set()
+    for node in ast.walk(source.tree) if source.tree else ():
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.end_lineno != node.lineno:
+            found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return frozenset(found)
+
+
+def _endings(source: Source, reader: Reader) -> Iterator[Hit]:
+    if is_test(source.path):
+        return
+    data = (reader.root / source.path).read_bytes()
+    pairs = data.count(b"\r\n")
+    lines = data.count(b"\n")
+    if 0 < pairs < lines:
+        few_are_pairs = pairs * 2 <= lines
+        line = next(
+            number for number, each in enumerate(data.split(b"\n")[:-1], 1) if each.endswith(b"\r") == few_are_pairs
+        )
+        message = f"{pairs} of {lines} lines end with CR LF, the others with LF."
+        yield Hit("leftovers:endings", source.path, line, message)

@@ -1,0 +1,229 @@
+"""ruff's rules of one lens over files, as hits: `--isolated`, so no configuration of the reviewed tree is read.
+
+`# noqa` in the code is respected, and for security rules `# nosec` too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from chargehand.apps.review.analyzers import Analysis, Scope, categories, packages, process, suppression
+from chargehand.apps.review.analyzers.hit import Hit
+from chargehand.apps.review.analyzers.shapes import Shapes
+from chargehand.apps.review.analyzers.sources import Reader, Source, is_python, text_key
+from chargehand.errors import AnalyzerFailed
+
+if TYPE_CHECKING:
+    from chargehand.apps.review.analyzers import Lens
+
+SELECT: Mapping[Lens, str] = {
+    "security": "S",
+    # Errors that disappear (S110, S112) belong here; of RUF02 three, as the longer code wins over IGNORE.
+    "bugs": (
+        "F,B,E9,PLE,RUF,RUF024,RUF026,RUF028,PLW0,PLW1,PLW2,PLR0124,PLR0133,PLR1704,E711,E712,E721,E722,BLE001,"
+        "S110,S112,SIM107,SIM115,SIM220,SIM221,SIM222,SIM223"
+    ),
+    "performance": "PERF,ASYNC2,RUF015,RUF017",
+    "style": "N,SIM,C90,ERA",
+}
+# Found by another lens, about typography or order, or about suppressions we do not control.
+IGNORE: Mapping[Lens, str] = {
+    "security": "S101,S110,S112,S4",
+    "bugs": (
+        "RUF001,RUF002,RUF003,RUF005,RUF007,RUF010,RUF013,RUF015,RUF017,RUF019,RUF02,RUF036,RUF037,RUF041,RUF046,"
+        "RUF051,RUF057,RUF058,RUF064,RUF10,PLW0108,PLW0603,PLE2502"
+    ),
+    "performance": "",
+    "style": "SIM107,SIM112,SIM115,SIM220,SIM221,SIM222,SIM223,SIM300,SIM905",
+}
+
+# The newest syntax is always allowed: what a project supports is not known here.
+TARGET = "py313"
+NEWER_SYNTAX = re.compile(r"on Python 3\.\d+ \(syntax was added in")
+# The kernel's limit for one argument list is 2 MB with the environment; far below is still one process for a big tree.
+MAX_ARGUMENTS = 500_000
+# Enough to find a few files among thousands; a ruff that fails on more is broken.
+MOST_FAILURES = 60
+COMPLEXITY = re.compile(r"\((\d+) > \d+\)")
+# Prose has verbs too; SQL has them in capitals, or goes into something called a query.
+SQL = re.compile(r"SELECT|INSERT|UPDATE|DELETE|WITH\b|execute|cursor|query|sql|\bwhere\b|\bvalues\b")
+SECRET_NAME = re.compile(r"(?i)token|secret|passw|otp\b|nonce|salt|session|api_?key|csrf|verification|reset_?code")
+
+
+def version() -> str:
+    return f"ruff {packages.version('ruff')}, rules {categories.MAPPING}"
+
+
+async def analyze(scope: Scope, lens: Lens) -> Analysis:
+    reader = Reader(scope.root)
+    paths = [path for path in scope.files if is_python(path, scope.root) and reader.fits(path)]
+    names = {str(scope.root / path): path for path in paths}
+    try:
+        rows, unread = await _checked(list(names), lens)
+    except Failed as error:
+        if len(paths) > 1:
+            raise
+        raise Failed(f"{paths[0]}: {error}") from None
+    hits = _judged(_hits(rows, {text_key(file): path for file, path in names.items()}), reader, lens)
+    for file in unread:
+        reader.missed("Made ruff fail", names[file])
+        hits += _unread(names[file], reader) if lens == "bugs" else []
+    return Analysis(categories.findings(hits, lens), unchecked=reader.unchecked())
+
+
+async def _checked(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any]], list[str]]:
+    """What ruff says of the files, and those it fails on: where it fails on many, it is asked about each half."""
+    rows: list[dict[str, Any]] = []
+    unread: list[str] = []
+    waiting = _parts(files)
+    tries = MOST_FAILURES
+    while waiting:
+        part = waiting.pop()
+        try:
+            rows += await _check(part, lens)
+        except Failed:
+            tries -= 1
+            if tries == 0 or len(files) == 1:
+                raise
+            if len(part) == 1:
+                unread += part
+            else:
+                waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
+    return rows, unread
+
+
+def _unread(path: str, reader: Reader) -> list[Hit]:
+    """A finding, so that no file gets past a gate by breaking the tool that would have looked at it."""
+    source = reader.read(path)
+    last = len(source.lines) if source else 1
+    message = "ruff fails on this file: it is broken, or nested deeper than any parser goes."
+    return [Hit("ruff:invalid-syntax", path, 1, message, end_line=last, confidence=90)]
+
+
+class Failed(AnalyzerFailed):
+    """ruff ended without a result."""
+
+
+async def try_out() -> None:
+    """Have ruff say its version. AnalyzerFailed when it does not."""
+    ended = await process.run([*_command(), "--version"], tool="ruff")
+    if ended.last_words.endswith("No module named ruff"):
+        raise packages.missing("ruff")
+    if ended.code:
+        raise Failed(f"ruff ended with code {ended.code}: {ended.last_words}")
+
+
+def _command() -> list[str]:
+    return [sys.executable, "-I", "-m", "ruff"]
+
+
+async def _check(files: Sequence[str], lens: Lens) -> list[dict[str, Any]]:
+    command = [*_command(), "check", "--isolated", "--no-cache", "--quiet", "--exit-zero"]
+    command += ["--output-format", "json", "--target-version", TARGET, "--no-preview"]
+    # E902: without it ruff says nothing of a file that it cannot decode.
+    command += ["--select", f"{SELECT[lens]},E902"]
+    if IGNORE[lens]:
+        command += ["--ignore", IGNORE[lens]]
+    ended = await process.run([*command, "--", *files], tool="ruff")
+    if ended.last_words.endswith("No module named ruff"):
+        raise packages.missing("ruff")
+    try:
+        return json.loads(ended.stdout)
+    except ValueError:
+        raise Failed(f"ruff ended with code {ended.code} and no result: {ended.last_words}") from None
+
+
+def _parts(files: Sequence[str]) -> list[list[str]]:
+    """The files in parts that fit on a command line."""
+    parts: list[list[str]] = []
+    size = MAX_ARGUMENTS
+    for file in files:
+        size += len(file) + 9
+        if size > MAX_ARGUMENTS:
+            parts.append([])
+            size = len(file)
+        parts[-1].append(file)
+    return parts
+
+
+def _hits(rows: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> list[Hit]:
+    found: list[Hit] = []
+    for row in rows:
+        if NEWER_SYNTAX.search(row["message"]):
+            continue
+        fix: dict[str, Any] = row.get("fix") or {}
+        found.append(
+            Hit(
+                rule=f"ruff:{row.get('code') or 'invalid-syntax'}",
+                path=paths[row["filename"]],
+                line=row["location"]["row"],
+                end_line=row["end_location"]["row"],
+                message=row["message"],
+                suggestion=fix.get("message"),
+            )
+        )
+    return found
+
+
+def _judged(hits: Sequence[Hit], reader: Reader, lens: Lens) -> list[Hit]:
+    """The hits as their surroundings make them: silenced, one syntax error a file, confidence by the line."""
+    by_path: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_path.setdefault(hit.path, []).append(hit)
+    judged: list[Hit] = []
+    for path, own in by_path.items():
+        source = reader.read(path)
+        errors = [hit for hit in own if hit.rule in ("ruff:invalid-syntax", "ruff:E902", "ruff:E999")]
+        if errors:
+            # What follows the first error is mostly its echo; the other lenses leave it to the bugs lens.
+            error = _syntax_error(errors[0], source, reader)
+            judged += error if lens == "bugs" else []
+            continue
+        lines, shapes = source.lines if source else [], Shapes(source)
+        judged += [_weighed(hit, lines, shapes) for hit in suppression.kept(own, lines)]
+    return judged
+
+
+def _syntax_error(hit: Hit, source: Source | None, reader: Reader) -> list[Hit]:
+    """The error, at the latest on the last line that says something; a declared encoding that ruff cannot read is none.
+
+    The file is kept as one that could not be checked in any case.
+    """
+    lines = source.lines if source else []
+    if hit.rule == "ruff:E902" and any("coding" in line for line in lines[:2]):
+        reader.missed("Not in UTF-8, which ruff needs", hit.path)
+        return []
+    reader.unparsed(hit.path)
+    said = max((number for number, line in enumerate(lines, 1) if line.strip()), default=1)
+    return [replace(hit, line=min(hit.line, said), end_line=None)]
+
+
+def _weighed(hit: Hit, lines: Sequence[str], shapes: Shapes) -> Hit:
+    code, last = hit.rule.partition(":")[2], hit.end_line or hit.line
+    text = "\n".join(lines[hit.line - 1 : last])
+    known = weight(code, hit.message, text, hit.path)
+    return replace(hit, confidence=shapes.worth(code, hit.message, hit.line, last) if known is None else known)
+
+
+def weight(code: str, message: str, text: str, path: str) -> int | None:
+    """A rule's confidence where the text of the match says more than the rule; shared with bandit for S rules."""
+    match code:
+        case "S311" if SECRET_NAME.search(text):
+            return 88
+        case "S608" if not SQL.search(text):
+            return 40
+        case "S602" | "S605" | "S604" if "seems safe" in message:
+            return 30
+        case "C901" if (found := COMPLEXITY.search(message)) and int(found[1]) > 20:
+            return 86
+        case "F401" if path.endswith("__init__.py"):
+            return 40
+        case "S324" | "S303" if "usedforsecurity=False" in text.replace(" ", ""):
+            return 10
+        case _:
+            return None

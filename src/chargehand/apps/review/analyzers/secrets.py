@@ -1,0 +1,200 @@
+"""Credentials in text of any language, as hits: the patterns of `redaction.py`, less what only looks like one.
+
+Examples, placeholders, references to variables, hashes and lock files are not reported. No message holds the secret.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from chargehand.apps.review.analyzers import categories, child, suppression
+from chargehand.apps.review.analyzers.hit import Hit, Hits
+from chargehand.apps.review.analyzers.sources import LOCKS, Reader, Source
+from chargehand.text.redaction import COMMON, PATTERNS, PLACEHOLDER, Pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers.child import Order
+
+# How a pattern of redaction.py is reported; every other kind has a form of its own.
+RULES = {
+    "assigned": "secrets:assigned",
+    "password": "secrets:assigned",
+    "url-password": "secrets:address",
+    "url-token": "secrets:address",
+    "azure-key": "secrets:known",
+    "authorization": "secrets:header",
+    "cookie": "secrets:header",
+    "signature": "secrets:header",
+}
+NAMES = {
+    "assigned": "by the name it is given",
+    "password": "on a command line",
+    "url-password": "password in a URL",
+    "url-token": "token in a URL",
+    "authorization": "authorization header",
+    "signature": "signed URL",
+}
+EXAMPLE = re.compile(
+    r"(?i)example|sample|dummy|fake|changeme|change[-_]me|placeholder|replace|redacted|your[-_]|my[-_]?(?:secret|password)"
+    r"|insert|todo|foobar|lorem|not[-_]?(?:a[-_])?(?:real|secret)|x{4,}|\*{3,}|\.{3,}|^test(?:ing|er)?\d*$|^pass(?:word)?\d*$"
+)
+# A value that points to the secret instead of being it.
+REFERENCE = re.compile(
+    r"""(?xi)
+    ^[$%@{<(\[]|\$\{|\{\{|%\(|^%[sdr]|
+    ^(?:env|vault|ssm|secret|sops|file|op|aws|gcp|kms|secretsmanager|https?|arn|urn)[:/]|
+    ^(?:process\.env|os\.|env\.|config\.|settings\.|self\.|secrets\.|vars\.|var\.|data\.)|
+    ^(?:/|\./|\.\./|~/)|
+    \.(?:json|ya?ml|toml|pem|txt|env|crt|key|py|js|ts|conf|cfg|ini)$
+    """
+)
+HASH = re.compile(
+    r"(?i)(?:sha(?:1|224|256|384|512)|md5|blake2[bs]?)[-:=]|integrity|checksum|digest|\bhash\b|fingerprint"
+)
+IDENTIFIER = re.compile(r"[A-Za-z]+(?:[_.\-:/ ][A-Za-z]+)*[_\-:.]?")
+CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z]+)+")
+UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# Languages in which text stands in quotes.
+CODE = (
+    *(
+        ".py",
+        ".pyi",
+        ".pyw",
+        ".js",
+        ".jsx",
+        ".mjs",
+        ".cjs",
+        ".ts",
+        ".tsx",
+        ".vue",
+        ".go",
+        ".java",
+        ".kt",
+        ".scala",
+        ".rb",
+        ".rs",
+    ),
+    *(".php", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".lua", ".pl", ".ex", ".dart", ".vim"),
+)
+# Names that hold a public thing beside a telling word: `token_url`, `password_field`, `public_key_id`.
+PUBLIC_NAME = re.compile(
+    r"(?i)(?:tokens?|passw(?:or)?ds?|secrets?|keys?|credentials?)[_-]?(?:url|uri|endpoint|path|file|name|field|label|type"
+    r"|id|header|prefix|suffix|length|len|min|max|count|limit|expir\w*|ttl|regex|pattern|policy|help\w*|text|hint|env"
+    r"|placeholder|var|param\w*|reset\w*|format|error|message|hash\w*|algorithm|scheme|backend|provider|service|class"
+    r"|method|version|size|store|validat\w*)"
+    r"|public[_-]?key|site[_-]?key|(?:primary|foreign|partition|sort|cache|publishable|translation)[_-]?key"
+)
+# Where a password in a URL is for show.
+LOCAL = re.compile(
+    r"(?i)localhost|127\.|0\.0\.0\.0|\[?::1|(?:[\w.-]{1,30}\.)?example\b|(?:my|your)?-?_?host(?:name)?\b"
+    r"|[\w-]{0,20}\.(?:test|invalid)\b"
+)
+# Bits per character below which a value is a word, a date or a run of the same sign.
+ENTROPY = 2.75
+
+
+def version() -> str:
+    return f"secrets {categories.MAPPING}"
+
+
+async def analyze(scope: Scope, lens: Lens) -> Analysis:
+    return await child.analyze("secrets", scope, lens)
+
+
+def examine(order: Order) -> Hits:
+    reader = Reader(order.root)
+    hits: list[Hit] = []
+    paths = (path for path in order.files if path.rpartition("/")[2] not in LOCKS)
+    for source in reader.each(paths):
+        hits += suppression.kept(_in_source(source), source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked())
+
+
+def _in_source(source: Source) -> Iterator[Hit]:
+    lowered = source.text.lower()
+    taken: set[int] = set()
+    for pattern in PATTERNS:
+        if not any(trigger in lowered for trigger in pattern.triggers):
+            continue
+        for match in pattern.expression.finditer(source.text):
+            start, end = match.span("secret" if "secret" in pattern.expression.groupindex else 0)
+            line = source.text.count("\n", 0, start) + 1
+            # Patterns go from the sure to the likely, and one line is one finding.
+            if line not in taken and pattern.sure(match) and _worth_telling(pattern, match, source):
+                taken.add(line)
+                yield _hit(pattern.kind, source.path, line, source.text.count("\n", 0, max(start, end - 1)) + 1)
+
+
+def _hit(kind: str, path: str, line: int, end_line: int) -> Hit:
+    what = NAMES.get(kind, kind.replace("-", " "))
+    return Hit(
+        RULES.get(kind, "secrets:known"),
+        path,
+        line,
+        f"A credential stands in the source ({what}).",
+        end_line=end_line,
+        suggestion=categories.ADVICE["hardcoded-secret"],
+    )
+
+
+def _worth_telling(pattern: Pattern, match: re.Match[str], source: Source) -> bool:
+    group = "secret" if "secret" in pattern.expression.groupindex else 0
+    value = match[group].strip("\"'`;,)")
+    if EXAMPLE.search(value) or PLACEHOLDER.match(value):
+        return False
+    match pattern.kind:
+        case "assigned" | "password":
+            line = source.lines[source.text.count("\n", 0, match.start(group))]
+            return (
+                _is_secret_value(value)
+                and not PUBLIC_NAME.search(match[0])
+                and not _said_otherwise(match, line, source)
+            )
+        case "url-password" | "url-token":
+            host = source.text[match.end() : match.end() + 40]
+            return not LOCAL.match(host) and len(value) >= 4 and not REFERENCE.search(value) and _is_no_word(value)
+        case "authorization" | "cookie" | "signature" | "azure-key":
+            return _is_secret_value(value)
+        case "api-key":
+            # Words joined by hyphens have digits too, as in the names of ciphers.
+            return max(map(len, re.split(r"[-_]", value))) >= 16
+        case _:
+            return entropy(value) > 2.0
+
+
+def _is_secret_value(value: str) -> bool:
+    """Whether a value is more than a word, a name, a reference or a number."""
+    if REFERENCE.search(value) or value.lower() in COMMON or UUID.fullmatch(value):
+        return False
+    if IDENTIFIER.fullmatch(value) or CAMEL.fullmatch(value) or any(c in value for c in "()[]{}<>"):
+        return False
+    return len(value) >= 6 and entropy(value) >= ENTROPY - (0.5 if len(value) < 10 else 0)
+
+
+def _is_no_word(value: str) -> bool:
+    """Not a stand-in (`pass`, `secret`, `pw`) and not a format field."""
+    return value.lower() not in COMMON | {"pass", "pw", "secret", "pwd", "user", "token"} and not set(value) & set(
+        "{}<>"
+    )
+
+
+def _said_otherwise(match: re.Match[str], line: str, source: Source) -> bool:
+    """Whether the line says the value is a hash, or the code compares or looks up instead of assigning."""
+    if HASH.search(line.replace(match["secret"], "")):
+        return True
+    if (source.path.lower().endswith(CODE) or source.python) and "quote" in match.re.groupindex:
+        # In code only a quoted literal is a value; anything else is an expression.
+        return not match["quote"]
+    return line.lstrip().startswith(("#", "//", "*", "--")) and "=" not in line
+
+
+def entropy(text: str) -> float:
+    """Shannon entropy in bits per character."""
+    total = len(text)
+    return -sum(count / total * math.log2(count / total) for count in Counter(text).values()) if total else 0.0

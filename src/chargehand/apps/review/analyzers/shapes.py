@@ -1,0 +1,196 @@
+"""The syntax tree around a match of a rule -> what this very match is worth, where its shape says more than the rule.
+
+Runs in a child process too: nothing here imports more than the standard library.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from chargehand.apps.review.analyzers.constants import Constants, Scope, enclosing, is_text
+from chargehand.apps.review.analyzers.sources import Source
+
+LEAK = 84
+# Such matches are hardly ever right.
+EXCUSED = 30
+
+# There in a notebook and nowhere else: code that names them asks where it runs.
+AMBIENT = frozenset({"get_ipython", "__IPYTHON__"})
+OPENS = frozenset({"open", "TemporaryFile", "NamedTemporaryFile", "SpooledTemporaryFile"})
+# Functions and methods that are given a file, read or write it, and leave it open.
+USES = frozenset({"load", "safe_load", "full_load", "dump", "safe_dump", "copyfileobj", "print_exc", "join"})
+BUILTINS = frozenset(
+    {"all", "any", "dict", "frozenset", "list", "max", "min", "next", "print", "set", "sorted", "sum", "tuple"}
+)
+# What they make keeps the file, and cannot close it either.
+WRAPS = frozenset({"reader", "writer", "DictReader", "DictWriter", "enumerate", "filter", "islice", "map", "zip"})
+# A name used more often is not followed.
+MOST_USES = 200
+_QUOTED = re.compile(r"`(\w+)`")
+
+
+class Shapes:
+    """One file. Its tree is made when the first match asks for it; without one nothing is known."""
+
+    def __init__(self, source: Source | None) -> None:
+        self._source = source
+        self._known: dict[tuple[str, int, int], int | None] = {}
+        self._wrapped: dict[ast.AST, bool] = {}
+
+    def worth(self, code: str, message: str, first: int, last: int) -> int | None:
+        """The confidence of a match on these lines; None leaves the rule's own."""
+        place = code, first, last
+        try:
+            if code == "F821":
+                return EXCUSED if (name := _QUOTED.search(message)) and name[1] in AMBIENT | self._probed else None
+            if place not in self._known:
+                self._known[place] = self._placed(*place)
+            return self._known[place]
+        except RecursionError:
+            return None  # nested deeper than anybody writes
+
+    def _placed(self, code: str, first: int, last: int) -> int | None:
+        match code:
+            case "B018" if any(self._is_tried(node) or _fails(node) for node in self._within(first, last)):
+                return EXCUSED
+            case "SIM115" if any(_opens(node) and self._leaks(node) for node in self._within(first, last)):
+                return LEAK
+            case "S608" if self._is_constant(first, last):
+                return EXCUSED
+            case _:
+                return None
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        tree = self._source.tree if self._source else None
+        return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)} if tree else {}
+
+    @cached_property
+    def _lines(self) -> dict[int, list[ast.expr | ast.stmt]]:
+        """What begins on each line."""
+        found: dict[int, list[ast.expr | ast.stmt]] = {}
+        for node in self._parents:
+            if isinstance(node, ast.expr | ast.stmt):
+                found.setdefault(node.lineno, []).append(node)
+        return found
+
+    @cached_property
+    def _loads(self) -> dict[str, list[ast.Name]]:
+        found: dict[str, list[ast.Name]] = {}
+        for node in self._parents:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                found.setdefault(node.id, []).append(node)
+        return found
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """Names that belong to more than the function that binds them."""
+        said = (node for node in self._parents if isinstance(node, ast.Global | ast.Nonlocal))
+        return frozenset(name for node in said for name in node.names)
+
+    @cached_property
+    def _constants(self) -> Constants:
+        return Constants(self._parents)
+
+    @cached_property
+    def _probed(self) -> frozenset[str]:
+        """Names that some `try` looks for, ready for their absence."""
+        tried = [node for node in self._parents if isinstance(node, ast.Try) and "NameError" in _caught(node)]
+        looks = [statement for node in tried for statement in node.body if isinstance(statement, ast.Expr | ast.Assign)]
+        return frozenset(each.id for look in looks for each in ast.walk(look) if isinstance(each, ast.Name))
+
+    def _within(self, first: int, last: int) -> Iterator[ast.expr | ast.stmt]:
+        for line in range(first, last + 1):
+            yield from self._lines.get(line, ())
+
+    def _is_tried(self, node: ast.AST) -> bool:
+        """Whether it is evaluated only to see whether that raises."""
+        match self._parents[node]:
+            case ast.Try(body=body, handlers=[_, *_]):
+                return isinstance(node, ast.Expr) and node in body
+            case _:
+                return False
+
+    def _leaks(self, call: ast.AST) -> bool:
+        """Whether nobody can close the file: it is used up where it is opened, or by a name with no other use."""
+        match parent := self._parents[call]:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                uses = self._loads.get(name, [])
+                # At the top of a module others may use it.
+                scope = enclosing(parent, self._parents)
+                inside = not isinstance(scope, ast.Module) and name not in self._shared and len(uses) <= MOST_USES
+                return inside and all(self._is_left_open(use) for use in uses if self._is_in(use, scope))
+            case _:
+                return self._is_left_open(call)
+
+    def _is_in(self, node: ast.AST, scope: Scope) -> bool:
+        while (node := self._parents.get(node, scope)) is not scope:
+            if node not in self._parents:
+                return False
+        return True
+
+    def _is_left_open(self, node: ast.AST) -> bool:
+        """Whether what is done with a file here leaves it open and in no other hands."""
+        outer = self._parents[node]
+        match self._parents[outer] if isinstance(outer, ast.keyword) else outer:
+            case ast.Attribute(attr=attr):
+                return attr not in ("close", "detach", "__enter__", "__exit__")
+            case ast.For(iter=iter) | ast.comprehension(iter=iter):
+                return iter is node
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) as call if name in WRAPS:
+                if call not in self._wrapped:
+                    # What wraps itself is not followed.
+                    self._wrapped[call] = False
+                    self._wrapped[call] = self._leaks(call)
+                return self._wrapped[call]
+            case ast.Call(func=ast.Name(id=name)):
+                return name in BUILTINS
+            case ast.Call(func=ast.Attribute(value=owner, attr=name)):
+                # A method of one's own may do anything.
+                return name in USES and not (isinstance(owner, ast.Name) and owner.id in ("self", "cls"))
+            case _:
+                return False
+
+    def _is_constant(self, first: int, last: int) -> bool:
+        """Whether every text put together on these lines has parts that are written in the code, and no others."""
+        found = (node for node in self._within(first, last) if isinstance(node, ast.expr) and is_text(node))
+        whole = [node for node in found if not is_text(self._parents[node]) and any(map(_is_words, ast.walk(node)))]
+        return bool(whole) and all(map(self._constants.holds, whole))
+
+
+def _opens(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in OPENS
+        case _:
+            return False
+
+
+def _is_words(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _fails(node: ast.AST) -> bool:
+    """`1 / 0`: an error made on purpose."""
+    match node:
+        case ast.Expr(value=ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=ast.Constant(value=0))):
+            return True
+        case _:
+            return False
+
+
+def _caught(node: ast.Try) -> frozenset[str]:
+    """The names of the errors it handles; `*` for all of them."""
+    found: set[str] = set()
+    for handler in node.handlers:
+        match handler.type:
+            case None:
+                found.add("*")
+            case ast.Tuple(elts=elements):
+                found |= {ast.unparse(element) for element in elements}
+            case single:
+                found.add(ast.unparse(single))
+    return frozenset(found)

@@ -1,0 +1,49 @@
+"""What a patch does to files -> the lines its author wrote: not those that were moved, re-indented or respaced."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from chargehand.apps.review.analyzers.sources import is_python, is_test
+from chargehand.apps.review.patch import FilePatch, Ranges, ranges
+
+# Shorter lines, such as a lone bracket, say nothing about where they come from.
+_TELLING = 4
+
+
+def changed_lines(files: Sequence[FilePatch]) -> dict[str, Ranges]:
+    """New path -> the ranges of lines the change wrote.
+
+    A line was moved only where it went from code to code of the same language: a line taken out of prose or of a test
+    is new in the code it comes to.
+    """
+    removed = Counter(
+        _key(file.old or file.new or "", text)
+        for file in files
+        for hunk in file.hunks
+        for mark, text in hunk.lines
+        if mark == "-"
+    )
+    found: dict[str, Ranges] = {}
+    for file in files:
+        if file.new is None:
+            continue
+        numbers: list[int] = []
+        for hunk in file.hunks:
+            for number, text in hunk.added():
+                key = _key(file.new, text)
+                if len(key[-1]) >= _TELLING and removed[key] > 0:
+                    removed[key] -= 1
+                else:
+                    numbers.append(number)
+        found[file.new] = ranges(numbers)
+    return found
+
+
+def _key(path: str, text: str) -> tuple[bool, str, str]:
+    """What two lines share when one may be the other, moved: kind of file and words; in Python spacing says nothing."""
+    python = is_python(path)
+    kind = ".py" if python else PurePosixPath(path).suffix.lower() or path
+    return is_test(path), kind, "".join(text.split()) if python else text.strip()

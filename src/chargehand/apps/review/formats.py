@@ -1,0 +1,68 @@
+"""A review -> the document that was asked for, without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, assert_never
+
+from chargehand.apps.review.change import Change
+from chargehand.apps.review.github_format import github
+from chargehand.apps.review.languages import unanalysed_sentences
+from chargehand.apps.review.sarif_format import sarif
+from chargehand.apps.review.selection import Selection
+from chargehand.apps.review.source_lines import Source
+from chargehand.apps.review.text_format import Paint, headline, text
+from chargehand.text.escaping import dump_json
+from chargehand.text.redaction import Redactor
+from chargehand.values.report import Report
+
+Form = Literal["text", "md", "json", "sarif", "github"]
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What was reviewed and what came of it. `all`: what is left out is shown too."""
+
+    report: Report
+    selection: Selection
+    change: Change
+    source: Source
+    all: bool = False
+    # Language -> how many files no analyzer knew, and whether models read them.
+    unanalysed: Mapping[str, int] = field(default_factory=dict[str, int])
+    models: bool = False
+
+
+def rendered(review: Review, form: Form, redactor: Redactor, paint: Paint, width: int | None = None) -> str:
+    """Ends with a newline unless it is empty. `paint` and `width` are for text."""
+    report, selection = review.report, review.selection
+    gaps = tuple(f"{gap.reason} {gap.impact}".strip() for gap in report.gaps)
+    notes = unanalysed_sentences(review.unanalysed, models=review.models)
+    match form:
+        case "json":
+            return as_json(report, redactor)
+        case "sarif":
+            return _document(redactor.delivered(sarif(report, selection, notes, all=review.all)))
+        case "github":
+            return redactor.delivered(github(selection, gaps, notes))
+        case "md":
+            return redactor.delivered(report.answer)
+        case "text":
+            words = headline(selection, len(review.change.files), len(gaps), sum(review.unanalysed.values()))
+            missing = {"Not reviewed": gaps, "Not analysed": notes}
+            shown = text(selection, review.source, words, missing, all=review.all, paint=paint, width=width)
+            return redactor.delivered(shown)
+        case _:
+            assert_never(form)
+
+
+def as_json(report: Report, redactor: Redactor) -> str:
+    """The report. What it was made for loses only what is a secret beyond doubt, all else what may be one."""
+    whole = report.to_json()
+    kept = {name: redactor.delivered(whole[name]) for name in ("answer", "findings", "data") if name in whole}
+    return _document(redactor.json({**whole, **dict.fromkeys(kept)}) | kept)
+
+
+def _document(data: Any) -> str:
+    return dump_json(data, indent=2, ascii_only=True) + "\n"

@@ -1,0 +1,172 @@
+"""A revision, or what is staged, against the files as they are -> the change between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chargehand.apps.review import work_tree as git
+from chargehand.apps.review.analyzers.git import PLAIN
+from chargehand.apps.review.author_lines import changed_lines
+from chargehand.apps.review.change import Change, all_lines, made, names_in, place
+from chargehand.apps.review.file_kinds import why_not
+from chargehand.apps.review.patch import FilePatch, Ranges, parse
+from chargehand.apps.review.snapshot import folder_of, kept
+from chargehand.errors import UsageError
+
+LARGEST_DIFF = 50_000_000
+# Names of so many files at most go on one command line.
+_AT_ONCE = 200
+_FLAGS = (
+    *(*PLAIN, "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "-M", "-U0"),
+    *("--inter-hunk-context=0", "--no-relative"),
+)
+
+
+def read_diff(path: Path, base: str) -> Change:
+    """What differs between the merge base of BASE and HEAD and the work tree, files not added yet included."""
+    root, inside = _repository(path, "--diff")
+    commit = _merge_base(root, base, "HEAD")
+    try:
+        patches = _patches(root, (commit,))
+        where = ("--", inside) if inside else ("--",)
+        added = git.ask(root, "ls-files", "-z", "--others", "--exclude-standard", *where)
+    except git.GitFailed as error:
+        raise UsageError(f"The difference to {base} cannot be read: {error}.") from None
+    changed = _written(root, patches, inside)
+    for name in names_in(added):
+        changed[name] = all_lines(root / name)
+    return made(root, changed, changed=changed, base=commit, gone=_gone(patches, inside))
+
+
+def read_staged(path: Path, keep: Path) -> Change:
+    """What the next commit will change, from the index alone; files whose work tree differs are kept under `keep`."""
+    root, inside = _repository(path, "--staged")
+    head: str | None = None
+    try:
+        head = _commit(root, "HEAD")
+    except git.GitFailed:
+        empty = git.ask(root, "hash-object", "-t", "tree", "--stdin").decode().strip()
+    else:
+        empty = ""
+    try:
+        index = git.index(root)
+        patches = _patches(root, ("--cached", head or empty), index)
+        differ = _differ(root, (), index)
+    except git.GitFailed as error:
+        raise UsageError(f"What is staged cannot be read: {error}.") from None
+    return _recorded(root, inside, patches, differ, keep, base=head, blobs=":0", index=index)
+
+
+def read_range(path: Path, base: str, tip: str, keep: Path) -> Change:
+    """What TIP changed since its merge base with BASE; files whose work tree differs from TIP are kept under `keep`."""
+    root, inside = _repository(path, "A range of commits")
+    commit = _merge_base(root, base, tip)
+    try:
+        end = _commit(root, tip)
+        patches = _patches(root, (commit, end))
+        differ = _differ(root, (end,), None)
+    except git.GitFailed as error:
+        raise UsageError(f"The difference between {base} and {tip} cannot be read: {error}.") from None
+    return _recorded(root, inside, patches, differ, keep, base=commit, blobs=end, index=None)
+
+
+def _recorded(
+    root: Path,
+    inside: str,
+    patches: list[FilePatch],
+    differ: set[str],
+    keep: Path,
+    *,
+    base: str | None,
+    blobs: str,
+    index: str | None,
+) -> Change:
+    """A change to what git has on record, in place where the work tree is the same."""
+    changed, gone = _written(root, patches, inside), _gone(patches, inside)
+    if differ.isdisjoint(changed):
+        return made(root, changed, changed=changed, base=base, gone=gone)
+    there = [name for name in changed if not (root / name).is_symlink()]
+    contents = {name: git.ask(root, "cat-file", "blob", f"{blobs}:{name}", index=index) for name in there}
+    kept(contents, keep)
+    return made(folder_of(contents, keep).resolve(), contents, changed=changed, home=root, gone=gone)
+
+
+def _differ(root: Path, what: tuple[str, ...], index: str | None) -> set[str]:
+    """Files of the work tree that are not as they are on record."""
+    flags = (*PLAIN, "--name-only", "--no-relative", "-z")
+    return set(names_in(git.ask(root, "diff", *flags, *what, "--", index=index)))
+
+
+def _written(root: Path, patches: list[FilePatch], inside: str) -> dict[str, Ranges]:
+    """The lines that changed; all of a file that git will not compare.
+
+    Where a file or a line was moved from is seen only in the whole tree: what lies outside goes afterwards.
+    """
+    changed = changed_lines([file for file in patches if not file.binary])
+    changed |= {file.new: all_lines(root / file.new) for file in patches if file.binary and file.new is not None}
+    return {name: lines for name, lines in changed.items() if name and _is_inside(name, inside)}
+
+
+def _gone(patches: list[FilePatch], inside: str) -> list[str]:
+    """The files that were deleted."""
+    return [file.old for file in patches if file.new is None and file.old and _is_inside(file.old, inside)]
+
+
+def _is_inside(name: str, folder: str) -> bool:
+    return not folder or name == folder or name.startswith(f"{folder}/")
+
+
+def _patches(root: Path, what: tuple[str, ...], index: str | None = None) -> list[FilePatch]:
+    """What git says of every file. Text that the repository's attributes call binary is compared all the same."""
+    files = _diff(root, *what, "--", index=index)
+    hidden = [file for file in files if file.binary and file.new is not None and why_not(root, file.new) is None]
+    for start in range(0, len(hidden), _AT_ONCE):
+        part = hidden[start : start + _AT_ONCE]
+        # Both names of a file that was moved, so that it stays one.
+        names = list(dict.fromkeys(name for file in part for name in (file.old, file.new) if name))
+        known = {file.new: file for file in _diff(root, "--text", *what, "--", *names, index=index) if not file.binary}
+        files = [known.get(file.new, file) if file in part else file for file in files]
+    return files
+
+
+def _diff(root: Path, *args: str, index: str | None) -> list[FilePatch]:
+    said = git.ask(root, "diff", *_FLAGS, *args, largest=LARGEST_DIFF, index=index)
+    return parse(said.decode("utf-8", "surrogateescape"), "git diff")
+
+
+def _repository(path: Path, flag: str) -> tuple[Path, str]:
+    root, inside = place(path)
+    if git.top(root) is None:
+        raise UsageError(f"{path} is not in a git repository: {flag} needs one. Leave it out, or use --patch.")
+    return root, inside
+
+
+def _commit(root: Path, name: str) -> str:
+    said = git.ask(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    return said.decode().strip()
+
+
+def _merge_base(root: Path, base: str, tip: str) -> str:
+    try:
+        head = _commit(root, tip)
+    except git.GitFailed:
+        if tip != "HEAD":
+            raise _unknown(root, tip) from None
+        raise UsageError(
+            "The repository has no commit yet: there is nothing to compare with. Leave --diff out."
+        ) from None
+    try:
+        commit = _commit(root, base)
+    except git.GitFailed:
+        raise _unknown(root, base) from None
+    try:
+        return git.ask(root, "merge-base", commit, head).decode().split()[0]
+    except (git.GitFailed, IndexError):
+        raise UsageError(
+            f"{base!r} and {tip} have no commit in common; a shallow clone may lack it (`git fetch --unshallow`)."
+        ) from None
+
+
+def _unknown(root: Path, name: str) -> UsageError:
+    hint = "name a branch, a tag or a commit; in a fresh clone fetch it first"
+    return UsageError(f"There is no revision {name!r} in {root}: {hint}.")

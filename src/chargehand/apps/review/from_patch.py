@@ -1,0 +1,70 @@
+"""A patch -> the change it makes to the tree it is for, applied yet or not."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from chargehand.apps.review import work_tree as git
+from chargehand.apps.review.author_lines import changed_lines
+from chargehand.apps.review.change import Change, made, place
+from chargehand.apps.review.file_kinds import Reason, why_not
+from chargehand.apps.review.patch import FilePatch, parse
+from chargehand.apps.review.patch_series import composed
+from chargehand.apps.review.snapshot import lines_of, snapshot
+from chargehand.trace.number_text import several
+
+
+def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
+    """What a patch writes. Files as they will be are kept under `keep`, unless the tree has them already."""
+    files, gaps = _confined(parse(text, name))
+    root = _root(path, files)
+    files = composed(files, partial(lines_of, root))
+    hidden = [file.new for file in files if file.new is not None and file.binary]
+    whole = [file for file in files if file.new is not None and not file.binary]
+    taken = snapshot(root, whole, keep)
+    # Afterwards: a hunk goes where its lines are, whatever number it has.
+    changed = changed_lines([file for file in files if file.new not in taken.impossible])
+    if taken.impossible:
+        gaps.append(f"{several(len(taken.impossible), 'file')} of the patch cannot be: left out by name or size.")
+    if texts := [name for name in hidden if why_not(root, name) is None]:
+        said = f"{several(len(texts), 'file')} of text that the patch calls binary, without lines"
+        gaps.append(f"{said}: not reviewed. Make the patch with `git diff --text`.")
+    names = [file.new for file in whole if file.new and file.new not in taken.impossible]
+    gone = [file.old for file in files if file.new is None and file.old]
+    found = made(taken.root, names, changed=changed, home=root, gone=gone)
+    skipped: dict[str, Reason] = {**found.skipped, **dict.fromkeys(hidden, "binary")}
+    return replace(found, fragments=taken.fragments, skipped=skipped, gaps=(*gaps, *found.gaps))
+
+
+def _root(path: Path, files: list[FilePatch]) -> Path:
+    """The folder the names start from: git writes them from the top of the work tree, wherever it is asked."""
+    folder, _ = place(path, tree=False)
+    top = git.top(folder)
+    names = [name for file in files for name in (file.old, file.new) if name is not None]
+    if top is None or top == folder or _known(folder, names) >= _known(top, names):
+        return folder
+    return top
+
+
+def _known(root: Path, names: list[str]) -> tuple[int, int]:
+    """How many files are there, and how many of their folders."""
+    there = sum(os.path.lexists(root / name) for name in names)
+    return there, sum("/" in name and os.path.isdir((root / name).parent) for name in names)
+
+
+def _confined(files: list[FilePatch]) -> tuple[list[FilePatch], list[str]]:
+    """Without files that lie outside of the tree."""
+    inside = [file for file in files if all(_is_inside(name) for name in (file.old, file.new))]
+    outside = len(files) - len(inside)
+    refused = f"{several(outside, 'file')} of the patch outside of the tree: refused and not reviewed."
+    return inside, [refused] if outside else []
+
+
+def _is_inside(name: str | None) -> bool:
+    if name is None:
+        return True
+    parts = name.split("/")
+    return bool(name) and not name.startswith("/") and ".." not in parts and ".git" not in parts and "\0" not in name

@@ -1,0 +1,116 @@
+"""Reviewed files -> their languages, and which of these no analyzer knows."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+from chargehand.apps.review.analyzers import ANALYZERS
+from chargehand.apps.review.analyzers.sources import is_python
+
+# Language -> endings and whole names, in lower case. Another ending stands for itself: a `.zig` file is one of `.zig`.
+_NAMES: Mapping[str, str] = {
+    "C": ".c .h",
+    "C#": ".cs .csx",
+    "C++": ".cc .cpp .cxx .hh .hpp .hxx",
+    "CSS": ".css .less .sass .scss",
+    "Batch": ".bat .cmd",
+    "Clojure": ".clj .cljc .cljs",
+    "Dart": ".dart",
+    "Docker": ".dockerfile dockerfile containerfile",
+    "Elixir": ".ex .exs",
+    "Erlang": ".erl .hrl",
+    "F#": ".fs .fsi .fsx",
+    "Go": ".go",
+    "Groovy": ".gradle .groovy jenkinsfile",
+    "HTML": ".ejs .hbs .htm .html .j2 .jinja .jinja2 .mustache .xhtml",
+    "Haskell": ".hs .lhs",
+    "Java": ".java",
+    "JavaScript": ".cjs .js .jsx .mjs",
+    "Julia": ".jl",
+    "Kotlin": ".kt .kts",
+    "Lua": ".lua",
+    "Make": ".mk gnumakefile makefile",
+    "OCaml": ".ml .mli",
+    "Objective-C": ".m .mm",
+    "PHP": ".php .phtml",
+    "Perl": ".pl .pm .t",
+    "PowerShell": ".ps1 .psd1 .psm1",
+    "R": ".r",
+    "Ruby": ".gemspec .rake .rb gemfile rakefile",
+    "Rust": ".rs",
+    "SQL": ".sql",
+    "Scala": ".sc .scala",
+    "Shell": ".bash .bats .fish .ksh .sh .zsh",
+    "Svelte": ".svelte",
+    "Swift": ".swift",
+    "Terraform": ".hcl .tf .tfvars",
+    "TypeScript": ".cts .mts .ts .tsx",
+    "Vue": ".vue",
+}
+_LANGUAGES = {name: language for language, names in _NAMES.items() for name in names.split()}
+# Prose and data: nobody expects an analyzer of them.
+_OTHER = frozenset(
+    {".adoc", ".cfg", ".conf", ".csv", ".editorconfig", ".env", ".gitattributes", ".gitignore", ".gitmodules", ".in"}
+    | {".ini", ".ipynb", ".json", ".json5", ".jsonc", ".jsonl", ".lock", ".log", ".markdown", ".md", ".mdx", ".po"}
+    | {".pot", ".properties", ".rst", ".snap", ".svg", ".tex", ".toml", ".tsv", ".txt", ".typed", ".xml", ".yaml"}
+    | {".yml"}
+)
+# What else an ending may look like to stand for a language, and how many languages are told apart.
+_ENDING = re.compile(r"\.[a-z][a-z0-9_+-]{0,11}")
+_MOST = 20
+_INTERPRETER = re.compile(rb"#![ \t]*(?:\S*/)?([a-z]+)[\d.]*(?:[ \t]+(?:-\S+[ \t]+)*([a-z]+))?")
+_BY_INTERPRETER = {
+    **{"node": "JavaScript", "deno": "TypeScript", "ruby": "Ruby", "perl": "Perl", "php": "PHP", "lua": "Lua"},
+    **dict.fromkeys(("sh", "bash", "dash", "ksh", "zsh", "fish"), "Shell"),
+}
+
+ANALYSED = frozenset(name for each in ANALYZERS.values() for name in each.languages or ())
+
+
+def language(path: str, root: Path) -> str:
+    """By a file's name or its first line; its ending where that is not known; "" for prose and data."""
+    if is_python(path, root):
+        return "Python"
+    name = PurePosixPath(path).name.lower()
+    suffix = PurePosixPath(name).suffix
+    if known := _LANGUAGES.get(name) or _LANGUAGES.get(suffix):
+        return known
+    if suffix:
+        return suffix if suffix not in _OTHER and _ENDING.fullmatch(suffix) else ""
+    return "" if name in _OTHER else _by_first_line(root / path)
+
+
+def unanalysed(files: Iterable[str], root: Path) -> dict[str, int]:
+    """Language -> how many files, most first; of many the rest is `other`; prose and data, as "", come last."""
+    counts = Counter(language(path, root) for path in files)
+    rest = counts.pop("", 0)
+    known = [(name, count) for name, count in counts.most_common() if name.lower() not in ANALYSED]
+    found = dict(known[:_MOST])
+    if len(known) > _MOST:
+        found["other"] = sum(count for _, count in known[_MOST:])
+    return {**found, "": rest} if rest else found
+
+
+def unanalysed_sentences(counts: Mapping[str, int], *, models: bool) -> list[str]:
+    """What was not analysed, a sentence for each language; `models`: they have read the code."""
+    how = "only read by models and searched as text" if models else "only searched as text"
+    found: list[str] = []
+    for name, count in counts.items():
+        files = "file" if count == 1 else "files"
+        found.append(f"{count:,} {name} {files}, {how}." if name else f"{count:,} {files} of prose or data.")
+    return found
+
+
+def _by_first_line(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            found = _INTERPRETER.match(file.read(120))
+    except (OSError, ValueError):
+        return ""
+    if found is None:
+        return ""
+    program = (found[2] if found[1] == b"env" else found[1]) or b""
+    return _BY_INTERPRETER.get(program.decode(), "")

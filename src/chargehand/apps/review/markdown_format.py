@@ -1,0 +1,76 @@
+"""Selected findings -> Markdown for a pull request or a file: most severe first, then by file and line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from chargehand.apps.review.selection import SEVERITIES, Judged, Selection
+from chargehand.apps.review.source_lines import Source
+from chargehand.text.escaping import show_controls
+from chargehand.values.report import Gap
+
+_TITLES = {"critical": "Critical", "warning": "Warnings", "info": "Notes"}
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
+
+
+def markdown(
+    selection: Selection,
+    source: Source,
+    headline: str,
+    *,
+    gaps: Sequence[Gap],
+    notes: Sequence[str] = (),
+    all: bool,
+    summary: str = "",
+    brief: bool = False,
+) -> str:
+    """`notes` are about what nobody analysed. `brief`: nothing is listed."""
+    words = [headline, *_paragraphs(summary)]
+    if brief:
+        return "\n\n".join(words) + "\n"
+    parts = ["# Review", *words]
+    for severity in SEVERITIES:
+        group = [each for each in selection.shown if each.finding.severity == severity]
+        if group:
+            parts += [f"## {_TITLES[severity]}", *_entries(group, source)]
+    if all and selection.left_out:
+        parts += ["## Left out", *_entries(selection.left_out, source)]
+    if gaps:
+        parts += ["## Not reviewed", "\n".join(f"- {_escaped(f'{gap.reason} {gap.impact}'.strip())}" for gap in gaps)]
+    if notes:
+        parts += ["## Not analysed", "\n".join(f"- {_escaped(note)}" for note in notes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _paragraphs(summary: str) -> list[str]:
+    """A model's words, as it set them."""
+    lines = show_controls(summary.strip())
+    return [lines] if lines else []
+
+
+def _entries(group: Iterable[Judged], source: Source) -> Iterable[str]:
+    for each in group:
+        finding = each.finding
+        place = _code(f"{finding.path}:{finding.line}" if finding.line else finding.path or "the change as a whole")
+        tail = _escaped(f"({finding.category or 'other'}, confidence {finding.confidence})")
+        lines = [f"- **{place}** {_escaped(finding.message)} {tail}"]
+        if code := source.shown(finding).strip():
+            lines.append(f"  {_code(code[:160])}")
+        if finding.suggestion:
+            lines.append(f"  {_escaped(finding.suggestion)}")
+        if each.why is not None:
+            lines.append(f"  *Left out: {_escaped(each.why)}.*")
+        yield "  \n".join(lines)
+
+
+def _code(text: str) -> str:
+    """A code span that nothing in the text can end."""
+    flat = show_controls(" ".join(text.split()))
+    fence = "`" * (max(map(len, re.findall(r"`+", flat)), default=0) + 1)
+    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
+    return f"{fence}{pad}{flat}{pad}{fence}"
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", show_controls(" ".join(text.split())))

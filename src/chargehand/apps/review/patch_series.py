@@ -1,0 +1,122 @@
+"""Several patches to one file, one after the other -> one patch from what it was to what it becomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from chargehand.apps.review.patch import FilePatch, Hunk
+from chargehand.errors import UsageError
+
+Lines = Callable[[str], list[str] | None]
+
+
+def composed(files: Sequence[FilePatch], lines: Lines) -> list[FilePatch]:
+    """Each file once. `lines` gives a file of the tree, as it is before the series or after it."""
+    if not _is_series(files):
+        return list(files)
+    chains: list[list[FilePatch]] = []
+    for file in files:
+        chain = None if file.copied else next((each for each in chains if each[-1].new == (file.old or file.new)), None)
+        if chain is None:
+            chains.append([file])
+        else:
+            chain.append(file)
+    return [chain[0] if len(chain) == 1 else _one(chain, lines) for chain in chains]
+
+
+def _is_series(files: Sequence[FilePatch]) -> bool:
+    """Whether a file is changed twice. In a single diff all names are of the same two moments, also when two swap."""
+    own = [file for file in files if not file.copied]
+    names = Counter(file.new for file in own if file.new) | Counter(file.old for file in own if file.old)
+    return any(count > 1 for count in names.values())
+
+
+def fits(lines: Sequence[str], hunks: Sequence[Hunk], marks: str) -> bool:
+    """Whether every hunk's lines of that side stand where it says."""
+    for hunk in hunks:
+        start = (hunk.new if "+" in marks else hunk.old) - 1
+        side = hunk.side(marks)
+        if list(lines[start : start + len(side)]) != side:
+            return False
+    return True
+
+
+def _one(chain: list[FilePatch], lines: Lines) -> FilePatch:
+    first, last = chain[0], chain[-1]
+    if any(file.binary for file in chain):
+        return FilePatch(first.old, last.new, binary=True, line=first.line)
+    name = last.new or first.old or first.new or ""
+    if (base := _base(chain, lines)) is None:
+        raise UsageError(
+            f"The patch changes {name} more than once and does not fit the file as it is here: "
+            "make one diff of the whole (`git diff A...B`) and give that."
+        )
+    return FilePatch(first.old, last.new, hunks=_hunks(base, chain), line=first.line)
+
+
+def _base(chain: list[FilePatch], lines: Lines) -> list[str] | None:
+    """The file before the first patch: as it is here, or with all of them taken back."""
+    first, last = chain[0], chain[-1]
+    before = [] if first.old is None else lines(first.old)
+    if before is not None and _goes_through(before, chain):
+        return before
+    now = [] if last.new is None else lines(last.new)
+    for file in reversed(chain):
+        if now is None or not fits(now, file.hunks, " +"):
+            return None
+        back = [Hunk(hunk.new, hunk.old, [(_BACK[mark], text) for mark, text in hunk.lines]) for hunk in file.hunks]
+        now = [text for _, text in _applied([(None, text) for text in now], back)]
+    return now
+
+
+_BACK = {" ": " ", "+": "-", "-": "+"}
+_Line = tuple[int | None, str]
+
+
+def _goes_through(before: list[str], chain: list[FilePatch]) -> bool:
+    now: list[_Line] = [(None, text) for text in before]
+    for file in chain:
+        if not fits([text for _, text in now], file.hunks, " -"):
+            return False
+        now = _applied(now, file.hunks)
+    return True
+
+
+def _applied(lines: list[_Line], hunks: Sequence[Hunk]) -> list[_Line]:
+    """The lines after the hunks; each knows which line of the base it is, None when it is none."""
+    result: list[_Line] = []
+    at = 0
+    for hunk in hunks:
+        result += lines[at : hunk.old - 1]
+        at = hunk.old - 1
+        for mark, text in hunk.lines:
+            if mark == "+":
+                result.append((None, text))
+            else:
+                if mark == " ":
+                    result.append(lines[at])
+                at += 1
+    return result + lines[at:]
+
+
+def _hunks(base: list[str], chain: list[FilePatch]) -> list[Hunk]:
+    """From the base to the end of the chain, without context."""
+    now: list[_Line] = list(enumerate(base))
+    for file in chain:
+        now = _applied(now, file.hunks)
+    found: list[Hunk] = []
+    at = 0
+    hunk: Hunk | None = None
+    for number, (origin, text) in enumerate([*now, (len(base), "")], 1):
+        if origin is None or origin > at:
+            if hunk is None:
+                hunk = Hunk(at + 1, number)
+                found.append(hunk)
+            if origin is None:
+                hunk.lines.append(("+", text))
+                continue
+            hunk.lines += [("-", gone) for gone in base[at:origin]]
+        assert origin is not None
+        at, hunk = origin + 1, None
+    return found

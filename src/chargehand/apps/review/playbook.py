@@ -1,0 +1,188 @@
+"""A change -> the plan of its review: every lens on every group of files, with a model also a reader for each lens.
+
+No model makes this plan. It is validated and run like any other; with a model, a planner may add tasks to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from chargehand.apps.review.analyzers import ANALYZERS, LENSES, Lens
+from chargehand.apps.review.analyzers.sources import is_python
+from chargehand.apps.review.change import Change
+from chargehand.apps.review.groups import grouped
+from chargehand.apps.review.model_readers import GUIDELINES, READERS, excerpt, is_code, rules
+from chargehand.apps.review.stored_options import Choice
+from chargehand.trace.number_text import several
+from chargehand.values.base import JSON
+from chargehand.values.plan import Plan, Synthesis, Task
+from chargehand.values.report import Gap
+from chargehand.values.request import Subject
+from chargehand.workers.analyzer import named
+
+# Bytes of source one analyzer's task gets: some 60,000 lines, which its tools read in a second or two.
+LARGEST_GROUP = 2_000_000
+# bandit is ten times slower: its work is shared between the cores, in as few groups as that takes.
+SMALLER_GROUPS: dict[Lens, int] = {"security": 800_000}
+# Less than some 2,000 lines are not worth starting the tools twice.
+LEAST_SPLIT = 80_000
+# Characters of source a model's task gets: some 13,000 tokens, which leaves room in a window of 32,000.
+LARGEST_READING = 40_000
+# More groups than this are not read by models: the analyzers still see everything.
+MOST_READINGS = 12
+# Characters of comments on earlier changes that a planner gets.
+MOST_NOTES = 8_000
+
+_LOOKS: dict[Lens, str] = {
+    "security": "Look for injection, unsafe calls, weak cryptography and secrets",
+    "bugs": "Look for code that fails or does not do what it says",
+    "performance": "Look for needless work: queries and calls in loops, costly constructions, complexity",
+    "style": "Look for what makes the code hard to maintain: names, needless code, dead code",
+    "history": "Look into the history: lines that were fixed before, hot spots, reverted changes",
+    "comments": "Look at the comments near the change: open work, contracts the code no longer keeps",
+    "tests": "Look for changed behaviour that no test covers",
+    "shape": "Look at the shape of the change: its size, its mix, leftovers such as conflict markers",
+}
+
+
+def playbook(change: Change, *, model: bool, pr_comments: str | None = None, kept: Choice | None = None) -> Plan:
+    """The plan. `model`: readers join in, as far as `MOST_READINGS` goes. `kept` stays in it for `recalled`."""
+    what = "the change" if change.changed is not None else "the code"
+    tasks = [*_analyses(change, pr_comments), *(_readings(change) if model else ())]
+    if kept is not None and tasks and isinstance(first := tasks[0].context, dict):
+        tasks[0] = tasks[0].model_copy(update={"context": {**first, "review": kept.model_dump(mode="json")}})
+    goal = f"Review {what} in {change.home.name}: {several(len(change.files), 'file')}"
+    instruction = (
+        "List what is worth mending, most severe first, each with its file and line. Findings are facts to report, not "
+        "to add to: do not invent any. Say plainly which lens could not be applied."
+    )
+    return Plan(goal=goal, tasks=tuple(tasks), synthesis=Synthesis(instruction=instruction), team="review")
+
+
+def subject(plan: Plan, change: Change, pr_comments: str | None = None) -> Subject:
+    """What a planner is told who may add tasks to the plan: the files its readers have, none of their lines."""
+    contexts = [task.context for task in plan.tasks if task.worker in READERS]
+    files: dict[str, JSON] = {}
+    for path in dict.fromkeys(path for context in contexts for path in context["code"]):
+        files[path] = {"bytes": change.files[path]}
+        if (ranges := _ranges(change, path)) is not None:
+            files[path]["changed_lines"] = sum(last - first + 1 for first, last in ranges)
+    return Subject(files=files, notes=(pr_comments or "")[:MOST_NOTES])
+
+
+def unread(change: Change) -> int:
+    """How many files models do not get to read: there are too many."""
+    return sum(len(group) for group in _reading_groups(change)[MOST_READINGS:])
+
+
+def unable(change: Change) -> tuple[str, ...]:
+    """What a patch does not let anybody look at, in sentences: it shows less than a tree."""
+    notes: list[str] = []
+    if not change.in_place:
+        names = " and ".join(name for name, each in ANALYZERS.items() if each.whole_tree)
+        notes.append(f"{names} need the whole tree with the change in it: they did not look.")
+    if change.fragments:
+        some = several(len(change.fragments), "file")
+        notes.append(f"Of {some}, not here as the patch was made for, only its own lines are known and checked.")
+    return tuple(notes)
+
+
+def missed(change: Change) -> tuple[Gap, ...]:
+    """What of the change could not be reviewed as it should be."""
+    found = [Gap(reason=reason) for reason in change.gaps]
+    code = [name for name in sorted(change.fragments) if is_python(name, change.root)]
+    if code:
+        names = ", ".join(name for name, each in ANALYZERS.items() if each.languages is not None)
+        reason = f"The patch was not made for {named(code)} as here."
+        found.append(Gap(reason=reason, impact=f"Not looked at by {names}."))
+    return tuple(found)
+
+
+def _analyses(change: Change, pr_comments: str | None) -> Iterable[Task]:
+    for lens, names in LENSES.items():
+        if lens == "tests" and change.changed is None:
+            continue  # it is about behaviour that changed
+        number = 0
+        for chosen, files in _shares(names, change):
+            apart = all(ANALYZERS[name].per_file for name in chosen)
+            for group in _groups(lens, files) if apart else (tuple(files),):
+                number += 1
+                options: dict[str, JSON] = {"pr_comments": pr_comments} if lens == "history" and pr_comments else {}
+                context: dict[str, JSON] = {"root": str(change.root), "files": list(group), "base": change.base}
+                context |= {"changed": _of(change.changed, group), "options": options}
+                if chosen != names:
+                    context["analyzers"] = list(chosen)
+                yield Task(
+                    id=f"{lens}-{number}",
+                    worker=lens,
+                    instruction=f"{_LOOKS[lens]} in {_named(group)}.",
+                    context=context,
+                    success_criterion="Every file was looked at, or it is said why not.",
+                )
+
+
+def _shares(names: tuple[str, ...], change: Change) -> Iterable[tuple[tuple[str, ...], dict[str, int]]]:
+    """Which of a lens's analyzers look at which files: of a fragment only those that need no whole file."""
+    # Beside a patch that is not applied there is no tree, only its files.
+    able = tuple(name for name in names if change.in_place or not ANALYZERS[name].whole_tree)
+    any_text = tuple(name for name in able if ANALYZERS[name].languages is None)
+    whole = {path: size for path, size in change.files.items() if path not in change.fragments}
+    if not any_text:
+        whole = {path: size for path, size in whole.items() if is_python(path, change.root)}
+    parts = {path: size for path, size in change.files.items() if path in change.fragments}
+    yield from ((chosen, files) for chosen, files in ((able, whole), (any_text, parts)) if chosen and files)
+
+
+def _groups(lens: Lens, files: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
+    if lens not in SMALLER_GROUPS:
+        return grouped(files, LARGEST_GROUP)
+    split = sum(files.values()) >= LEAST_SPLIT
+    return grouped(files, SMALLER_GROUPS[lens], at_least=(os.cpu_count() or 1) if split else 1)
+
+
+def _reading_groups(change: Change) -> tuple[tuple[str, ...], ...]:
+    sizes = {
+        path: len(excerpt(change.root, path, _ranges(change, path)))
+        for path in change.files
+        if path not in change.fragments and is_code(path)
+    }
+    return grouped({path: size for path, size in sizes.items() if size}, LARGEST_READING)
+
+
+def _readings(change: Change) -> Iterable[Task]:
+    """One task per reader and group; each sees its group and its lens, and nothing else."""
+    written = rules(change.home)
+    for number, group in enumerate(_reading_groups(change)[:MOST_READINGS], 1):
+        code = {path: excerpt(change.root, path, _ranges(change, path)) for path in group}
+        for reader, (_, look) in READERS.items():
+            if reader == GUIDELINES and not written:
+                continue
+            context: dict[str, JSON] = {"code": code, "changed": _of(change.changed, group)}
+            if reader == GUIDELINES:
+                context["rules"] = written
+            yield Task(
+                id=f"{reader}-{number}",
+                worker=reader,
+                instruction=f"{look} in {_named(group)}. Each line of the code begins with its number.",
+                context=context,
+                success_criterion="Each finding names a file of the task, a line of it, and what goes wrong there.",
+            )
+
+
+def _ranges(change: Change, path: str) -> tuple[tuple[int, int], ...] | None:
+    return None if change.changed is None else change.changed.get(path, ())
+
+
+def _of(changed: Mapping[str, tuple[tuple[int, int], ...]] | None, group: Iterable[str]) -> JSON:
+    if changed is None:
+        return None
+    return {path: [list(each) for each in changed[path]] for path in group if path in changed}
+
+
+def _named(group: tuple[str, ...]) -> str:
+    if len(group) == 1:
+        return group[0]
+    common = os.path.commonpath(group)
+    return f"{len(group):,} files{f' under {Path(common).as_posix()}' if common else ''}"

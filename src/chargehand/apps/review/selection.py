@@ -1,0 +1,145 @@
+"""All findings of a review -> those worth showing, and for each of the others why it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from chargehand.apps.review.analyzers.categories import CATEGORIES, GENERIC
+from chargehand.apps.review.analyzers.confidence import adjusted
+from chargehand.apps.review.analyzers.sources import is_test
+from chargehand.apps.review.change import Change
+from chargehand.apps.review.extents import Extents
+from chargehand.apps.review.model_readers import READERS
+from chargehand.apps.review.source_lines import Source, fingerprints
+from chargehand.synthesizer.dedupe import merge_findings
+from chargehand.trace.number_text import several
+from chargehand.values.outcome import Finding, Severity
+
+# Most severe first.
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
+_KNOWN = "in the baseline"
+# What is said of lines that were taken out: the line named is only where they were.
+_OF_THE_CHANGE = frozenset({"fixed-before", "commit-instruction"})
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A finding with its final confidence; `why` says why it is left out, None when it is shown."""
+
+    finding: Finding
+    fingerprint: str
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    shown: tuple[Judged, ...]
+    left_out: tuple[Judged, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(each.finding for each in self.shown)
+
+    @property
+    def known(self) -> tuple[Judged, ...]:
+        """What the baseline knew: it stays in what is saved, so that one review can be the baseline of the next."""
+        return tuple(each for each in self.left_out if each.why == _KNOWN)
+
+    def at_least(self, severity: Severity) -> int:
+        """How many shown findings are as severe as this, or more."""
+        gate = SEVERITIES[: SEVERITIES.index(severity) + 1]
+        return sum(each.finding.severity in gate for each in self.shown)
+
+
+def select(
+    findings: Iterable[Finding],
+    change: Change,
+    source: Source,
+    *,
+    min_confidence: int,
+    baseline: Collection[str] = (),
+    later: bool = False,
+) -> Selection:
+    """By place, confidence and baseline, in this order. Sorted by file and line, what is said twice as one.
+
+    What names a file that is not reviewed, or a line that is not there, was made up: it is only counted, and so is what
+    a model says of no place. `later`: the files may have changed since, so that their lines say nothing about that.
+    """
+    tidy = [_tidy(finding, change.files) for finding in findings]
+    real = [finding for finding in tidy if _is_there(finding, change, None if later else source)]
+    extents = Extents(source)
+    placed = sorted(merge_findings(extents.joined(real)), key=_place)
+    judged: list[Judged] = []
+    for finding, fingerprint in zip(placed, fingerprints(placed, source), strict=True):
+        written = _is_written(finding, change, extents)
+        confidence = adjusted(finding, changed=written, test_code=is_test(finding.path or ""))
+        final = finding.model_copy(update={"confidence": confidence})
+        judged.append(Judged(final, fingerprint, _why_not(final, written, fingerprint, min_confidence, baseline)))
+    notes: list[str] = []
+    if made_up := len(tidy) - len(real):
+        words = several(made_up, "finding")
+        notes.append(f"{words} left out: a file or a line is named that is not part of the review.")
+    shown, left_out = [each for each in judged if each.why is None], [each for each in judged if each.why is not None]
+    return Selection(tuple(shown), tuple(left_out), tuple(notes))
+
+
+def _why_not(
+    finding: Finding, written: bool | None, fingerprint: str, least: int, baseline: Collection[str]
+) -> str | None:
+    if written is False:
+        return "not on a line that changed"
+    if (finding.confidence or 0) < least:
+        return f"confidence {finding.confidence or 0} is below {least}"
+    return _KNOWN if fingerprint in baseline else None
+
+
+def _is_there(finding: Finding, change: Change, source: Source | None) -> bool:
+    if finding.path is None:
+        # Only a tool, named as `tool:rule`, can mean the change as a whole: a model's place was invented.
+        return not finding.sources or any(":" in source for source in finding.sources)
+    if finding.path not in change.files:
+        return False
+    if finding.line is None:
+        return True
+    return finding.line >= 1 and (source is None or finding.line <= max(1, source.count(finding.path)))
+
+
+def _is_written(finding: Finding, change: Change, extents: Extents) -> bool | None:
+    """Whether the change wrote the line; None when there is no change, or the finding is about all of it."""
+    if change.changed is None or finding.path is None:
+        return None
+    ranges = change.changed.get(finding.path)
+    if ranges is None:
+        return False
+    if finding.line is None:
+        return None
+    if finding.category in _OF_THE_CHANGE:
+        return True
+    start, end = extents.of(finding)
+    return any(first <= end and start <= last for first, last in ranges)
+
+
+def _tidy(finding: Finding, files: Collection[str]) -> Finding:
+    """With a path as the tree has it and a category of the vocabulary: models have words of their own."""
+    path = finding.path
+    if path is not None and path not in files:
+        path = path.replace("\\", "/").removeprefix("./")
+    category = finding.category if finding.category in CATEGORIES else _generic(finding.sources)
+    if (path, category) == (finding.path, finding.category):
+        return finding
+    return finding.model_copy(update={"path": path, "category": category})
+
+
+def _generic(sources: Iterable[str]) -> str:
+    """The category for whatever else a lens finds, by the reader's task."""
+    for source in sources:
+        if reader := READERS.get(source.rpartition("-")[0]):
+            return GENERIC[reader[0]]
+    return GENERIC["bugs"]
+
+
+def _place(finding: Finding) -> tuple[str, int, int, str, str]:
+    severity = SEVERITIES.index(finding.severity)
+    return finding.path or "", finding.line or 0, severity, finding.category, finding.message

@@ -1,0 +1,128 @@
+"""A patch and the tree it is for -> the files as the patch leaves them, without touching the tree."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chargehand.apps.review.file_kinds import LARGEST
+from chargehand.apps.review.patch import FilePatch, Hunk
+from chargehand.apps.review.patch_series import fits
+from chargehand.record.disk import private_folder, storage
+
+# What file systems allow, in bytes; the folder it is kept under comes on top.
+_LONGEST_PART = 255
+_LONGEST_NAME = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Where the files are, those of which only the lines the patch shows are known, and those that cannot be."""
+
+    root: Path
+    fragments: frozenset[str]
+    impossible: frozenset[str] = frozenset()
+
+
+def snapshot(root: Path, files: Sequence[FilePatch], keep: Path) -> Snapshot:
+    """The tree itself where it has all files as the patch leaves them, else a copy of just those files under `keep`.
+
+    Hunks are renumbered to where they go. The copy is named by its content, so that a run that is resumed finds it
+    again.
+    """
+    contents: dict[str, bytes] = {}
+    fragments: set[str] = set()
+    impossible: set[str] = set()
+    there = True
+    for file in files:
+        assert file.new is not None
+        now = lines_of(root, file.new)
+        if now is not None and fits(now, file.hunks, " +"):
+            contents[file.new] = _joined(now)
+            continue
+        there = False
+        before = [] if file.old is None else lines_of(root, file.old)
+        if before is not None and fits(before, file.hunks, " -"):
+            contents[file.new] = _joined(_applied(before, file.hunks))
+        elif max((hunk.new for hunk in file.hunks), default=0) > LARGEST:
+            impossible.add(file.new)
+        else:
+            contents[file.new] = _joined(_shown(file.hunks))
+            fragments.add(file.new)
+    if there:
+        return Snapshot(root, frozenset())
+    impossible |= kept(contents, keep)
+    return Snapshot(folder_of(contents, keep).resolve(), frozenset(fragments), frozenset(impossible))
+
+
+def kept(contents: Mapping[str, bytes], keep: Path) -> set[str]:
+    """Write the files into their folder under `keep`; the names that no file there can have."""
+    folder = folder_of(contents, keep)
+    impossible = {name for name in contents if _is_no_name(name, contents)}
+    private_folder(folder)
+    for name, data in contents.items():
+        if name not in impossible:
+            path = folder / name
+            private_folder(path.parent)
+            with storage(path):
+                path.write_bytes(data)
+    return impossible
+
+
+def folder_of(contents: Mapping[str, bytes], keep: Path) -> Path:
+    whole = hashlib.sha256()
+    for name, data in sorted(contents.items()):
+        whole.update(name.encode("utf-8", "surrogateescape") + b"\0" + hashlib.sha256(data).digest())
+    return keep / whole.hexdigest()[:32]
+
+
+def _is_no_name(name: str, names: Mapping[str, bytes]) -> bool:
+    """Too long for a file system, or a file where another name needs a folder."""
+    parts = name.split("/")
+    above = ("/".join(parts[:count]) for count in range(1, len(parts)))
+    return (
+        any(not part or part == "." or len(os.fsencode(part)) > _LONGEST_PART for part in parts)
+        or len(os.fsencode(name)) > _LONGEST_NAME
+        or any(folder in names for folder in above)
+    )
+
+
+def lines_of(root: Path, name: str) -> list[str] | None:
+    """The lines of a file inside of the tree as git counts them, without their ends; None when there is none."""
+    try:
+        path = os.path.realpath(root / name)
+        if os.path.commonpath([os.path.realpath(root), path]) != os.path.realpath(root) or not os.path.isfile(path):
+            return None
+        text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
+    except (OSError, ValueError):
+        return None
+    lines = text.split("\n")
+    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def _applied(lines: list[str], hunks: Sequence[Hunk]) -> list[str]:
+    result: list[str] = []
+    at = 0
+    for hunk in hunks:
+        result += lines[at : hunk.old - 1]
+        hunk.new = len(result) + 1
+        result += hunk.side(" +")
+        at = hunk.old - 1 + len(hunk.side(" -"))
+    return result + lines[at:]
+
+
+def _shown(hunks: Sequence[Hunk]) -> list[str]:
+    """The lines the patch shows, each at its number; what lies between is empty."""
+    result: list[str] = []
+    for hunk in hunks:
+        result += [""] * (hunk.new - 1 - len(result))
+        hunk.new = len(result) + 1
+        result += hunk.side(" +")
+    return result
+
+
+def _joined(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")

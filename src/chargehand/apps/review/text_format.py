@@ -1,0 +1,144 @@
+"""Selected findings -> what a terminal shows: grouped by file, the line itself, severity as a word."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from chargehand.apps.review.selection import SEVERITIES, Judged, Selection
+from chargehand.apps.review.source_lines import Source
+from chargehand.text.escaping import show_controls
+from chargehand.trace.number_text import several
+
+Paint = Callable[[str, str], str]
+# Of a line of code: how much is shown, how far in it begins, how much of it is marked.
+_LONGEST, _DEEPEST, _MARKED = 160, 24, 40
+# Where messages begin, and what stands before the lines below them.
+_MESSAGE, _MARGIN = 19, " " * 9
+_NARROWEST = 60
+
+
+def text(
+    selection: Selection,
+    source: Source,
+    headline: str,
+    missing: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    *,
+    all: bool,
+    paint: Paint,
+    width: int | None,
+) -> str:
+    """`missing`: title -> sentences about what was not looked at.
+
+    `paint(words, style)` colours words, or leaves them. Styles are the severities, `path` and `dim`.
+
+    No line is longer than `width`, but for words that are, such as names of files; None sets no limit.
+    """
+    room = _Room(width)
+    parts = [*_by_file(selection.shown, source, paint, room)]
+    if all and selection.left_out:
+        parts.append(paint("Left out", "path"))
+        parts += _by_file(selection.left_out, source, paint, room)
+    for title, sentences in missing.items():
+        if sentences:
+            lines = (f"  {line}" for words in sentences for line in room.wrapped(_flat(words), 2))
+            parts.append("\n".join((paint(title, "path"), *lines)))
+    parts.append("\n".join(room.wrapped(headline, 0)))
+    return "\n\n".join(parts) + "\n"
+
+
+def headline(selection: Selection, files: int, gaps: int = 0, unanalysed: int = 0) -> str:
+    """How many findings there are and of what severity, and what was left out or could not be looked at."""
+    found = len(selection.shown)
+    words = several(found, "finding") if found else "No findings"
+    counts = Counter(each.finding.severity for each in selection.shown)
+    by_severity = ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity])
+    where = f"{several(files, 'file')}{f' ({unanalysed:,} not analysed)' if unanalysed else ''}"
+    first = f"{words} in {where}{f': {by_severity}' if by_severity else ''}."
+    missing = f" Not all was reviewed: {several(gaps, 'gap')}." if gaps else ""
+    return f"{first}{missing}{f' {left_out(selection)}' if selection.left_out else ''}"
+
+
+def left_out(selection: Selection) -> str:
+    """How many findings are not shown, by reason."""
+    reasons = Counter((each.why or "").partition(" is below")[0].rstrip("0123456789 ") for each in selection.left_out)
+    words = {"confidence": "of low confidence"}
+    counted = ", ".join(f"{count:,} {words.get(reason, reason)}" for reason, count in reasons.most_common())
+    return f"Left out: {counted}; --all shows them."
+
+
+class _Room:
+    """How much goes on a line."""
+
+    def __init__(self, width: int | None) -> None:
+        self._width = None if width is None else max(width, _NARROWEST)
+
+    def left(self, taken: int, most: int) -> int:
+        return most if self._width is None else min(most, self._width - taken)
+
+    def wrapped(self, words: str, taken: int) -> list[str]:
+        if self._width is None:
+            return [words]
+        # A word stays whole: half of a secret would not be known for one.
+        return textwrap.wrap(words, self._width - taken, break_long_words=False, break_on_hyphens=False) or [""]
+
+    def beside(self, lines: list[str], words: str, taken: int) -> bool:
+        """Whether the words fit behind the last of the lines."""
+        return self._width is None or taken + len(lines[-1]) + 2 + len(words) <= self._width
+
+
+def _by_file(judged: Iterable[Judged], source: Source, paint: Paint, room: _Room) -> Iterable[str]:
+    for path, group in itertools.groupby(judged, key=lambda each: each.finding.path):
+        lines = [paint(_flat(path or "The change as a whole"), "path")]
+        for each in group:
+            lines += _entry(each, source, paint, room)
+        yield "\n".join(lines)
+
+
+def _entry(judged: Judged, source: Source, paint: Paint, room: _Room) -> Iterable[str]:
+    finding = judged.finding
+    place = f"{finding.line}" if finding.line is not None else "-"
+    severity = paint(f"{finding.severity:<8}", finding.severity)
+    tail = _flat(f"({finding.category or 'other'}, confidence {finding.confidence})")
+    message = room.wrapped(_flat(finding.message), _MESSAGE)
+    if room.beside(message, tail, _MESSAGE):
+        message[-1] += f"  {paint(tail, 'dim')}"
+    else:
+        message.append(paint(tail, "dim"))
+    yield f"  {place:>5}  {severity}  {message[0]}"
+    yield from (f"{' ' * _MESSAGE}{line}" for line in message[1:])
+    code = _flat(source.shown(finding).expandtabs(4))
+    if code.strip():
+        indent = min(len(code) - len(code.lstrip()), _DEEPEST)
+        bar = f"{_MARGIN}{paint('|', 'dim')} {' ' * indent}"
+        shown = code.strip()[: room.left(len(_MARGIN) + 2 + indent, _LONGEST)]
+        yield f"{bar}{shown}"
+        yield f"{bar}{paint('^' * min(len(shown), _MARKED), finding.severity)}"
+    if finding.suggestion:
+        first, *more = room.wrapped(_flat(finding.suggestion), len(_MARGIN) + 2)
+        yield f"{_MARGIN}{paint('=', 'dim')} {first}"
+        yield from (f"{_MARGIN}  {line}" for line in more)
+    if judged.why is not None:
+        yield f"{_MARGIN}{paint(f'left out: {judged.why}', 'dim')}"
+
+
+def _flat(words: str) -> str:
+    """On one line, and nothing in it that a terminal would obey."""
+    return show_controls(words.replace("\n", "⏎").replace("\t", "\\t"))
+
+
+def plain(words: str, _style: str) -> str:
+    return words
+
+
+STYLES: dict[str, dict[str, Any]] = {
+    "critical": {"fg": "red", "bold": True},
+    "warning": {"fg": "yellow"},
+    "info": {"fg": "blue"},
+    "path": {"bold": True},
+    "dim": {"dim": True},
+}

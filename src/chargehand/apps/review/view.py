@@ -1,0 +1,134 @@
+"""The report of a run and the selected findings -> the report a reader gets: what is shown, what was reused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from chargehand.apps.review.change import Change
+from chargehand.apps.review.languages import unanalysed_sentences
+from chargehand.apps.review.markdown_format import markdown
+from chargehand.apps.review.playbook import missed, unable, unread
+from chargehand.apps.review.selection import Selection
+from chargehand.apps.review.source_lines import Source
+from chargehand.apps.review.text_format import headline
+from chargehand.trace.number_text import several
+from chargehand.values.base import JSON
+from chargehand.values.outcome import Outcome
+from chargehand.values.report import Gap, Report
+from chargehand.workers.analyzer import gaps_of as unchecked_gaps
+
+
+def view(
+    report: Report,
+    selection: Selection,
+    change: Change,
+    source: Source,
+    unanalysed: Mapping[str, int],
+    *,
+    all: bool,
+    written: bool,
+    brief: bool = False,
+) -> Report:
+    """`findings` are those shown. `written`: the answer is a model's words, and is kept above them.
+
+    `brief`: the answer is these words and how many findings there are, for who lists findings and gaps beside it.
+    """
+    missing = unchecked_of(report.outcomes)
+    gaps = gaps_of(report, missing)
+    answer = markdown(
+        selection,
+        source,
+        headline(selection, len(change.files), len(gaps), sum(unanalysed.values())),
+        gaps=gaps,
+        notes=unanalysed_sentences(unanalysed, models=written),
+        all=all,
+        summary=report.answer if written else "",
+        brief=brief,
+    )
+    data: dict[str, JSON] = {
+        "fingerprints": [each.fingerprint for each in (*selection.shown, *selection.known)],
+        "unchecked": missing,
+        "unanalysed": dict(unanalysed),
+    }
+    if all:
+        data["left_out"] = [each.finding.to_json() | {"why": each.why} for each in selection.left_out]
+    # That no model wrote the answer is as it should be where none was named.
+    stated = report.notes if written else [note for note in report.notes if not note.startswith("No model ")]
+    notes = [
+        *unanalysed_notes(unanalysed, models=written),
+        *change.notes,
+        *selection.notes,
+        *unable(change),
+        *notes_of(report.outcomes),
+        *stated,
+    ]
+    if written and (count := unread(change)):
+        notes.append(f"{several(count, 'file')} more than models are given to read: only analyzers looked at them.")
+    return report.model_copy(
+        update={
+            "answer": answer,
+            "findings": selection.findings,
+            "gaps": gaps,
+            "notes": tuple(notes),
+            "data": data,
+        }
+    )
+
+
+def unanalysed_notes(counts: Mapping[str, int], *, models: bool) -> list[str]:
+    return [f"Not analysed: {each}" for each in unanalysed_sentences(counts, models=models)]
+
+
+def nothing(change: Change, why: str) -> Report:
+    """The report of a review that had nothing to do: no run was made."""
+    return Report(
+        run="",
+        request=f"Review {change.home.name}",
+        status="partial" if change.gaps else "complete",
+        answer=f"{why}\n",
+        gaps=missed(change),
+        notes=change.notes,
+    )
+
+
+def gaps_of(report: Report, unchecked: Mapping[str, Mapping[str, str]]) -> tuple[Gap, ...]:
+    """One for each cause, in the words of what went wrong: a tool that is missing is missing in four lenses."""
+    faults = {outcome.task: outcome.error.message for outcome in report.outcomes if outcome.error is not None}
+    # The same files are in the tasks of several lenses.
+    own = {(gap.task, gap.reason) for outcome in report.outcomes for gap in outcome.gaps}
+    found: dict[str, list[Gap]] = {}
+    for gap in report.gaps:
+        if (gap.task, gap.reason) not in own:
+            found.setdefault(faults.get(gap.task or "") or gap.reason, []).append(gap)
+    merged = (gaps[0] if len(gaps) == 1 else _merged(cause, gaps) for cause, gaps in found.items())
+    return (*merged, *unchecked_gaps(unchecked))
+
+
+def unchecked_of(outcomes: Iterable[Outcome]) -> dict[str, dict[str, str]]:
+    """Path -> analyzer -> why it could not check the file."""
+    found: dict[str, dict[str, str]] = {}
+    for outcome in outcomes:
+        output = cast("dict[str, Any]", outcome.output) if isinstance(outcome.output, dict) else {}
+        for path, reasons in cast("dict[str, dict[str, str]]", output.get("unchecked") or {}).items():
+            found.setdefault(path, {}).update(reasons)
+    return dict(sorted(found.items()))
+
+
+def _merged(cause: str, gaps: Sequence[Gap]) -> Gap:
+    tasks = ", ".join(gap.task or "" for gap in gaps)
+    return Gap(reason=cause, impact=f"Not all was looked at by {tasks}.")
+
+
+def notes_of(outcomes: Iterable[Outcome]) -> list[str]:
+    """How much was known before, and what the analyzers could not look at."""
+    looks = reused = 0
+    notes: list[str] = []
+    for outcome in outcomes:
+        output = cast("dict[str, Any]", outcome.output) if isinstance(outcome.output, dict) else {}
+        if "looks" in output:
+            looks, reused = looks + int(output["looks"]), reused + int(output["reused"])
+            notes += map(str, output["notes"])
+    if reused:
+        notes.insert(0, f"Reused what was known of the same content: {reused:,} of {several(looks, 'look')} at a file.")
+    return list(dict.fromkeys(notes))

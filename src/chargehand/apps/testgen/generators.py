@@ -1,0 +1,164 @@
+"""What testgen does as analyses: candidates for one function, one verified file, coverage before and after.
+
+Each reads its order from the analysis' options and runs code in the sandbox alone; importing this imports none of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from chargehand.apps.review.analyzers import PYTHON, Analysis, Analyzer, Scope
+
+if TYPE_CHECKING:
+    from chargehand.apps.testgen.ghostwrite import Job
+    from chargehand.values.base import JSON
+    from chargehand.values.outcome import Finding
+
+NOTE = "They state what the code did when they were written, which need not be what it should do."
+_MODEL_TEST = 60
+
+
+@cache
+def version() -> str:
+    """Everything installed counts, because the code under test uses it, and how tests are made of it."""
+    parts = [sys.version, *sorted(f"{each.name}={each.version}" for each in metadata.distributions())]
+    ours = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.rglob("*.py"))]
+    return hashlib.sha256("\0".join([*parts, *ours]).encode()).hexdigest()
+
+
+async def candidates(scope: Scope) -> Analysis:
+    """Test source for one function."""
+    from chargehand.apps.testgen.ghostwrite import Job, ghostwrite
+    from chargehand.apps.testgen.sandbox import room
+
+    job = Job.model_validate(scope.options["job"])
+    with room(scope.root, scope.options["means"]) as sealed:
+        written = await ghostwrite(sealed, job, scope.options["paths"])
+    name = f"{job.module}.{job.name}"
+    why_not = written.why.rstrip(".")
+    said = f"Tests of {name} were written." if written.source else f"No tests for {name}: {why_not}."
+    output = {"target": name, "tests": written.source, "why": written.why}
+    return Analysis(findings=written.findings, notes=(said,), output=output)
+
+
+async def file(scope: Scope) -> Analysis:
+    """One file from the sources of a module's functions, with what passed three runs."""
+    from chargehand.apps.testgen.assemble import assemble
+    from chargehand.apps.testgen.ghostwrite import Job
+    from chargehand.apps.testgen.placing import Place
+    from chargehand.apps.testgen.sandbox import room
+    from chargehand.apps.testgen.verify import Verified, verify
+
+    module: str = scope.options["module"]
+    place = Place.model_validate(scope.options["place"])
+    jobs = {id: Job.model_validate(job) for id, job in scope.options["jobs"].items()}
+    results = {id: _tests_in(result) for id, result in scope.options.get("inputs", {}).items()}
+    sources = {id: text for id, (text, why) in results.items() if text and not why}
+    # What could not be used is no bug of the code: each with the function it was for.
+    unusable = {_target(id, jobs, module): why for id, (_, why) in results.items() if why}
+    whole = assemble(module, list(sources.values()), NOTE)
+    named = place.names[module]
+    verified = Verified("", 0, {})
+    if whole:
+        with room(scope.root, scope.options["means"]) as sealed:
+            verified = await verify(sealed, whole, scope.options["paths"], named, place)
+    findings: list[Finding] = []
+    for name, why in verified.failures.items():
+        id = _writer(name, sources)
+        if id is not None and id in jobs and scope.options["modelled"].get(id):
+            findings.append(_failure(name, why, jobs[id]))
+        else:
+            # A test of what the code was seen to do, when that does not stay so, says nothing about the code.
+            unusable[_target(id, jobs, module)] = f"{name or 'its test file'} was left out, it does not stay so: {why}"
+    said = f"{verified.tests} tests of {module} passed three times, {len(verified.failures)} were left out."
+    output = {"module": module, "file": named, "source": verified.source, "tests": verified.tests}
+    return Analysis(tuple(findings), (said,), output | {"left_out": dict(verified.failures), "unusable": unusable})
+
+
+async def coverage(scope: Scope) -> Analysis:
+    """How much of the code the tests ran before and run now; what gets no tests is passed on for the report."""
+    from chargehand.apps.testgen.measure import measure
+    from chargehand.apps.testgen.placing import Place
+    from chargehand.apps.testgen.sandbox import room
+    from chargehand.apps.testgen.try_settings import describe_settings
+
+    options = scope.options
+    made = [source_of(result) for result in options.get("inputs", {}).values()]
+    files = dict(each for each in made if each is not None)
+    with room(scope.root, options["means"]) as sealed:
+        place = Place.model_validate(options["place"])
+        found = await measure(sealed, options["modules"], options["tests"], files, options["paths"], place)
+    said = f"Coverage of {found.statements:,} statements: {found.before:g} % before, {found.after:g} % after."
+    output = {"coverage": found.to_json(), "skipped": options["skipped"], "tested": options["tested"]}
+    output |= {"needs": list(place.needs), "settings": describe_settings(place)}
+    return Analysis(notes=tuple(filter(None, (said, found.note))), output=output)
+
+
+def _tests_in(result: JSON) -> tuple[str, str]:
+    """The source in a worker's result, and what is wrong with it."""
+    text = str(cast("dict[str, JSON]", result).get("tests") or "") if isinstance(result, dict) else ""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return text, f"the tests written for it are not Python: {error}"
+    return text, ""
+
+
+def _target(id: str | None, jobs: Mapping[str, Job], module: str) -> str:
+    return f"{module}.{jobs[id].name}" if id is not None and id in jobs else module
+
+
+def _writer(name: str, sources: Mapping[str, str]) -> str | None:
+    """The task that wrote a test. A name that was taken was numbered."""
+    plain = name.rstrip("0123456789").rstrip("_")
+    kinds = ("def", "class")
+    for wanted in (name, plain) if name else ():
+        for id, text in sources.items():
+            if any(f"{kind} {wanted}{end}" in text for kind in kinds for end in ("(", ":")):
+                return id
+    return None
+
+
+def _failure(name: str, why: str, job: Job) -> Finding:
+    """A test that a model thought out and that failed is a suspected bug of the function it was written for."""
+    from chargehand.apps.testgen.ghostwrite import CATEGORY
+    from chargehand.values.outcome import Finding
+
+    return Finding(
+        severity="warning",
+        category=CATEGORY,
+        path=job.path,
+        line=job.line,
+        end_line=job.end_line,
+        message=f"{name} failed and was left out: {why}",
+        suggestion="Either the code or the test is wrong about this input.",
+        confidence=_MODEL_TEST,
+        sources=("testgen",),
+    )
+
+
+def _generator(name: str, run: Callable[[Scope], Awaitable[Analysis]]) -> Analyzer:
+    return Analyzer(name, "tests", PYTHON, per_file=False, version=version, run=run)
+
+
+GENERATORS: Mapping[str, Analyzer] = {
+    each.name: each
+    for each in (
+        _generator("testgen-candidates", candidates),
+        _generator("testgen-file", file),
+        _generator("testgen-coverage", coverage),
+    )
+}
+
+
+def source_of(output: JSON) -> tuple[str, str] | None:
+    """Name and text of the file a module's task made, if it made one."""
+    fields = cast("dict[str, JSON]", output) if isinstance(output, dict) else {}
+    return (str(fields["file"]), str(fields["source"])) if fields.get("source") else None

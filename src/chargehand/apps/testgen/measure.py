@@ -1,0 +1,120 @@
+"""Tests before and after become two percentages: how much of the code under test they run, statement by statement."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from chargehand.apps.testgen.ghostwrite import notes_of
+from chargehand.apps.testgen.placing import Place
+from chargehand.apps.testgen.sandbox import Ended, Limits, Room, Step
+from chargehand.apps.testgen.verify import ALONE, NO_OPTIONS, OWN_SETTINGS, at_home, conftest_of, pytest_command
+from chargehand.apps.testgen.walls import INSIDE
+from chargehand.values.base import Value
+
+TESTS_S = 120
+# pytest's own codes: all passed, some failed, none found.
+_RAN = (0, 1, 5)
+
+
+class Coverage(Value):
+    """Percent of statements run by the tests there were, and by those together with the new ones."""
+
+    before: float
+    after: float
+    statements: int
+    # Why the tests there were may count for less than they do elsewhere.
+    note: str = ""
+    # Files that cannot stand beside the tests there are, each with the reason.
+    refused: dict[str, str] = Field(default_factory=dict)
+
+
+async def measure(
+    room: Room,
+    modules: Sequence[str],
+    tests: Sequence[str],
+    files: Mapping[str, str],
+    paths: Sequence[str],
+    place: Place = ALONE,
+) -> Coverage:
+    """Run the existing tests, then the new ones that can stand beside them, each under coverage.py in the sandbox."""
+    refused = await beside(room, tests, files, paths, place)
+    files = {name: text for name, text in files.items() if name not in refused}
+    # The project's own settings and plugins count for its own tests, but not the flags it adds.
+    settings = ("-c", "../own/pytest.ini", "--rootdir", ".") if place.under == "none" else NO_OPTIONS
+    own = ("-m", "pytest", "-q", *settings, "-p", "no:cacheprovider", *tests)
+    new = pytest_command(*(f"{place.folder}/{name}" for name in files))[1:]
+    # Only what counts is traced: the test tools themselves would take most of the time.
+    run = (sys.executable, "-m", "coverage", "run", "--rcfile=/dev/null", f"--include={','.join(modules)}")
+    steps: list[Step] = []
+    if tests:
+        steps.append(Step((*run, "--data-file=../before", *own), seconds=TESTS_S))
+    if files:
+        alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        steps.append(Step((*run, "--data-file=../after", *new), alone, seconds=TESTS_S))
+    told = ("../modules.json", "../lines.json", "../before", "../after")
+    steps.append(Step((sys.executable, str(INSIDE / "lines.py"), *told), result="lines.json"))
+    laid_out = {"modules.json": json.dumps(list(modules)), **_laid_out(files, place)}
+    ended = await room.run(steps, laid_out, Limits(), paths)
+    return _figures(ended[-1], ended[0] if tests else None).model_copy(update={"refused": refused})
+
+
+async def beside(
+    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: Place
+) -> dict[str, str]:
+    """New files that pytest cannot collect together with the existing tests, each with what it says."""
+    if not tests or not files:
+        return {}
+    new = {f"{place.folder}/{name}": name for name in files}
+    broken = await _collected(room, [*tests, *new], _laid_out(files, place), paths, place)
+    if not broken:
+        return {}
+    before = await _collected(room, tests, OWN_SETTINGS, paths, place)
+    worse = {where: why for where, why in broken.items() if where not in before}
+    if others := [why for where, why in worse.items() if where not in new]:
+        return dict.fromkeys(files, f"with it, the tests there are cannot be collected: {others[0]}")
+    return {new[where]: why for where, why in worse.items()}
+
+
+async def _collected(
+    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: Place
+) -> dict[str, str]:
+    """Test files that pytest cannot collect under the project's own settings."""
+    step = at_home("collected", place, "--collect-only", *tests)
+    (ended,) = await room.run([step], files, Limits(seconds=TESTS_S), paths)
+    return {str(note["where"]): str(note["broken"]) for note in notes_of(ended) if "broken" in note}
+
+
+def _laid_out(files: Mapping[str, str], place: Place) -> dict[str, str]:
+    return {f"project/{place.folder}/{name}": text for name, text in files.items()} | conftest_of(place) | OWN_SETTINGS
+
+
+def _figures(told: Ended, existing: Ended | None) -> Coverage:
+    lines: dict[str, dict[str, list[int]]] = _read(told)
+    statements = before = after = 0
+    for found in lines.values():
+        once = set(found.get("before", ()))
+        statements += len(found.get("statements", ()))
+        before += len(once)
+        after += len(once | set(found.get("after", ())))
+    note = ""
+    if existing is None:
+        note = "There were no tests to run."
+    elif existing.stopped or existing.code not in _RAN:
+        how = f"at its limit of {existing.stopped}" if existing.stopped else f"with code {existing.code}"
+        note = f"The existing tests could not be run to their end in the sandbox: pytest ended {how}."
+    elif existing.code == 1:
+        note = "Some of the existing tests fail in the sandbox."
+    share = 100 / statements if statements else 0.0
+    return Coverage(before=round(before * share, 1), after=round(after * share, 1), statements=statements, note=note)
+
+
+def _read(told: Ended) -> dict[str, Any]:
+    try:
+        return json.loads(told.result or "{}")
+    except ValueError:
+        return {}

@@ -1,0 +1,214 @@
+"""A project becomes a plan: a task for each function without tests, one for each module's file, one for coverage.
+
+No model makes this plan, and nothing is run to make it. It is validated and run like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chargehand.apps.testgen.discover import Target, find_targets
+from chargehand.apps.testgen.ghostwrite import Job
+from chargehand.apps.testgen.names import imports
+from chargehand.apps.testgen.placing import Place, place_for
+from chargehand.apps.testgen.project import Module, Project, Skip
+from chargehand.apps.testgen.safety import Reach
+from chargehand.apps.testgen.snapshot import digest
+from chargehand.apps.testgen.tested_functions import gather
+from chargehand.apps.testgen.walls import Means
+from chargehand.apps.testgen.writing import default_folder
+from chargehand.values.base import JSON
+from chargehand.values.plan import Plan, Synthesis, Task
+
+# More functions than this are left for the next time: all of them would take hours.
+MOST_TARGETS = 400
+# Characters of a module that a model is shown.
+MOST_SOURCE = 24_000
+# A look at a change, be it none, is never taken from the cache: what is offered has just been run.
+_FRESH: dict[str, JSON] = {"changed": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found by reading: functions to test, those left out with the reason, and how many have tests."""
+
+    project: Project
+    targets: tuple[Target, ...]
+    raises: Mapping[str, tuple[str, ...]]
+    skipped: tuple[Skip, ...]
+    tested: int
+    evidence: str
+
+
+def survey(project: Project) -> Survey:
+    """Which functions get tests. Code is read, never run."""
+    evidence = gather(project)
+    found, tested = find_targets(project, evidence)
+    reach = Reach(project.modules)
+    targets: list[Target] = []
+    skipped = list(project.skipped)
+    for target in found:
+        if (danger := reach.danger(target.full_name)) is not None:
+            skipped.append(Skip(target.path, target.full_name, target.line, str(danger)))
+        elif len(targets) == MOST_TARGETS:
+            why = f"more than {MOST_TARGETS} functions: name a smaller path, or run it again once these have tests"
+            skipped.append(Skip(target.path, target.full_name, target.line, why))
+        else:
+            targets.append(target)
+    raises = {target.full_name: tuple(reach.raises(target.full_name)) for target in targets}
+    return Survey(project, tuple(targets), raises, tuple(skipped), tested, evidence.source)
+
+
+def playbook(found: Survey, means: Means, *, model: bool, place: Place | None = None) -> Plan:
+    """The plan. `model`: a model writes tests of each function as well, held to the same runs; all go to `place`."""
+    project = found.project
+    needs = _needs(project.modules)
+    where = (place or place_of(found)).to_json()
+    # What a function does may depend on any file of the project: what is known counts for the very same files alone.
+    common: dict[str, JSON] = {"means": means, "paths": list(project.import_roots)}
+    known_for: dict[str, JSON] = {"snapshot": digest(project.root)}
+    by_name = {module.name: module for module in project.modules}
+    tasks: list[Task] = []
+    files: list[Task] = []
+    for name in dict.fromkeys(target.module for target in found.targets):
+        jobs: dict[str, JSON] = {}
+        modelled: dict[str, JSON] = {}
+        looked_at = {"root": str(project.root), "files": needs[name]}
+        for number, target in enumerate(found.targets, 1):
+            if target.module != name:
+                continue
+            job = _job(target, found.raises[target.full_name], by_name[name]).to_json()
+            if not (target.awaits or target.yields):
+                jobs[f"t{number}"] = job
+                tasks.append(_written(f"t{number}", target, looked_at | {"options": common | known_for | {"job": job}}))
+            if model:
+                jobs[f"m{number}"] = job
+                modelled[f"m{number}"] = True
+                tasks.append(_modelled(f"m{number}", target, by_name[name]))
+        if jobs:
+            options = common | {"module": name, "jobs": jobs, "modelled": modelled, "place": where}
+            files.append(_file(f"f{len(files) + 1}", name, jobs, looked_at | _FRESH | {"options": options}))
+    wanted = [module.path for module in project.modules if module.name in project.wanted]
+    options = common | {"modules": wanted, "tests": list(project.tests), "tested": found.tested}
+    options |= {"place": where, "skipped": [_said(skip) for skip in _all_skipped(found, model)]}
+    looked_at = {"root": str(project.root), "files": [*wanted, *project.tests]}
+    last = _coverage(files, looked_at | _FRESH | {"options": options})
+    goal = f"Write tests for {len(found.targets)} functions of {project.root.name} that have none"
+    # The last task rests on all others: it is selected, and no model is asked to write what code says better.
+    return Plan(goal=goal, tasks=(*tasks, *files, last), synthesis=Synthesis(mode="select"), team="testgen")
+
+
+def place_of(found: Survey, folder: Path | None = None) -> Place:
+    """Where the tests go: to `folder`, or to the project's own place for them."""
+    modules = list(dict.fromkeys(target.module for target in found.targets))
+    return place_for(found.project, folder or default_folder(found.project.root), modules)
+
+
+def without_tasks(found: Survey, *, model: bool) -> bool:
+    """Whether there is nothing to do."""
+    return not any(model or not (target.awaits or target.yields) for target in found.targets)
+
+
+def _all_skipped(found: Survey, model: bool) -> list[Skip]:
+    special = [target for target in found.targets if (target.awaits or target.yields) and not model]
+    why = "it is a coroutine or a generator, which needs --model"
+    return [*found.skipped, *(Skip(t.path, t.full_name, t.line, why) for t in special)]
+
+
+def _said(skip: Skip) -> dict[str, JSON]:
+    return {"path": skip.path, "line": skip.line, "name": skip.name, "why": skip.why}
+
+
+def _job(target: Target, raises: Sequence[str], module: Module) -> Job:
+    return Job(
+        module=target.module,
+        name=target.name,
+        kind=target.kind,
+        path=target.path,
+        line=target.line,
+        end_line=target.end_line,
+        raises=tuple(raises),
+        marks=marks(module),
+    )
+
+
+def _written(id: str, target: Target, context: JSON) -> Task:
+    return Task(
+        id=id,
+        worker="ghostwriter",
+        instruction=f"Try {target.full_name} in the sandbox and write tests of what it does.",
+        context=context,
+        success_criterion="There are tests, or it is said why there are none.",
+    )
+
+
+def _modelled(id: str, target: Target, module: Module) -> Task:
+    source = module.source if len(module.source) <= MOST_SOURCE else target.source[:MOST_SOURCE]
+    return Task(
+        id=id,
+        worker="tester",
+        instruction=f"Write pytest tests of {target.full_name}: the happy path, edge cases and one expected exception.",
+        context={"target": target.full_name, "module": target.module, "path": target.path, "source": source},
+        success_criterion="The tests import the target, and all of them pass three times in any order.",
+    )
+
+
+def _file(id: str, module: str, jobs: Mapping[str, JSON], context: JSON) -> Task:
+    return Task(
+        id=id,
+        worker="verifier",
+        instruction=f"Put the tests of {module} into one file and run it three times.",
+        context=context,
+        success_criterion="Every test in the file passed three times, in different orders.",
+        depends_on=tuple(jobs),
+        on_dependency_failure="proceed",
+    )
+
+
+def _coverage(files: Sequence[Task], context: JSON) -> Task:
+    return Task(
+        id="coverage",
+        worker="surveyor",
+        instruction="Measure how much of the code the tests run, before and after.",
+        context=context,
+        success_criterion="There is a figure for before and one for after.",
+        depends_on=tuple(task.id for task in files),
+        on_dependency_failure="proceed",
+    )
+
+
+def marks(module: Module) -> tuple[str, ...]:
+    """Short strings without letters in the module's code, such as separators: worth having in what it is given."""
+    import ast
+
+    found = {
+        node.value for node in ast.walk(module.tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    # Half a character could be neither recorded nor put into a file.
+    usable = (text for text in found if 0 < len(text) <= 3 and text == text.encode("utf-8", "replace").decode())
+    return tuple(sorted(text for text in usable if not any(c.isalnum() or c.isspace() for c in text)))[:2]
+
+
+def _needs(modules: Sequence[Module]) -> dict[str, list[str]]:
+    """Module -> the files its behaviour depends on: its own and those of what it imports, and so on."""
+    known = {module.name: module for module in modules}
+    direct: dict[str, list[str]] = {}
+    for module in modules:
+        package = module.path.endswith("__init__.py")
+        used = [module.name, *imports([module.tree], module.name, package=package).values()]
+        direct[module.name] = [part for name in used for part in _prefixes(name) if part in known]
+    found: dict[str, list[str]] = {}
+    for name in known:
+        reached = [name]
+        for at in reached:  # grows while it is walked
+            reached += [other for other in dict.fromkeys(direct[at]) if other not in reached]
+        found[name] = sorted(known[other].path for other in reached)
+    return found
+
+
+def _prefixes(name: str) -> list[str]:
+    """`a.b.c` -> a, a.b, a.b.c: importing the last runs all of them."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]

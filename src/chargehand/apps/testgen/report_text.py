@@ -1,0 +1,97 @@
+"""A finished run becomes its answer in Markdown: what was written, suspected bugs, coverage, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from chargehand.apps.testgen.generators import source_of
+from chargehand.values.outcome import Finding, Outcome
+from chargehand.values.report import Report
+
+_MOST_LISTED = 100
+
+
+def files_of(report: Report) -> dict[str, str]:
+    """The files to offer, by name: only what the verifier passed and what can stand beside the tests there are."""
+    return dict(source for each in _made(report) if (source := source_of(each)) is not None)
+
+
+def answer(report: Report, written: Mapping[str, Path]) -> str:
+    """`written` says where each file went."""
+    parts = [_written(report, written), _bugs(report.findings), _coverage(report.outcomes), _left_out(report.outcomes)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _made(report: Report) -> list[dict[str, Any]]:
+    refused: dict[str, str] = _last(report.outcomes).get("coverage", {}).get("refused", {})
+    made = [outcome.output for outcome in report.outcomes if outcome.worker == "verifier" and outcome.ok]
+    return [each for each in made if source_of(each) and each["file"] not in refused]
+
+
+def _written(report: Report, written: Mapping[str, Path]) -> str:
+    made = _made(report)
+    if not made:
+        return "# No tests were written"
+    lines = [f"- `{written[each['file']]}`: {each['tests']} tests of `{each['module']}`" for each in made]
+    count = sum(each["tests"] for each in made)
+    head = f"# {count} tests in {len(made)} file{'s' if len(made) > 1 else ''}, each run three times"
+    needs = [root or "." for root in _last(report.outcomes).get("needs", ())]
+    path = f"\n\nThey import from `{'`, `'.join(needs)}` of the project: install it, or run them with it in PYTHONPATH."
+    settings = _last(report.outcomes).get("settings")
+    return f"{head}\n\n" + "\n".join(lines) + (path if needs else "") + (f"\n\n{settings}" if settings else "")
+
+
+def _bugs(findings: Sequence[Finding]) -> str:
+    if not findings:
+        return ""
+    ordered = sorted(findings, key=lambda each: (-(each.confidence or 0), each.path or "", each.line or 0))
+    lines = [f"- `{each.path}:{each.line}`: {each.message} (confidence {each.confidence})" for each in ordered]
+    return "## Suspected bugs\n\n" + _listed(lines)
+
+
+def _coverage(outcomes: Sequence[Outcome]) -> str:
+    found = _last(outcomes).get("coverage")
+    if not found:
+        return ""
+    note = f" {found['note']}" if found["note"] else ""
+    return (
+        f"## Coverage\n\n{found['before']:g} % -> {found['after']:g} % of {found['statements']:,} statements "
+        f"(before -> after).{note}"
+    )
+
+
+def _left_out(outcomes: Sequence[Outcome]) -> str:
+    """Functions without tests, each with why: never run, or tried without result."""
+    skipped = (
+        [f"- `{each['name']}` ({each['path']}:{each['line']}): {each['why']}" for each in _last(outcomes)["skipped"]]
+        if (_last(outcomes))
+        else []
+    )
+    tried = [
+        f"- `{outcome.output['target']}`: {outcome.output['why']}"
+        for outcome in outcomes
+        if outcome.worker == "ghostwriter" and outcome.ok and outcome.output["why"]
+    ]
+    unusable = [
+        f"- `{name}`: {why}"
+        for outcome in outcomes
+        if outcome.worker == "verifier" and outcome.ok
+        for name, why in outcome.output["unusable"].items()
+    ]
+    refused = _last(outcomes).get("coverage", {}).get("refused", {})
+    unusable += [f"- `{name}` was not offered: {why}" for name, why in refused.items()]
+    failed = [f"- {outcome.task}: {outcome.summary}" for outcome in outcomes if not outcome.ok]
+    lines = [*tried, *unusable, *failed, *skipped]
+    return "## Without new tests\n\n" + _listed(lines) if lines else ""
+
+
+def _last(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    found = [outcome.output for outcome in outcomes if outcome.worker == "surveyor" and outcome.ok]
+    return found[0] if found else {}
+
+
+def _listed(lines: Sequence[str]) -> str:
+    more = [f"- and {len(lines) - _MOST_LISTED} more"] if len(lines) > _MOST_LISTED else []
+    return "\n".join([*lines[:_MOST_LISTED], *more])

@@ -1,0 +1,243 @@
+"""Commands and a folder become an account of how they ended: run in a throw-away copy, sealed off, within limits.
+
+Inside there is no network, nothing of the machine but Python and the system's libraries, read-only, and one scratch
+folder of limited size that holds the copy, HOME and TMP. bubblewrap makes the room, or unshare and our own `enter`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unicodedata
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from chargehand.apps.testgen.inside.warden import LONGEST_WAIT
+from chargehand.apps.testgen.snapshot import snapshot
+from chargehand.apps.testgen.walls import INSIDE, NOBODY, TOOLS, Means, command, environment
+from chargehand.errors import StorageError, UsageError
+from chargehand.record.disk import private_folder
+from chargehand.record.home import default_path
+from chargehand.tools.isolation import output_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+Stopped: TypeAlias = Literal["time", "memory", "processes", "output"]
+
+INSTALL = "pip install 'chargehand[testgen]'"
+MEGABYTE = 1 << 20
+_PROBE_S = 20
+_TABLES_S = 120
+# What making the room and the copy may take on a machine that is busy.
+_AROUND_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one command may use; `processes` counts threads too, `seconds` not what it waited for a processor."""
+
+    seconds: int = 60
+    memory: int = 1024 * MEGABYTE
+    file: int = 64 * MEGABYTE
+    processes: int = 64
+    output: int = 8 * MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command, run in the copy; `result` is a file it leaves, relative to the scratch folder around the copy."""
+
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    result: str | None = None
+    seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: with a code, or stopped at a limit. `result` is the file it left.
+
+    `seconds` include those it `waited` for a processor.
+    """
+
+    code: int | None
+    stopped: Stopped | None
+    stdout: str
+    stderr: str
+    result: str | None
+    seconds: float
+    waited: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A folder on the real disk with a snapshot of the project; each run of commands gets a copy of its own."""
+
+    folder: Path
+    means: Means
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "source"
+
+    @property
+    def scratch(self) -> Path:
+        """Where the commands work. On a disk of its own in memory; without a sandbox, a folder for each run."""
+        return self.folder / "scratch"
+
+    async def run(
+        self,
+        steps: Sequence[Step],
+        files: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        paths: Sequence[str] = (),
+        *,
+        go_on: bool = True,
+    ) -> list[Ended]:
+        """Run the commands one after the other. `files` are laid out first; `paths` of the copy are imported from.
+
+        Without `go_on` a command that was stopped at a limit is the last.
+        """
+        sealed = self.means != "none"
+        scratch = self.scratch if sealed else Path(tempfile.mkdtemp(dir=self.folder, prefix="run-"))
+        order: dict[str, Any] = {
+            "source": str(self.source),
+            "tables": str(self.folder / "tables"),
+            "scratch": str(scratch),
+            "files": dict(files or {}),
+            "env": environment(scratch, paths),
+            "limits": asdict(limits or Limits()),
+            "steps": [_step(step) for step in steps],
+            "go_on": go_on,
+        }
+        longest = sum(step.seconds or order["limits"]["seconds"] for step in steps) * LONGEST_WAIT + _AROUND_S
+        try:
+            async with asyncio.timeout(longest):
+                return await self._told(order)
+        except TimeoutError:
+            raise SandboxBroken(f"The sandbox gave no answer within {longest} s") from None
+        finally:
+            if not sealed:
+                shutil.rmtree(scratch, ignore_errors=True)
+
+    async def _told(self, order: Mapping[str, Any]) -> list[Ended]:
+        ended = await output_of(command(self.folder, self.means), json.dumps(order).encode())
+        try:
+            # Where the copy was says nothing to anybody: paths are the project's own.
+            text = ended.stdout.decode().replace(f"{order['scratch']}/project/", "")
+            told: list[dict[str, Any]] = json.loads(text)["steps"]
+        except ValueError:
+            said = ended.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+            raise SandboxBroken(f"The sandbox ended with code {ended.code}{f': {said[0]}' if said else ''}") from None
+        return [Ended(**each) for each in told]
+
+
+class SandboxBroken(Exception):
+    """The sandbox itself failed, not what ran in it."""
+
+
+@contextmanager
+def room(project: Path, means: Means) -> Generator[Room]:
+    """A room with a snapshot of the project, gone when left."""
+    with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as name:
+        folder = Path(name).resolve()
+        (folder / "scratch").mkdir()
+        (folder / "root").mkdir()
+        snapshot(project, folder / "source")
+        (folder / "tables").mkdir()
+        if _tables.cache_info().currsize and (made := _tables() / "unicode_data").is_dir():
+            shutil.copytree(made, folder / "tables" / "unicode_data")
+        if os.geteuid() == 0 and means == "unshare":
+            _give_away(folder / "source", folder / "tables")
+        yield Room(folder, means)
+
+
+def _give_away(*folders: Path) -> None:
+    """Root's copies to the user that reads them inside: what only its owner may read stays readable."""
+    for top in folders:
+        for folder, folders_in_it, files in os.walk(top):
+            for name in (".", *folders_in_it, *files):
+                os.chown(Path(folder, name), NOBODY, NOBODY, follow_symlinks=False)
+
+
+async def find_means(*, unsafe: bool = False) -> Means:
+    """How code can be sealed off here, found by trying. UsageError where it cannot, unless `unsafe`."""
+    if absent := [name for name in TOOLS if importlib.util.find_spec(name) is None]:
+        raise UsageError(f"testgen needs {', '.join(absent)}: {INSTALL}")
+    await asyncio.to_thread(_tables)
+    reasons: list[str] = []
+    # As root, only our own way makes the code run as somebody else.
+    for means in ("unshare", "bwrap") if os.geteuid() == 0 else ("bwrap", "unshare"):
+        if shutil.which(means) is None:
+            reasons.append(f"{means} is not installed")
+        elif (why := await _tried(means)) is None:
+            return means
+        else:
+            reasons.append(f"{means}: {why}")
+    if unsafe:
+        return "none"
+    raise UsageError(
+        f"testgen runs code only in a sandbox and this machine gives none ({'; '.join(reasons)}): install bubblewrap, "
+        "allow user namespaces, or take the risk with --unsafe-run."
+    )
+
+
+async def _tried(means: Means) -> str | None:
+    """None when a canary in the sandbox can reach neither disk, network nor the kernel's settings, else why not."""
+    with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as empty, room(Path(empty), means) as tried:
+        outside = Path(empty, "canary")
+        step = Step((sys.executable, "-S", str(INSIDE / "canary.py"), str(outside)))
+        try:
+            (ended,) = await tried.run([step], limits=Limits(seconds=_PROBE_S))
+        except SandboxBroken as broken:
+            return str(broken)
+        if ended.code != 0:
+            return f"a trial ended with {ended.stopped or ended.code} {ended.stderr.strip()[-200:]}".rstrip()
+        return f"it does not keep code from {ended.stdout.splitlines()[0]}" if ended.stdout.strip() else None
+
+
+@cache
+def _tables() -> Path:
+    """hypothesis' tables of characters, which take seconds to make: made by its own code, kept in the home.
+
+    Every room is lent a copy. Where there are none, since they cannot be kept or made so, each room makes its own.
+    """
+    name = f"hypothesis-{version('hypothesis')}-{unicodedata.unidata_version}"
+    folder = default_path(os.environ) / "cache" / name
+    try:
+        private_folder(folder)
+    except StorageError:
+        folder = Path(tempfile.mkdtemp(prefix="chargehand-testgen-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if not (folder / "unicode_data").is_dir():
+        code = "from hypothesis.internal import charmap as c; c.charmap(); c.intervals_from_codec('utf-8')"
+        with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as made:
+            env = environment(Path(made), ()) | {"HYPOTHESIS_STORAGE_DIRECTORY": made}
+            try:
+                command = [sys.executable, "-c", code]
+                subprocess.run(command, env=env, capture_output=True, timeout=_TABLES_S, check=False)
+            except subprocess.TimeoutExpired:
+                return folder
+            # Whole or not at all, also when two make them at once.
+            with suppress(OSError):
+                shutil.copytree(Path(made, "unicode_data"), whole := folder / f"new-{os.getpid()}")
+                whole.rename(folder / "unicode_data")
+    return folder
+
+
+def _step(step: Step) -> dict[str, Any]:
+    own = {} if step.seconds is None else {"seconds": step.seconds}
+    return {"command": list(step.command), "env": dict(step.env), "result": step.result, "limits": own}

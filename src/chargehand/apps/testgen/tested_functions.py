@@ -1,0 +1,132 @@
+"""Coverage data or the test files themselves become one answer: is this function tested?"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+from xml.etree import ElementTree as Xml
+
+from chargehand.apps.testgen.names import Exports, dotted, imports
+from chargehand.apps.testgen.project import Project, Skip, parse
+
+# Path relative to the root -> lines that tests have run.
+Lines: TypeAlias = Mapping[str, frozenset[int]]
+_LARGEST = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """`source` says what it rests on. Files that changed after the coverage was measured are judged by calls."""
+
+    source: str
+    lines: Lines
+    used: frozenset[str]
+    attributes: Mapping[str, frozenset[str]]
+
+    def function_is_tested(self, path: str, name: str, body: tuple[int, int]) -> bool:
+        if path in self.lines:
+            return any(body[0] <= line <= body[1] for line in self.lines[path])
+        return name in self.used
+
+    def method_is_tested(self, path: str, owner: str, name: str, body: tuple[int, int]) -> bool:
+        """By calls: a test file uses the class, and somewhere in it an attribute of that name."""
+        if path in self.lines:
+            return any(body[0] <= line <= body[1] for line in self.lines[path])
+        return name in self.attributes.get(owner, frozenset())
+
+
+def gather(project: Project) -> Evidence:
+    """What says which functions are tested: coverage data where there is some, else imports and calls in the tests."""
+    lines, source = _covered(project)
+    used: set[str] = set()
+    attributes: dict[str, set[str]] = {}
+    exports = Exports(project.modules)
+    for path in project.tests:
+        parsed = parse(project.root / path)
+        if isinstance(parsed, Skip):
+            continue
+        names, touched = _uses(parsed[1])
+        names = {exports.origin(name) for name in names}
+        used |= names
+        for name in names:
+            attributes.setdefault(name, set()).update(touched)
+    calls = f"imports and calls in {len(project.tests)} test files"
+    by_class = {name: frozenset(touched) for name, touched in attributes.items()}
+    return Evidence(source or calls, lines, frozenset(used), by_class)
+
+
+def _uses(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """Dotted names a test file uses, besides importing them, and every attribute it touches."""
+    known = imports([tree])
+    star = known.get("*")
+    names: set[str] = set()
+    touched: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            touched.add(node.attr)
+        if isinstance(node, ast.Attribute | ast.Name) and (name := dotted(node, known)) is not None:
+            names.add(name)
+            if star and isinstance(node, ast.Name) and node.id not in known:
+                names.add(f"{star}.{node.id}")
+    return names, touched
+
+
+def _covered(project: Project) -> tuple[Lines, str | None]:
+    """Lines run, from the first kind of coverage data that can be read; none for files changed since."""
+    readers: dict[str, Callable[[Path], dict[str, set[int]]]] = {
+        ".coverage": _from_sqlite,
+        "coverage.json": _from_json,
+        "coverage.xml": _from_xml,
+    }
+    for name, read in readers.items():
+        file = project.root / name
+        try:
+            if not file.is_file() or file.stat().st_size > _LARGEST:
+                continue
+            measured, found = file.stat().st_mtime, read(file)
+        except (OSError, ValueError, KeyError, TypeError, sqlite3.Error, Xml.ParseError):
+            continue
+        lines: dict[str, frozenset[int]] = {}
+        for module in project.modules:
+            same = [path for path in found if path == module.path or path.endswith(f"/{module.path}")]
+            if same and (project.root / module.path).stat().st_mtime <= measured:
+                lines[module.path] = frozenset(found[min(same, key=len)])
+        if lines:
+            return lines, f"coverage data in {name}"
+    return {}, None
+
+
+def _from_sqlite(file: Path) -> dict[str, set[int]]:
+    """coverage.py's own file: lines as bits, or jumps between lines where branches were measured."""
+    found: dict[str, set[int]] = {}
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as data:
+        names = {number: path.replace("\\", "/") for number, path in data.execute("select id, path from file")}
+        for number, bits in data.execute("select file_id, numbits from line_bits"):
+            lines = {8 * at + bit for at, byte in enumerate(bits) for bit in range(8) if byte & 1 << bit}
+            found.setdefault(names[number], set()).update(lines)
+        for number, start, end in data.execute("select file_id, fromno, tono from arc"):
+            found.setdefault(names[number], set()).update(line for line in (start, end) if line > 0)
+    return found
+
+
+def _from_json(file: Path) -> dict[str, set[int]]:
+    files = cast("dict[str, dict[str, Any]]", json.loads(file.read_bytes())["files"])
+    return {path.replace("\\", "/"): set(map(int, data["executed_lines"])) for path, data in files.items()}
+
+
+def _from_xml(file: Path) -> dict[str, set[int]]:
+    """Names here are relative to one of the `source` folders, so that a file may be there under several."""
+    tree = Xml.parse(file).getroot()  # noqa: S314 -- expat bounds entities; nothing outside is fetched
+    sources = [source.text or "" for source in tree.iter("source")] or [""]
+    found: dict[str, set[int]] = {}
+    for each in tree.iter("class"):
+        lines = {int(line.get("number", 0)) for line in each.iter("line") if line.get("hits", "0") != "0"}
+        for source in sources:
+            found.setdefault(f"{source}/{each.get('filename', '')}".replace("\\", "/"), set()).update(lines)
+    return found

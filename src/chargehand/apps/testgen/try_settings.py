@@ -1,0 +1,85 @@
+"""A project's pytest settings become what of them works here: tried once, on a test that does nothing, before others.
+
+Without the plugins its settings name, or with a conftest.py that needs what is not installed here, pytest would refuse
+every file for a reason that has nothing to do with what is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chargehand.apps.testgen.ghostwrite import notes_of
+from chargehand.apps.testgen.placing import Place
+from chargehand.apps.testgen.sandbox import INSTALL, Ended, Limits, Room
+from chargehand.apps.testgen.verify import OWN_SETTINGS, RUN_S, at_home, conftest_of
+from chargehand.errors import UsageError
+
+_NAME = "test_chargehand_trial.py"
+_TEST = "def test_nothing():\n    pass\n"
+_LONGEST = 300
+
+
+async def try_settings(room: Room, paths: Sequence[str], place: Place) -> Place:
+    """The place with as much of the settings as works there. UsageError when pytest does not even work without."""
+    said: list[str] = []
+    for tried in _less_and_less(place, paths):
+        if (problem := await _problem(room, paths, tried)) is None:
+            return tried if tried.under == "all" else tried.model_copy(update={"refused": said[0]})
+        said.append(problem)
+    raise UsageError(
+        f"pytest cannot run even a test that does nothing in the sandbox, with the project's settings or without: "
+        f"{said[-1]}. Put its installation in order: {INSTALL}"
+    )
+
+
+def _less_and_less(place: Place, paths: Sequence[str]) -> Iterator[Place]:
+    """What to try, in order: a project's own conftest.py may need the project to be installed, as it is elsewhere."""
+    for under in ("all", "no-addopts"):
+        yield place.model_copy(update={"under": under})
+        if not place.needs:
+            yield place.model_copy(update={"under": under, "needs": tuple(paths)})
+    yield place.model_copy(update={"under": "none"})
+
+
+def describe_settings(place: Place) -> str:
+    """What the tests are run without and what to do about it; empty when nothing is."""
+    match place.under:
+        case "all":
+            return ""
+        case "no-addopts":
+            without = "the options in `addopts`"
+        case "none":
+            without = "the project's pytest settings, plugins and conftest.py files"
+    return (
+        f"pytest cannot be run with the project's own settings in the sandbox: {place.refused}. The new tests are run "
+        f"without {without}. If something is missing, install it where chargehand is installed and try again."
+    )
+
+
+async def _problem(room: Room, paths: Sequence[str], place: Place) -> str | None:
+    """What pytest says instead of collecting the test, or of running it; None when it does both."""
+    path = f"{place.folder}/{_NAME}"
+    steps = [at_home("collected", place, "--collect-only", path), at_home("ran", place, path)]
+    files = {**OWN_SETTINGS, f"project/{path}": _TEST, **conftest_of(place)}
+    collected, ran = await room.run(steps, files, Limits(seconds=RUN_S), paths)
+    if collected.code != 0:
+        return _said(collected)
+    return None if ran.code == 0 and any("passed" in note for note in notes_of(ran)) else _said(ran)
+
+
+def _said(ended: Ended) -> str:
+    """The line that says what is wrong: the last of a traceback, or what pytest marks as an error."""
+    if ended.stopped is not None:
+        return f"it was stopped at its limit of {ended.stopped}"
+    lines = [line.strip() for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()]
+    if broken := [line for line in lines if line.startswith("INTERNALERROR>")]:
+        line = broken[-1]
+    elif marked := [line for line in lines if line.startswith(("E  ", "ERROR:", "FAIL", "ERROR"))]:
+        # Below how it is used it says what it did not understand.
+        wrong = [line for line in lines if "error: " in line]
+        line = next((line for line in marked if line.startswith("E  ")), (wrong or marked)[0])
+    else:
+        line = f"it ended with code {ended.code}{f' and said {lines[-1]!r}' if lines else ''}"
+    for mark in ("INTERNALERROR>", "ERROR:", "E  "):
+        line = line.removeprefix(mark)
+    return line.strip()[:_LONGEST].rstrip(".")

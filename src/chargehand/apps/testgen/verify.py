@@ -1,0 +1,119 @@
+"""A test file becomes one that can be offered: run three times in the sandbox, without what failed in any of them.
+
+The runs differ in hash seed and order; the second is on another day, in another time zone, and takes warnings for
+errors. The third is where the file will be, with the project's own settings and nothing on the path that the project
+does not put there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chargehand.apps.testgen.assemble import uncollected, without
+from chargehand.apps.testgen.ghostwrite import notes_of
+from chargehand.apps.testgen.placing import CONFTEST, ELSEWHERE, Place
+from chargehand.apps.testgen.sandbox import Ended, Limits, Room, Step
+from chargehand.apps.testgen.walls import ABROAD, INSIDE, installed
+
+ROUNDS = 4
+# Others than those the tests were written under, and like them: what depends on the order of a set shows.
+SEEDS = ("11", "202", "346")
+RUN_S = 90
+ALONE = Place(folder=ELSEWHERE, names={})
+# Settings that are nobody's.
+OWN_SETTINGS = {"own/pytest.ini": "[pytest]\n"}
+NO_OPTIONS = ("-o", "addopts=")
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The file as it passed all runs, empty when nothing did; and each test left out with what it said."""
+
+    source: str
+    tests: int
+    failures: Mapping[str, str]
+
+
+async def verify(
+    room: Room, source: str, paths: Sequence[str], name: str = "test_candidate.py", place: Place = ALONE
+) -> Verified:
+    """Run it three times; leave out what fails or hangs and run the rest three times again."""
+    failures: dict[str, str] = {}
+    source = uncollected(source)
+    path = f"{place.folder}/{name}"
+    for _ in range(ROUNDS):
+        if not source:
+            break
+        files = {**OWN_SETTINGS, f"project/{path}": source, **conftest_of(place)}
+        home = at_home("home", place, path) if place is not ALONE else alone(path, SEEDS[2], "shuffled")
+        steps = [alone(path, SEEDS[0], "given"), alone(path, SEEDS[1], "reversed", shifted=True), home]
+        found, passed = read(await room.run(steps, files, Limits(seconds=RUN_S), paths))
+        if not found:
+            return Verified(source, passed, failures)
+        failures |= found
+        # What is wrong with the file as a whole cannot be cut out of it.
+        source = "" if "" in found else without(source, found)
+    return Verified("", 0, failures)
+
+
+def pytest_command(*rest: str) -> tuple[str, ...]:
+    """pytest on its own: no plugins of the machine, no settings or conftest of the project."""
+    given = ("-q", "-c", "../own/pytest.ini", "--rootdir", ".", "-p", "no:cacheprovider", "--noconftest")
+    return (sys.executable, "-m", "pytest", *given, "--import-mode=importlib", *rest)
+
+
+def conftest_of(place: Place) -> dict[str, str]:
+    return {f"project/{place.folder}/{CONFTEST}": place.conftest} if place.conftest else {}
+
+
+def alone(path: str, seed: str, order: str, *, shifted: bool = False) -> Step:
+    """The file by itself."""
+    env = {"PYTHONHASHSEED": seed, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(ABROAD if shifted else {})}
+    _, _, _, *rest = pytest_command("-W", "error", path) if shifted else pytest_command(path)
+    return _told(f"run-{seed}", rest, env, order, shifted=shifted)
+
+
+def at_home(result: str, place: Place, *rest: str) -> Step:
+    """As the project's own people run it, as far as its settings work here."""
+    if place.under == "none":
+        _, _, _, *own = pytest_command(*rest)
+        return _told(result, own, {"PYTHONHASHSEED": SEEDS[2], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, "shuffled")
+    # Where nothing of theirs can put the code on the path, the answer says that it has to be.
+    env = {} if place.needs or place.folder == ELSEWHERE else {"PYTHONPATH": ":".join(installed())}
+    # How long a test may take is up to the sandbox, which knows how busy the machine is.
+    env |= {"PYTHONHASHSEED": SEEDS[2], "PYTEST_TIMEOUT": "0"}
+    options = NO_OPTIONS if place.under == "no-addopts" else ()
+    return _told(result, ["-q", "-p", "no:cacheprovider", *options, *rest], env, "shuffled")
+
+
+def _told(result: str, rest: Sequence[str], env: Mapping[str, str], order: str, *, shifted: bool = False) -> Step:
+    # The plugin is found beside the programs, not on the path the tests see.
+    start = f"import sys; sys.path.append({str(INSIDE)!r}); "
+    start += "import clock; clock.shift(); " if shifted else ""
+    # It leaves no name behind that the project may have too.
+    start += "import account, pytest; sys.path.pop(); [sys.modules.pop(own, None) for own in ('account', 'clock')]; "
+    start += "sys.exit(pytest.main(sys.argv[1:], plugins=[account]))"
+    told = {"TESTGEN_ORDER": order, "TESTGEN_RESULT": f"../{result}.jsonl", **env}
+    return Step((sys.executable, "-c", start, *rest), told, f"{result}.jsonl")
+
+
+def read(runs: Sequence[Ended]) -> tuple[dict[str, str], int]:
+    """Tests that failed in any run, each with what it said first, and how many passed in the last; "" is the file."""
+    failures: dict[str, str] = {}
+    passed: set[str] = set()
+    for run in runs:
+        notes = notes_of(run)
+        for note in notes:
+            if "broken" in note:
+                failures.setdefault("", str(note["broken"]))
+            elif "failed" in note:
+                failures.setdefault(str(note["failed"]), str(note["why"]))
+        passed = {str(note["passed"]) for note in notes if "passed" in note and not note.get("skipped")}
+        if not any("ended" in note for note in notes):
+            started = [str(note["started"]) for note in notes if "started" in note]
+            failures.setdefault(started[-1] if started else "", f"stopped: {run.stopped or f'code {run.code}'}")
+        elif run.code != 0 and not failures:
+            failures[""] = f"pytest ended with code {run.code}: {run.stdout.strip()[-200:]}"
+    return failures, len(passed)

@@ -1,0 +1,85 @@
+"""Verified files become files on the real disk, beside what is there and never over it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from chargehand.apps.testgen.placing import CONFTEST
+from chargehand.errors import UsageError
+
+
+def default_folder(root: Path) -> Path:
+    """UsageError when a link leads it out of the project."""
+    folder = root / "tests" / "generated"
+    if not folder.resolve().is_relative_to(root.resolve()):
+        raise UsageError(f"{folder} leads out of the project to {folder.resolve()}: name a folder with --out.")
+    return folder
+
+
+def check_folder(folder: Path) -> None:
+    """Before anything is spent: UsageError when files could not be put there."""
+    at = folder.absolute()
+    while not at.exists():
+        at = at.parent
+    if not at.is_dir():
+        raise UsageError(f"{at} is not a folder: name another one with --out.")
+    if not os.access(at, os.W_OK):
+        raise UsageError(f"{at} cannot be written to: name another folder with --out.")
+
+
+class Writer:
+    """Writes files to one folder as they come, so that what was verified is there whatever happens next.
+
+    `taken` are names that tests elsewhere have. `conftest` goes beside the files unless there is one.
+    """
+
+    def __init__(self, folder: Path, taken: Collection[str] = (), conftest: str = "") -> None:
+        self._folder = folder
+        self._taken = frozenset(taken)
+        self._conftest = conftest
+        # Name -> where it is now.
+        self.written: dict[str, Path] = {}
+        # What this one made, and may take back.
+        self._made: set[Path] = set()
+
+    def write(self, name: str, text: str) -> None:
+        """A name that is taken gets a number; the same text under it is left as it is."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            # First: without it the tests do not find the code.
+            if self._conftest and not (self._folder / CONFTEST).exists():
+                self._write(CONFTEST, self._conftest, ())
+            self.written[name] = self._write(name, text, self._taken)
+        except OSError as error:
+            raise UsageError(
+                f"The tests cannot be written to {self._folder}: {error.strerror}. Name another folder with --out."
+            ) from None
+
+    def take_back(self, name: str) -> None:
+        """Remove a file that this one made, and with the last one the conftest.py made for them."""
+        path = self.written.pop(name, None)
+        with suppress(OSError):
+            if path in self._made:
+                path.unlink()
+            if not self.written and (beside := self._folder / CONFTEST) in self._made:
+                beside.unlink()
+
+    def _write(self, name: str, text: str, taken: Collection[str]) -> Path:
+        stem, number = Path(name).stem, 1
+        while True:
+            path = self._folder / (name if number == 1 else f"{stem}_{number}.py")
+            if path.name in taken:
+                number += 1
+                continue
+            try:
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(text)
+                self._made.add(path)
+                return path
+            except FileExistsError:
+                if path.is_file() and path.read_bytes() == text.encode():
+                    return path
+                number += 1

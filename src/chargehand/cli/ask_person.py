@@ -1,0 +1,92 @@
+"""Questions of a run -> a person at the terminal, one at a time, and the words they type."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import termios
+from typing import TYPE_CHECKING
+
+from chargehand.cli import read_inputs as inputs
+from chargehand.engine.people import Later, choices, told
+from chargehand.errors import UsageError
+
+if TYPE_CHECKING:
+    from chargehand.cli.progress_lines import Progress
+    from chargehand.cli.screen import Screen
+    from chargehand.values.effect import Question
+
+# What is pasted comes at once: lines that follow this soon belong to the same answer.
+PASTE_S = 0.05
+
+
+class Terminal:
+    """Asks with the display held still. Ctrl-D leaves a question for later."""
+
+    def __init__(self, screen: Screen, progress: Progress) -> None:
+        self._screen = screen
+        self._progress = progress
+
+    @staticmethod
+    def there_is_one() -> bool:
+        """Whether somebody sits at both ends: reads stderr, types to stdin, and is not busy with another program."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        try:
+            return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+        except OSError:
+            return False  # not the terminal that controls this process
+
+    async def __call__(self, question: Question, wrong: str | None) -> str:
+        with self._progress.held():
+            if wrong is None:
+                self._show(question)
+            while True:
+                if wrong is not None:
+                    self._write(f"{wrong}\n")
+                # Keys hit before the question was there are no answer to it.
+                termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+                self._write(f"{question.id}> ")
+                words = await _line(sys.stdin.fileno())
+                if words is None:
+                    self._write("\n")
+                    raise Later
+                try:
+                    return inputs.words_of(words.strip())
+                except UsageError as error:
+                    wrong = str(error)
+
+    def _show(self, question: Question) -> None:
+        self._write(f"\n{told(question)}\n\n")
+        self._write(f"Answer with: {' | '.join(choices(question))}   (Ctrl-D: later)\n")
+
+    def _write(self, text: str) -> None:
+        print(self._screen.clean(text), end="", file=sys.stderr, flush=True)
+
+
+async def _line(terminal: int) -> str | None:
+    """What is typed until Enter; None when the input ends."""
+    loop = asyncio.get_running_loop()
+    parts: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def read() -> None:
+        # Here it is known that there is something to read: nothing may block.
+        try:
+            parts.put_nowait(os.read(terminal, 65536))
+        except OSError:
+            parts.put_nowait(b"")  # the terminal has gone
+
+    loop.add_reader(terminal, read)
+    typed = b""
+    try:
+        while True:
+            async with asyncio.timeout(PASTE_S if typed.endswith(b"\n") else None):
+                part = await parts.get()
+            if not part:
+                return typed.decode("utf-8", "replace") if typed else None
+            typed += part
+    except TimeoutError:
+        return typed.decode("utf-8", "replace")
+    finally:
+        loop.remove_reader(terminal)

@@ -1,0 +1,246 @@
+"""Events as they happen -> a table on the terminal, drawn a few times a second however many events there are."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from chargehand.cli.progress_lines import tries_again
+from chargehand.cli.screen import Screen, console
+from chargehand.trace import RunView, TaskView
+from chargehand.trace.number_text import duration, money, several, short
+from chargehand.values.event import Event
+
+REFRESH_S = 0.125
+# With more tasks than this only those at work are listed.
+MOST_ROWS = 25
+# From this width on there is room for more columns.
+WIDE = 100
+BAR = 20
+# How much of the answer is shown while it is written: its last lines, out of so many characters.
+DRAFT_LINES = 8
+_DRAFT_TAIL = 4_000
+STYLES = {
+    "waiting": "dim",
+    "ready": "cyan",
+    "running": "bold cyan",
+    "done": "green",
+    "failed": "bold red",
+    "escalated": "magenta",
+    "skipped": "yellow",
+}
+_ENDED = ("done", "failed", "escalated", "skipped")
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class LiveTable:
+    """Redraws at most eight times a second; an event only folds into the view."""
+
+    shows_drafts = True
+
+    def __init__(self, screen: Screen, view: RunView, terminal: Console | None = None) -> None:
+        self._screen = screen
+        self._view = view
+        self._budget: dict[str, Any] = {}
+        # Task -> why its call is about to be sent again.
+        self._again: dict[str, str] = {}
+        self._console = terminal or console(stderr=True)
+        self._live = self._new_live()
+        self._ticking: asyncio.Task[None] | None = None
+        # Warnings that came while a person was asked.
+        self._kept: list[Text] | None = None
+        # The number of the draft under way and the end of its text.
+        self._draft = (0, "")
+
+    def on_event(self, event: Event) -> None:
+        self._view.apply(event)
+        match event.kind:
+            case "run_started":
+                self._budget = event.data["request"].get("budget") or {}
+            case "decision" if event.task and event.data.get("decision") == "transport_retry":
+                self._again[event.task] = tries_again(event.data)
+            case "model_replied" if event.task:
+                self._again.pop(event.task, None)
+            case "warning":
+                warning = Text(f"warning: {self._screen.clean(event.data['message'])}", "yellow")
+                if self._kept is None:
+                    self._console.print(warning)
+                else:
+                    self._kept.append(warning)
+            case _:
+                pass
+
+    def on_draft(self, number: int, text: str) -> None:
+        before = self._draft[1] if self._draft[0] == number else ""
+        self._draft = (number, (before + text)[-_DRAFT_TAIL:])
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        self._live.update(self.render(time.time()), refresh=True)
+        self._live.stop()
+        self._kept = []
+        try:
+            yield
+        finally:
+            kept, self._kept = self._kept, None
+            for warning in kept:
+                self._console.print(warning)
+            self._live = self._new_live()
+            self._live.start()
+
+    def _new_live(self) -> Live:
+        return Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")
+
+    async def __aenter__(self) -> Self:
+        self._live.start()
+        self._ticking = asyncio.create_task(self._tick(), name="live display")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+            await asyncio.gather(self._ticking, return_exceptions=True)
+        self._draft = (0, "")  # the answer itself goes elsewhere
+        if self._view.sessions:
+            self._live.update(self.render(time.time()), refresh=True)
+        self._live.stop()
+
+    async def _tick(self) -> None:
+        while True:
+            if self._kept is None:
+                self._live.update(self.render(time.time()), refresh=True)
+            await asyncio.sleep(REFRESH_S)
+
+    # -- drawing -----------------------------------------------------------------------------------------------------
+
+    def render(self, now: float) -> RenderableType:
+        view = self._view
+        parts: list[RenderableType] = [self._head(now), self._totals(now)]
+        tasks = list(view.tasks.values())
+        draft = self._draft_lines()
+        rows = min(MOST_ROWS, max(self._console.height - 6 - len(draft), 5))
+        if len(tasks) > rows:
+            parts.append(self._counts())
+            tasks = [task for task in tasks if task.status == "running"][: rows - 1]
+        parts.append(self._table(tasks, now))
+        return Group(*parts, *draft)
+
+    def _draft_lines(self) -> list[Text]:
+        """The last lines of the answer under way, without its last word, which may be the beginning of a secret."""
+        text = self._draft[1]
+        whole = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
+        if not whole or self._view.ended:
+            return []
+        shown = Text(self._screen.clean(whole), "italic")
+        return list(shown.wrap(self._console, max(self._console.width - 2, 10)))[-DRAFT_LINES:]
+
+    def _head(self, now: float) -> Text:
+        mark = " " if self._view.ended else _SPINNER[int(now / REFRESH_S) % len(_SPINNER)]
+        width = self._console.width - 4
+        return Text.assemble((f"{mark} ", "cyan"), (short(self._screen.clean(self._view.request), width), "bold"))
+
+    def _totals(self, now: float) -> Text:
+        view = self._view
+        counts = view.counts()
+        ended = sum(counts.get(status, 0) for status in _ENDED)
+        limit = f" of {self._budget['tokens']:,}" if self._budget.get("tokens") else ""
+        spent = f" of {money(self._budget['usd'])}" if self._budget.get("usd") else ""
+        parts = [
+            self._phase(),
+            _seconds(view.elapsed(now)),
+            f"{ended}/{len(view.tasks)} tasks",
+            f"{view.usage.tokens:,}{limit} tokens",
+            f"cost {money(view.usage.usd)}{spent}",
+        ]
+        if self._console.width >= WIDE:
+            parts.insert(3, several(view.usage.calls, "call"))
+        return Text("  " + " · ".join(parts), "dim", no_wrap=True, overflow="ellipsis")
+
+    def _phase(self) -> str:
+        view = self._view
+        if view.ended:
+            return view.status
+        if view.questions and not any(task.status == "running" for task in view.tasks.values()):
+            return "waiting for a person"
+        if not view.tasks:
+            return "planning"
+        return "writing the answer" if view.synthesis_started else "working"
+
+    def _counts(self) -> Text:
+        parts: list[tuple[str, str]] = [("  ", "")]
+        for status, number in self._view.counts().items():
+            parts += [(f"{number:,} {status}", STYLES[status]), ("   ", "")]
+        return Text.assemble(*parts)
+
+    def _table(self, tasks: list[TaskView], now: float) -> Table:
+        table = Table(box=None, padding=(0, 1), expand=True, show_header=bool(tasks), header_style="dim")
+        table.add_column("task", no_wrap=True, min_width=4)
+        table.add_column("worker", no_wrap=True)
+        table.add_column("status", no_wrap=True, min_width=9)
+        table.add_column("tries", justify="right", no_wrap=True)
+        table.add_column("time", justify="right", no_wrap=True, min_width=6)
+        table.add_column("tokens", justify="right", no_wrap=True)
+        priced = any(task.usd for task in tasks)
+        if priced:
+            table.add_column("cost", justify="right", no_wrap=True)
+        wide = self._console.width >= WIDE
+        if wide:
+            table.add_column("when", no_wrap=True, min_width=BAR)
+        table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
+        for task in tasks:
+            cells = [
+                Text(self._screen.clean(task.id)),
+                Text(self._screen.clean(task.worker), "dim"),
+                Text(task.status, STYLES[task.status]),
+                Text(str(len(task.attempts) or "")),
+                Text(_time(task, now)),
+                Text(f"{task.tokens:,}" if task.tokens else ""),
+                *([Text(money(task.usd))] if priced else []),
+                *([self._bar(task, now)] if wide else []),
+                Text(short(self._screen.clean(self._doing(task)), 200), "dim"),
+            ]
+            table.add_row(*cells)
+        return table
+
+    def _bar(self, task: TaskView, now: float) -> Text:
+        """When the task was at work, on the time from the start of the run until now."""
+        begun = self._view.started
+        if task.started is None or begun is None:
+            return Text("")
+        whole = max((self._view.ended or now) - begun, 0.001)
+        start = min(int((task.started - begun) / whole * BAR), BAR - 1)
+        end = max(int(((task.ended or now) - begun) / whole * BAR), start + 1)
+        return Text.assemble(
+            ("·" * start, "dim"), ("━" * (end - start), STYLES[task.status]), ("·" * (BAR - end), "dim")
+        )
+
+    def _doing(self, task: TaskView) -> str:
+        """What there is to say of a task: its result, what it waits for, or what it is at."""
+        if task.outcome is not None:
+            return str(task.outcome.get("summary") or "")
+        if task.status == "waiting" and task.depends_on:
+            return f"after {', '.join(task.depends_on)}"
+        if task.id in self._again:
+            return self._again[task.id]
+        at = next((call for call in reversed(task.calls) if call.ok is None and call.kind == "tool"), None)
+        return f"{at.name}()" if at is not None else task.instruction
+
+
+def _time(task: TaskView, now: float) -> str:
+    return "" if task.started is None else _seconds((task.ended or now) - task.started)
+
+
+def _seconds(passed: float) -> str:
+    """Without milliseconds, which would only flicker."""
+    return f"{max(passed, 0.0):.1f} s" if passed < 60 else duration(passed)

@@ -1,0 +1,133 @@
+"""A report -> the few lines under its answer: how it ended, what is missing, what it took, what to do next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterable
+
+import click
+
+from chargehand.cli.screen import WIDEST, Screen
+from chargehand.record.home import Home, default_path
+from chargehand.trace.number_text import duration, money, several
+from chargehand.values.report import Contradiction, Gap, Report
+
+COLOURS = {"complete": "green", "partial": "yellow", "failed": "red", "cancelled": "red", "interrupted": "yellow"}
+MOST = 12
+LABEL = 15
+DOCUMENT = "document"
+NARROWEST = 20
+
+
+def print_footer(report: Report, screen: Screen) -> None:
+    """On stderr, unless -q."""
+    if screen.quiet:
+        return
+    width = min(shutil.get_terminal_size().columns, WIDEST)
+    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    first, *more = _wrapped(screen.clean(f"{report.status}: {figures(report)}"), width - 2)
+    if colour:
+        status = click.style(report.status, fg=COLOURS.get(report.status), bold=True)
+        first = first.replace(report.status, status, 1)
+    lines = ["", first, *(f"  {line}" for line in more)]
+    for label, text in (*details(report), *documents(report), *labelled("next", commands(report))):
+        head = f"{label:<{LABEL}}"
+        # A path is to be copied: it stays whole.
+        whole = screen.clean(text)
+        first, *more = [whole] if label == DOCUMENT else _wrapped(whole, width - LABEL)
+        lines += [(click.style(head, dim=True) if colour else head) + first, *(" " * LABEL + line for line in more)]
+    print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def labelled(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+    """The texts, the first with the label."""
+    return [("" if number else label, text) for number, text in enumerate(texts)]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    # Where there is no room beside a label, lines are too long rather than a word each.
+    return textwrap.wrap(" ".join(text.split()), max(width, NARROWEST), break_on_hyphens=False) or [""]
+
+
+def details(report: Report) -> list[tuple[str, str]]:
+    """What a reader should know besides the answer, as (label, text)."""
+    # Why there is no answer at all is said already.
+    found = [("gap", _gap(gap)) for gap in report.gaps if gap.reason != report.answer]
+    found += [("contradiction", _contradiction(each)) for each in report.contradictions]
+    found += [("citation", problem) for problem in report.provenance.problems]
+    if report.provenance.unused:
+        found.append(("not used", ", ".join(report.provenance.unused)))
+    found += [("left out", f"{each.task}: {each.reason}") for each in report.provenance.left_out]
+    found += [("note", note) for note in report.notes]
+    if len(found) > MOST:
+        found = [*found[:MOST], ("", f"and {len(found) - MOST:,} more: chargehand show {report.run}")]
+    return found
+
+
+def documents(report: Report) -> list[tuple[str, str]]:
+    """Where the documents are that the run wrote; of many, where all of them are."""
+    found = Home(default_path(os.environ).absolute()).documents(report.run)
+    return [(DOCUMENT, str(path)) for path in (found if len(found) <= MOST else [found[0].parent])]
+
+
+def figures(report: Report) -> str:
+    """How much was done, in what time, at what cost."""
+    timing, usage = report.timing, report.usage
+    done = sum(outcome.ok for outcome in report.outcomes)
+    total = len(report.plan.tasks) if report.plan else len(report.outcomes)
+    parts = [f"{done} of {several(total, 'task')} done" if total else "no plan"]
+    if timing.sequential_s > 0:
+        faster = f", {timing.speedup:.1f} times as fast" if timing.speedup >= 1.05 else ""
+        parts.append(f"{duration(timing.wall_s)} ({duration(timing.sequential_s)} one after the other{faster})")
+    else:
+        parts.append(duration(timing.wall_s))
+    parts += [f"{several(usage.calls, 'call')}, {usage.tokens:,} tokens", f"cost {money(usage.usd)}"]
+    if report.confidence is not None:
+        parts.append(f"confidence {report.confidence}")
+    return " · ".join(parts)
+
+
+def _gap(gap: Gap) -> str:
+    where = f"{gap.task}: " if gap.task else ""
+    return f"{where}{gap.reason}" if not gap.impact else f"{where}{gap.reason.rstrip('.')}. {gap.impact}"
+
+
+def _contradiction(found: Contradiction) -> str:
+    claims = f": {' / '.join(found.claims)}" if found.claims else ""
+    verdict = f"; {found.verdict}" if found.verdict else ""
+    return f"{found.subject}{claims}{verdict}{'' if found.resolved else ' (unresolved)'}"
+
+
+def commands(report: Report) -> list[str]:
+    """What can be done with the run now."""
+    found = [f"chargehand show {report.run}", f"chargehand trace {report.run} --format html"]
+    match report.status:
+        case "interrupted" if not report.request:
+            pass  # stopped before its request was on the record: there is nothing to go on with
+        case "interrupted" | "cancelled" | "waiting":
+            found.append(f"chargehand resume {report.run}")
+        case "partial" | "failed":
+            found += [f"chargehand resume {report.run} {how}" for how in _ways_on(report)]
+        case _:
+            pass
+    return found
+
+
+def _ways_on(report: Report) -> list[str]:
+    """What would let the tasks that failed be done: more of what they lacked, or another try."""
+    failed = [outcome for outcome in report.outcomes if outcome.status in ("failed", "escalated")]
+    faults = [*(outcome.error for outcome in failed), report.error]
+    lacked = {_LACKED[fault.kind](fault.message) for fault in faults if fault is not None and fault.kind in _LACKED}
+    if any(outcome.error is None or outcome.error.kind not in _LACKED for outcome in failed):
+        lacked.add("--retry-failed")
+    return sorted(lacked)
+
+
+# The kinds of error that giving more can mend -> the option of `resume` that gives it.
+_LACKED: dict[str, Callable[[str], str]] = {
+    "budget": lambda message: "--usd X" if " USD " in message else "--tokens N",
+    "deadline": lambda _: "--deadline S",
+}

@@ -1,0 +1,166 @@
+"""One run at the front door, watched: progress on stderr, signals to the session, the report and the exit code back."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Protocol
+
+from chargehand.cli.ask_person import Terminal
+from chargehand.cli.progress_lines import Lines, Progress
+from chargehand.cli.report_footer import print_footer
+from chargehand.cli.screen import Screen, write, write_file
+from chargehand.engine.local.engine import Listener
+from chargehand.engine.people import Person
+from chargehand.errors import RecordGone
+from chargehand.runs.session import Session
+from chargehand.synthesizer import OnDraft
+from chargehand.trace import RunView
+from chargehand.values.report import Report
+
+# Told to stop now, the process is gone after this long whatever is stuck; the record holds what was done.
+LAST_GRACE_S = 1.0
+
+OnSession = Callable[[Session], None]
+
+
+class Start(Protocol):
+    """Begins the run, or goes on with it."""
+
+    def __call__(
+        self, *, on_event: Listener, on_draft: OnDraft | None, on_session: OnSession, person: Person | None
+    ) -> Coroutine[Any, Any, Report]: ...
+
+
+class Stopped(Exception):
+    """A signal came before there was a run to interrupt."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+class Signals:
+    """Ctrl-C and SIGTERM as the session understands them. Lives on the loop."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._session: Session | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._received: list[int] = []
+
+    @property
+    def exit_code(self) -> int | None:
+        """128 + the first signal, once there was one."""
+        return 128 + self._received[0] if self._received else None
+
+    def watch(self, task: asyncio.Task[Any]) -> None:
+        self._task = task
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._on, number)
+
+    def on_session(self, session: Session) -> None:
+        self._session = session
+
+    def _on(self, number: int) -> None:
+        self._received.append(number)
+        if len(self._received) == 1:
+            self._screen.say("Finishing the calls in flight (at most 5 s); Ctrl-C again to stop now.")
+        elif len(self._received) == 2:
+            self._screen.say("Stopping now.")
+            asyncio.get_running_loop().call_later(LAST_GRACE_S, os._exit, 128 + self._received[0])
+        if self._session is not None:
+            self._session.interrupt()
+        elif self._task is not None:
+            self._task.cancel()
+
+
+def drive(start: Start, screen: Screen, view: RunView | None = None) -> tuple[Report, int]:
+    """The report and the exit code. `view` is what a resumed run's record says so far."""
+    # What importing has made lives as long as the process: the collector need not look at it again during the run.
+    gc.freeze()
+    # A wide run makes many values that live to its end: there is little to find among them, so it looks less often.
+    gc.set_threshold(10_000, 20, 20)
+    return asyncio.run(_drive(start, screen, view or RunView()))
+
+
+async def _drive(start: Start, screen: Screen, view: RunView) -> tuple[Report, int]:
+    signals = Signals(screen)
+    progress = _progress(screen, view)
+    async with progress:
+        person = Terminal(screen, progress) if Terminal.there_is_one() else None
+        hears = progress.on_draft if progress.shows_drafts else None
+        started = start(on_event=progress.on_event, on_draft=hears, on_session=signals.on_session, person=person)
+        work = asyncio.ensure_future(started)
+        signals.watch(work)
+        gone: RecordGone | None = None
+        try:
+            report = await work
+        except RecordGone as error:
+            if not isinstance(error.report, Report):
+                raise
+            gone, report = error, error.report
+        except asyncio.CancelledError:
+            if signals.exit_code is None:
+                raise
+            raise Stopped(signals.exit_code) from None
+    if gone is not None:
+        screen.complain(str(gone))
+        return report, gone.exit_code
+    code = report.exit_code
+    if report.status == "interrupted" and signals.exit_code is not None:
+        code = signals.exit_code
+    return report, code
+
+
+def _progress(screen: Screen, view: RunView) -> Progress:
+    watched = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    if not watched or screen.quiet or screen.verbose:
+        return Lines(screen, view)
+    from chargehand.cli.live_table import LiveTable
+
+    return LiveTable(screen, view)
+
+
+def has_answer(report: Report) -> bool:
+    """Whether there is anything a reader would take for the answer."""
+    done = any(outcome.ok or outcome.partial for outcome in report.outcomes)
+    return report.when_nothing or (report.status in ("complete", "partial", "failed") and done)
+
+
+def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, output: Path | None) -> None:
+    """The answer to stdout or the file, once; all else about it to stderr."""
+    text = _text(report, screen, as_json=as_json, as_data=as_data)
+    if text is not None and output is not None:
+        write_file(output, text)
+        screen.say(f"{'Report' if as_json else 'Answer'} written to {output}.")
+    elif text is not None and (as_json or as_data):
+        write(text)
+    elif text is not None:
+        screen.answer(report.answer)
+    sys.stdout.flush()
+    if not has_answer(report):
+        screen.complain(report.answer)
+    elif report.when_nothing:
+        screen.complain(f"No worker could be reached: {report.error.message if report.error else 'see the gaps'}")
+    print_footer(report, screen)
+
+
+def _text(report: Report, screen: Screen, *, as_json: bool, as_data: bool) -> str | None:
+    """What goes out, without secrets; None when there is nothing of the kind that was asked for.
+
+    The answer and its data are what was asked for: they lose only what is a secret beyond doubt.
+    """
+    answer = screen.redactor.delivered(report.answer)
+    data = screen.redactor.delivered(report.data)
+    if as_json:
+        whole = screen.redactor.json(report.to_json())
+        return screen.as_document(whole | {"answer": answer} | ({} if data is None else {"data": data}))
+    if as_data:
+        return None if data is None else screen.as_document(data)
+    return answer.rstrip("\n") + "\n" if has_answer(report) else None

@@ -1,0 +1,173 @@
+"""The workers as a dispatch sees them: who can do it, who takes over, who is out for now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from chargehand.dispatcher.pool import Pools
+from chargehand.dispatcher.time_limits import Countdown
+from chargehand.errors import ErrorKind
+from chargehand.limits import Breaker, Change, Ticket
+from chargehand.values.base import JSON
+from chargehand.values.outcome import Outcome, failed
+from chargehand.values.plan import Task
+from chargehand.workers import Roster, WorkerPort
+from chargehand.workers.human import Human
+
+# A worker is taken out when this many different tasks in a row failed on it, and tried again after a pause, once.
+FAILURES_IN_A_ROW = 3
+PAUSE_S = 15.0
+# A breaker's generations count from 0, so that this one is never the present one.
+_LATE = -1
+# Not the worker's doing: these say nothing about the next task. Providers have breakers of their own.
+_NOT_ITS_DOING: tuple[ErrorKind, ...] = (
+    "budget",
+    "deadline",
+    "cancelled",
+    "auth",
+    "in_doubt",
+    "rate_limited",
+    "overloaded",
+    "connection",
+    "analyzer",
+)
+
+
+def out_key(worker: str) -> str:
+    """Under which key it is decided whether a worker is out."""
+    return f"@worker/{worker}/out"
+
+
+@dataclass(slots=True, eq=False)
+class Shift:
+    """One attempt of a worker. While nothing of it was sent it can be called back through its countdown."""
+
+    ticket: Ticket
+    countdown: Countdown
+    sent: Callable[[], bool]
+    called_back: bool = False
+
+
+@dataclass(slots=True)
+class Crew:
+    """One per dispatch. Breakers are written only by `begin`, `ended` and `restore`."""
+
+    roster: Roster
+    fallbacks: Mapping[str, str]
+    # Whether a task may be handed to a person whom the plan did not name.
+    ask: bool = False
+    pools: Pools = field(default_factory=Pools)
+    breakers: dict[str, Breaker] = field(default_factory=dict[str, Breaker])
+    # Who is at work on what now, in the order they began.
+    shifts: dict[str, list[Shift]] = field(default_factory=dict[str, list[Shift]])
+
+    def worker(self, name: str) -> WorkerPort:
+        return self.roster[name]
+
+    def others(self, name: str, failed: Collection[str]) -> tuple[str, ...]:
+        """Who could take over, best first: the fallbacks, then roster order; never one that failed this task."""
+        names = dict.fromkeys((*self._fallbacks_of(name), *self.roster))
+        return tuple(o for o in names if o != name and o not in failed and not self.is_out(o) and self._may_have(o))
+
+    def fallback_for(self, name: str, failed: Collection[str]) -> str | None:
+        """The first of its fallbacks that has not failed this task."""
+        names = (o for o in self._fallbacks_of(name) if o not in failed and not self.is_out(o))
+        return next((o for o in names if self._may_have(o)), None)
+
+    def _may_have(self, name: str) -> bool:
+        """People are given what others could not do only where they may be asked."""
+        return self.ask or not isinstance(self.roster[name], Human)
+
+    def _fallbacks_of(self, name: str) -> Iterator[str]:
+        """Who stands in for a worker: those of its pool, then those its team names."""
+        yield from self.pools.mates(name)
+        seen = {name}
+        while (name := self.fallbacks.get(name, "")) and name not in seen:
+            seen.add(name)
+            yield name
+
+    def member(self, pool: str, failed: Collection[str], now: float) -> str | None:
+        """Who of a pool gets a task now; None while all that could have no room."""
+        members = self.pools.members[pool]
+        able = [name for name in members if name not in failed and self.wait_for(name, now) is None]
+        return self.pools.choose(pool, able)
+
+    def wait_for(self, name: str, now: float) -> float | None:
+        """Seconds until this worker may be tried again, infinite when it is out for good; None when it is in."""
+        breaker = self.breakers.get(name)
+        if breaker is None or breaker.allows(now):
+            return None
+        at = breaker.retry_at(now)
+        return float("inf") if at is None else max(at - now, 0.001)
+
+    def is_out(self, name: str) -> bool:
+        """Whether it is out for the rest of the run."""
+        return name in self.breakers and self.breakers[name].for_good
+
+    def verdict(self, name: str, now: float) -> JSON:
+        """Until when a worker is out and why, for the record; None while it is in."""
+        breaker = self.breakers[name]
+        return None if breaker.state == "closed" else {"until": breaker.retry_at(now), "reason": breaker.reason}
+
+    def restore(self, name: str, verdict: JSON) -> None:
+        """Take a worker out as an earlier session did."""
+        if verdict is None:
+            return
+        if verdict["until"] is None:
+            self._breaker(name).open_for_good(verdict["reason"])
+        else:
+            self._breaker(name).open_until(verdict["until"], verdict["reason"])
+
+    def stand_in(self, name: str, failed: Collection[str], now: float) -> str | None:
+        """The first fallback that is in and has not failed this task."""
+        names = (other for other in self._fallbacks_of(name) if other not in failed and self._may_have(other))
+        return next((other for other in names if self.wait_for(other, now) is None), None)
+
+    def begin(self, name: str, now: float) -> Ticket | None:
+        """Let an attempt begin; None when the worker is out."""
+        breaker = self._breaker(name)
+        return breaker.begin(now) if breaker.allows(now) else None
+
+    def rejoin(self, name: str, now: float) -> Ticket:
+        """Let an attempt go on that an earlier session began; while the worker is out, its result is late news."""
+        return self.begin(name, now) or Ticket(_LATE)
+
+    def _breaker(self, name: str) -> Breaker:
+        if (known := self.breakers.get(name)) is None:
+            known = Breaker(f"worker {name}", threshold=FAILURES_IN_A_ROW, cooldown_s=PAUSE_S, longest_s=PAUSE_S)
+            self.breakers[name] = known
+        return known
+
+    def starts(self, name: str, shift: Shift) -> None:
+        self.shifts.setdefault(name, []).append(shift)
+
+    def stops(self, name: str, shift: Shift, now: float) -> None:
+        self.shifts[name].remove(shift)
+        if shift.called_back:
+            self.breakers[name].abandoned(shift.ticket, now)
+
+    def call_back(self, name: str) -> None:
+        """Stop what this worker has begun and sent nothing of: a worker that is out does not get a whole queue."""
+        for shift in self.shifts.get(name, ()):
+            if not shift.sent() and not shift.countdown.expired:
+                shift.called_back = True
+                shift.countdown.stop()
+
+    def ended(self, ticket: Ticket, task: Task, outcome: Outcome, now: float) -> Change | None:
+        """What an attempt says about its worker. A failed trial takes it out for the rest of the run."""
+        breaker = self.breakers[task.worker]
+        if outcome.error is None:
+            return breaker.succeeded(ticket)
+        if outcome.error.kind in _NOT_ITS_DOING:
+            breaker.abandoned(ticket, now)
+            return None
+        trial = breaker.state == "half_open"
+        change = breaker.failed(ticket, now, task.id, outcome.error.message)
+        if trial and change is not None:
+            return breaker.open_for_good(f"the trial failed too: {outcome.error.message}")
+        return change
+
+    def out_of_service(self, task: Task) -> Outcome:
+        reason = f"{task.worker} was taken out for the rest of the run: {self.breakers[task.worker].reason}."
+        return failed(task.id, task.worker, "internal", reason)

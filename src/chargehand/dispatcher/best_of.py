@@ -1,0 +1,158 @@
+"""One attempt made several times over: the members of a `best_of` side by side -> the best of what they have done.
+
+    t3/1/b1/model/1   done                 }
+    t3/1/b2/model/1   done, the better one } t3/1/best: b2, with a line about each of the three
+    t3/1/b3/model/1   criterion_not_met    }
+
+What was chosen is on the record: a resumed run goes through the chosen member only, all of it committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from chargehand.dispatcher.criterion import Scorer, checked
+from chargehand.engine.port import Engine
+from chargehand.errors import ChargehandError
+from chargehand.values.base import JSON
+from chargehand.values.outcome import Outcome, Usage, failed
+from chargehand.values.plan import Task
+from chargehand.workers import Assignment, WorkerPort
+
+# The place of the best in a sequence of done outcomes of one attempt, which come under their members' names, and why.
+# What it uses joins the list, call by call.
+Selector = Callable[[Task, Sequence[Outcome], int, list[Usage]], Awaitable[tuple[int, str]]]
+
+
+@dataclass(slots=True)
+class Members:
+    """Made for one attempt. A member that breaks off is that member's failure."""
+
+    number: int
+    assignment: Assignment
+    worker: WorkerPort
+    engine: Engine
+    score: Scorer | None
+    select: Selector | None
+    # Members that have ended, by number from 1.
+    outcomes: dict[int, Outcome] = field(default_factory=dict[int, Outcome])
+
+    async def work(self) -> Outcome:
+        """The best outcome with what all of them used; when none is done, one that has something, else the first."""
+        if (known := self.engine.decided(self._key)) is not None and known["chosen"] is not None:
+            return await self._chosen_before(known)
+        await self._all()
+        good = self._good()
+        if not good:
+            return self._none_done()
+        if len(good) == 1:
+            return await self._choose(good[0], "the only one that is done")
+        if self.select is None:
+            return await self._choose(self._surest(good), "the surest of those that are done")
+        named = [self.outcomes[number].model_copy(update={"task": f"b{number}"}) for number in good]
+        index, why = await self.select(self.assignment.task, named, self.assignment.attempt, self.assignment.used)
+        return await self._choose(good[index], f"selected from {', '.join(each.task for each in named)}: {why}")
+
+    async def salvaged(self) -> Outcome | None:
+        """When the time is over: the best of those that had ended by then, if any is done."""
+        good = self._good()
+        return await self._choose(self._surest(good), "the surest when the time was over") if good else None
+
+    async def _all(self) -> None:
+        used = [list[Usage]() for _ in range(self.number)]
+        members = (self._member(number, mine) for number, mine in enumerate(used, 1))
+        try:
+            # Not a task group: that stops its tasks in no order, and what they record then would have none either.
+            ended = await asyncio.gather(*members, return_exceptions=True)
+        finally:
+            for each in used:
+                self.assignment.used.extend(each)
+        for error in ended:
+            if error is not None:
+                raise error
+
+    async def _member(self, number: int, used: list[Usage]) -> None:
+        try:
+            outcome = await worked(self._assigned(number, used), self.worker, self.engine, self.score)
+        except Exception as error:
+            if not is_workers_own(error):
+                raise
+            outcome = broken(self.assignment.task, error)
+        self.outcomes[number] = outcome
+
+    def _assigned(self, number: int, used: list[Usage]) -> Assignment:
+        whole = self.assignment
+        return Assignment(whole.task, whole.attempt, whole.inputs, used, within=f"b{number}", tasks=whole.tasks)
+
+    async def _chosen_before(self, known: JSON) -> Outcome:
+        outcome = await worked(self._assigned(known["chosen"], []), self.worker, self.engine, self.score)
+        return outcome.model_copy(update={"usage": Usage.model_validate(known["usage"])})
+
+    async def _choose(self, number: int, reason: str) -> Outcome:
+        usage = Usage.total(self.assignment.used)
+        value = {"chosen": number, "members": self._told(), "usage": usage.to_json()}
+        await self.engine.decide(self._key, "best_of", lambda: value, f"b{number} is {reason}")
+        return self.outcomes[number].model_copy(update={"usage": usage})
+
+    def _none_done(self) -> Outcome:
+        """On the record for who reads it: a resumed run comes to the same from the calls, which are all committed."""
+        with_something = (number for number in sorted(self.outcomes) if self.outcomes[number].partial)
+        outcome = self.outcomes[next(with_something, 1)]
+        task = self.assignment.task
+        self.engine.emit(
+            "decision",
+            task=task.id,
+            attempt=self.assignment.attempt,
+            key=self._key,
+            decision="best_of",
+            value={"chosen": None, "members": self._told()},
+            reason="none of them is done",
+        )
+        return outcome.model_copy(update={"usage": Usage.total(self.assignment.used)})
+
+    def _told(self) -> list[JSON]:
+        """A line about each member, those that were stopped included."""
+        lines: list[JSON] = []
+        for number in range(1, self.number + 1):
+            outcome = self.outcomes.get(number)
+            line: dict[str, JSON] = {"member": f"b{number}", "status": outcome.status if outcome else "stopped"}
+            if outcome is not None:
+                line |= {"summary": outcome.summary, "confidence": outcome.confidence}
+            lines.append(line)
+        return lines
+
+    def _good(self) -> list[int]:
+        return [number for number in sorted(self.outcomes) if self.outcomes[number].ok]
+
+    def _surest(self, good: list[int]) -> int:
+        """The highest confidence; unknown is below all, and the first of equals counts."""
+        return max(good, key=lambda number: (_confidence(self.outcomes[number]), -number))
+
+    @property
+    def _key(self) -> str:
+        return self.assignment.key("best")
+
+
+def _confidence(outcome: Outcome) -> int:
+    return -1 if outcome.confidence is None else outcome.confidence
+
+
+async def worked(assignment: Assignment, worker: WorkerPort, engine: Engine, score: Scorer | None) -> Outcome:
+    """What a worker makes of an assignment, held to its criterion."""
+    outcome = await worker.work(assignment, engine)
+    return await checked(assignment, outcome, worker, engine, score) if outcome.ok else outcome
+
+
+def broken(task: Task, error: Exception) -> Outcome:
+    return failed(task.id, task.worker, "internal", f"{type(error).__name__} in {task.worker}: {error}")
+
+
+def is_workers_own(error: Exception) -> bool:
+    """Whether an exception is the worker's own; the record's and the owner's errors end the run instead."""
+    if isinstance(error, ExceptionGroup):
+        group = cast("ExceptionGroup[Exception]", error)
+        return all(is_workers_own(inner) for inner in group.exceptions)
+    return not isinstance(error, ChargehandError)

@@ -1,0 +1,122 @@
+"""The limits of time around a task -> how much is left and what it is called when it is over, also in mid-call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+from chargehand.engine.port import Engine
+from chargehand.errors import ErrorKind
+from chargehand.values.outcome import Outcome, failed
+from chargehand.values.plan import Task
+
+Left = tuple[float | None, ErrorKind]
+
+
+@dataclass(slots=True)
+class Allowance:
+    """One per task. Its own time is on its own clock, which stands still while it waits for a person."""
+
+    engine: Engine
+    task: str
+    # When the run's workers stop, on the run's clock.
+    stop_at: float | None
+    # When the task's own time is over, all attempts and parts together.
+    ends_at: float | None = None
+
+    def limit(self, seconds: float | None) -> None:
+        """Let the task's own time run from its first attempt, in whichever session that was."""
+        if seconds is None:
+            return
+        start = self.engine.began(self.task)
+        ends_at = (self.engine.now(self.task) if start is None else start) + seconds
+        self.ends_at = ends_at if self.ends_at is None else min(self.ends_at, ends_at)
+
+    def left(self) -> Left:
+        """The seconds the task has as a whole, and what it is called when they are over."""
+        own = None if self.ends_at is None else max(self.ends_at - self.engine.now(self.task), 0.0)
+        if self.stop_at is None:
+            return own, "timeout"
+        runs = max(self.stop_at - self.engine.now(), 0.0)
+        return (runs, "deadline") if own is None or runs <= own else (own, "timeout")
+
+    def of_parts(self) -> float | None:
+        """When the time of the tasks in this one's place is over, on their clocks: they begin where the run's is."""
+        waited = self.engine.now() - self.engine.now(self.task)
+        return None if self.ends_at is None else self.ends_at + waited
+
+    def countdown(self) -> Countdown:
+        return Countdown(self.engine, self.task, self.left)
+
+    def countdown_of(self, task: Task, number: int) -> Countdown:
+        """The same for one attempt, of which an earlier session may have used some."""
+        if task.timeout_s is None:
+            return self.countdown()
+        start = self.engine.began(task.id, number)
+        began = self.engine.now(task.id) if start is None else start
+        ends_at = began + task.timeout_s
+
+        def left() -> Left:
+            whole, kind = self.left()
+            seconds = max(ends_at - self.engine.now(task.id), 0.0)
+            return (seconds, "timeout") if whole is None or seconds < whole else (whole, kind)
+
+        return Countdown(self.engine, task.id, left)
+
+    def endless(self) -> Countdown:
+        """For a person, who takes the time it takes."""
+        return Countdown(self.engine, self.task, lambda: (None, "timeout"))
+
+
+@dataclass(slots=True)
+class Countdown:
+    """A timeout, open with `async with`, and what it was set to last: by that it is named when it fires."""
+
+    engine: Engine
+    task: str
+    measure: Callable[[], Left]
+    seconds: float | None = None
+    kind: ErrorKind = "timeout"
+    _timeout: asyncio.Timeout | None = None
+    _open: AbstractAsyncContextManager[asyncio.Timeout] = field(init=False)
+
+    async def __aenter__(self) -> None:
+        self._open = self.engine.timeout(self.task, self._left)
+        self._timeout = await self._open.__aenter__()
+
+    async def __aexit__(self, *exc: object) -> bool | None:
+        return await self._open.__aexit__(*exc)  # type: ignore[arg-type]
+
+    @property
+    def expired(self) -> bool:
+        return self._timeout is not None and self._timeout.expired()
+
+    def verdict(self, task: Task, number: int, where: str) -> Outcome:
+        """The failure when it has fired.
+
+        On the record in the same batch as the end of the attempt, so that resume never decides it again.
+        """
+        what = "its time of" if self.kind == "timeout" else "the run's deadline, with"
+        left = " left" if self.kind == "deadline" else ""
+        reason = f"{task.worker} was stopped at {what} {self.seconds or 0:g} s{left}."
+        self.engine.emit(
+            "decision",
+            task=task.id,
+            attempt=number,
+            key=f"{task.id}/{number}/{where}",
+            decision=self.kind,
+            value={"after_s": self.seconds},
+            reason=reason,
+        )
+        return failed(task.id, task.worker, self.kind, reason)
+
+    def stop(self) -> None:
+        """Let it fire now."""
+        if self._timeout is not None:
+            self._timeout.reschedule(0.0)
+
+    def _left(self) -> float | None:
+        self.seconds, self.kind = self.measure()
+        return self.seconds

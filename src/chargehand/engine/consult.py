@@ -1,0 +1,54 @@
+"""A question to one of the supervisor's own models -> JSON in the agreed shape, asked for twice at most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chargehand.engine.port import Engine
+from chargehand.models.supervisor_models import Brain
+from chargehand.text.json_repair import read_object
+from chargehand.values.effect import Role, usage_of
+from chargehand.values.message import Message, user
+from chargehand.values.outcome import Fault, Usage
+
+TIMES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Consulted:
+    """Either data in the agreed shape or why there is none."""
+
+    data: dict[str, Any] | None
+    fault: Fault | None = None
+
+
+async def consult(
+    engine: Engine,
+    key: str,
+    role: Role,
+    brain: Brain,
+    messages: Sequence[Message],
+    schema: dict[str, Any],
+    used: list[Usage],
+    check: Callable[[dict[str, Any]], Sequence[str]] | None = None,
+) -> Consulted:
+    """`used` grows with each call, for who cuts it short. `check` tells what is wrong with data of the right shape."""
+    asked = list(messages)
+    problems: list[str] = []
+    for number in range(1, TIMES + 1):
+        call = brain.asked(role, asked, schema)
+        result = await engine.perform(f"{key}/{number}", call)
+        used.append(usage_of(result, call.model))
+        if result.reply is None:
+            return Consulted(None, result.error)
+        data, problems = read_object(result.reply.text, schema)
+        if data is not None:
+            problems = list(check(data)) if check is not None else []
+            if not problems:
+                return Consulted(data)
+        again = f"Your answer could not be used: {'; '.join(problems)}. Answer with the one JSON object only."
+        asked += [result.reply.as_message(), user(again)]
+    message = f"The {role} gave no usable answer: {'; '.join(problems)}"
+    return Consulted(None, Fault(kind="contract", message=message))

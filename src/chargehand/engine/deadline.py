@@ -1,0 +1,47 @@
+"""Work of the supervisor's own under the run's deadline -> its result, or the verdict that it came too late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from chargehand.engine.port import Engine
+
+T = TypeVar("T")
+
+
+async def in_time(engine: Engine, where: str, seconds: float | None, work: Callable[[], Awaitable[T]]) -> T | None:
+    """What the work comes to; None when its seconds were over first, in this session or in one before.
+
+    What is on the record takes no time: the work goes through it, so that it knows again what it knew, and is cut off
+    where it would begin something new too late. The verdict is on the record under `where/deadline` before it is acted
+    on; a later deadline takes it back.
+    """
+    key = f"{where}/deadline"
+    over = engine.decided(key) is not None
+    if seconds is None and not over:
+        return await work()
+    loop = asyncio.get_running_loop()
+    until = loop.time() + (0.0 if over or seconds is None else seconds)
+    clock = asyncio.timeout(None)
+
+    async def begin() -> None:
+        if clock.when() is None:
+            clock.reschedule(until)
+        if until <= loop.time():
+            await loop.create_future()  # until the clock strikes
+
+    try:
+        async with clock:
+            with engine.gated(begin):
+                made = await work()
+        if not over:
+            return made
+    except TimeoutError:
+        if not clock.expired():
+            raise
+    if not over:
+        reason = f"It was not ready in the {seconds:g} s left."
+        await engine.decide(key, "deadline", lambda: {"after_s": seconds}, reason)
+    return None

@@ -1,0 +1,367 @@
+"""One model call from budget to result: reserve, wait for a slot and the provider's leave, send, retry, settle.
+
+What may be sent again is sent again with the same bytes and key, with no slot held in between. A call that is slow to
+answer may be hedged: a second one beside it, the first good answer wins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+
+from chargehand.engine.local.handlers import Handlers
+from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.shared_ledger import Purse, Site
+from chargehand.engine.local.slots import Slots, Waited
+from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
+from chargehand.limits import CallResult, Change, Permit, ProviderLimits, Refused
+from chargehand.models import Attribution
+from chargehand.values.budget import Deny, Reservation
+from chargehand.values.effect import ModelCall, ModelResult
+from chargehand.values.message import Reply, TokenCount
+from chargehand.values.outcome import Fault
+
+TRANSPORT_RETRIES = 4
+LONGEST_BACKOFF_S = 30.0
+# More than there are tasks: who was refused asks again behind all who were refused less often.
+BEHIND_ALL = 1_000_000
+# How long a provider that is out is waited for when it has not answered even once: a wrong address is told soon.
+PATIENCE_AT_FIRST_S = 3.0
+# How long a call may take from when it is first sent, retries included, whatever drips in: one whose reply comes whole,
+# and one whose reply is streamed, where silence ends it long before.
+WHOLE_S = 600.0
+STREAMED_S = 3600.0
+# How often a call gives back what was set aside for it, because that was outgrown while it waited to be sent.
+MOST_FRESH_RESERVATIONS = 3
+# Usage above this many times what was set aside is not a count of this call.
+ABSURD = 2
+
+OnText = Callable[[str], None] | None
+# Puts the call on the record, durably, before it is sent: (max_output, how often it was sent before).
+Begin = Callable[[int, int], Awaitable[None]]
+
+
+class Calls:
+    """One per session; nothing is kept between calls but what its parts keep."""
+
+    def __init__(
+        self,
+        run: str,
+        purse: Purse,
+        slots: Slots,
+        handlers: Handlers,
+        recorder: Recorder,
+        chance: random.Random,
+        hedge_after_s: float | None = None,
+    ) -> None:
+        self._run = run
+        self._purse = purse
+        self._slots = slots
+        self._handlers = handlers
+        self._recorder = recorder
+        self._chance = chance
+        # A call without an answer for this long is made a second time beside the first; None is never.
+        self._hedge_after_s = hedge_after_s
+        # model -> what its provider allows; a session lives on one loop, as these do.
+        self._limits: dict[str, ProviderLimits] = {}
+        # Models of which it was said that their usage is not believed: once is enough.
+        self._doubted: set[str] = set()
+
+    async def make(
+        self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, begin: Begin, on_text: OnText
+    ) -> ModelResult:
+        """The result, settled but not yet on the record. `intent`: what an earlier session recorded and sent."""
+        waited = Waited()
+        admitted = await self._admitted(site, effect, intent, waited)
+        if isinstance(admitted, Deny):
+            fault = Fault(kind="budget", message=admitted.reason)
+            return ModelResult(error=fault, sent=False, waiting_s=waited.seconds)
+        reservation, permit = admitted
+        sent_before = (intent or {}).get("send", 0)
+        call = self._settled(site, effect, reservation, permit, sent_before, waited, begin, on_text)
+        if self._hedge_after_s is None or on_text is not None:
+            return await call
+        return await self._hedged(site, effect, call, self._hedge_after_s)
+
+    async def _admitted(
+        self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, waited: Waited
+    ) -> tuple[Reservation, Permit | Refused] | Deny:
+        """Budget, slot and permit. What was set aside before a long wait is looked at again after it.
+
+        Bounded, so that no state of the ledger can keep a call from being sent or denied.
+        """
+        loop = asyncio.get_running_loop()
+        for fresh in range(MOST_FRESH_RESERVATIONS + 1):
+            began = loop.time()
+            granted = await self._purse.reserve(site, effect, intent)
+            waited.seconds += loop.time() - began
+            if isinstance(granted, Deny):
+                return granted
+            try:
+                permit = await self._leave_to_send(site, effect, granted.reservation.tokens, waited)
+            except BaseException:
+                self._purse.settle(site, effect.model, (0, 0), 0.0)
+                raise
+            last = intent is not None or fresh == MOST_FRESH_RESERVATIONS
+            if isinstance(permit, Refused) or last or not self._purse.outgrown(site, effect.model):
+                return granted.reservation, permit
+            permit.done("unsent", loop.time())
+            self._slots.free()
+            self._purse.settle(site, effect.model, (0, 0), 0.0)
+        raise AssertionError("the last reservation is taken")
+
+    async def _hedged(
+        self, site: Site, effect: ModelCall, call: Coroutine[Any, Any, ModelResult], after_s: float
+    ) -> ModelResult:
+        """The first good answer of the call and, once it is late, of a second one beside it, if the budget has room."""
+        calls = [asyncio.create_task(call, name=site.key)]
+        try:
+            await asyncio.wait(calls, timeout=after_s)
+            beside = Site(f"{site.key}/hedge", site.task, site.attempt)
+            if not calls[0].done() and (granted := self._purse.reserve_now(beside, effect)) is not None:
+                data = {"decision": "hedge", "value": {"after_s": after_s}, "reason": "no answer so far"}
+                self._recorder.emit("decision", site.task, site.attempt, {"key": beside.key, **data})
+                await self._recorder.commit()
+                second = self._settled(beside, effect, granted.reservation, None, 0, Waited(), _begun_already, None)
+                calls.append(asyncio.create_task(second, name=beside.key))
+            while True:
+                over, late = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+                good = [each for each in calls if each in over and each.result().ok]
+                if good or not late:
+                    return good[0].result() if good else calls[0].result()
+                await asyncio.wait(late)
+        finally:
+            for each in calls:
+                each.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+
+    async def _settled(
+        self,
+        site: Site,
+        effect: ModelCall,
+        reservation: Reservation,
+        permit: Permit | Refused | None,
+        sent_before: int,
+        waited: Waited,
+        begin: Begin,
+        on_text: OnText,
+    ) -> ModelResult:
+        """The result with its reservation closed, whatever happens."""
+        used: tuple[int, int] | None = None
+        usd: float | None = None
+        result: ModelResult | None = None
+        try:
+            result = await self._tries(site, effect, reservation, permit, sent_before, waited, begin, on_text)
+            if result.reply is not None and result.reply.usage is not None:
+                used = result.reply.usage.input_tokens, result.reply.usage.output_tokens
+                usd = result.usd
+            elif result.error is not None and result.error.kind not in ("timeout", "connection"):
+                used, usd = (0, 0), 0.0  # the provider refused it: nothing was used
+            elif waited.sent:
+                most = TokenCount(input_tokens=reservation.input_tokens, output_tokens=reservation.output_tokens)
+                result = result.model_copy(update={"estimated": most})
+            return result
+        finally:
+            if not waited.sent:
+                used, usd = (0, 0), 0.0  # stopped in the queue: nothing was used
+            self._purse.settle(site, effect.model, used, usd, broken_off=waited.sent and result is None)
+
+    async def _tries(
+        self,
+        site: Site,
+        effect: ModelCall,
+        reservation: Reservation,
+        first: Permit | Refused | None,
+        sent_before: int,
+        waited: Waited,
+        begin: Begin,
+        on_text: OnText,
+    ) -> ModelResult:
+        loop = asyncio.get_running_loop()
+        attribution = Attribution(self._run, site.task, site.attempt, effect.role, self._idempotency_key(site, effect))
+        worked = 0.0
+        # The patience is for the call as a whole: it runs from the first failure, however often it is sent.
+        gives_up: float | None = None
+        limit = WHOLE_S if on_text is None else STREAMED_S
+        ends: float | None = None
+        for retry in range(TRANSPORT_RETRIES + 1):
+            patience = None if gives_up is None else max(gives_up - loop.time(), 0.0)
+            if (permit := first) is None:
+                permit = await self._leave_to_send(site, effect, reservation.tokens, waited, patience, retry)
+            first = None
+            if isinstance(permit, Refused):
+                kind = "auth" if permit.until is None else "overloaded"
+                fault = Fault(kind=kind, message=f"Not sent: {permit.reason}")
+                return ModelResult(error=fault, sent=waited.sent, seconds=worked, waiting_s=waited.seconds)
+            sent, before, began = False, waited.sent, loop.time()
+            try:
+                if retry == 0:
+                    await begin(reservation.output_tokens, sent_before)
+                sent, began = True, loop.time()
+                waited.sent = True
+                ends = loop.time() + limit if ends is None else ends
+                said = await self._answered_by(ends, limit, effect, reservation.output_tokens, attribution, on_text)
+                worked += loop.time() - began
+                reply, usd = self._counted(site, effect, reservation, said)
+                counted = reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else None
+                self._told(permit.done("ok", loop.time(), tokens_actual=counted))
+                return ModelResult(reply=reply, usd=usd, seconds=worked, waiting_s=waited.seconds)
+            except ModelError as error:
+                worked += loop.time() - began
+                waited.sent = before or not error.unsent
+                result, pause = _for_limits(error), error.retry_after
+                self._told(permit.done(result, loop.time(), retry_after=pause, reason=str(error)))
+                # Asked to come back later than the call may wait, it has failed: somebody else may do it sooner.
+                too_late = pause is not None and pause > effect.patience_s
+                if not error.transient or too_late or retry == TRANSPORT_RETRIES:
+                    fault = Fault(kind=error.kind, message=str(error))
+                    return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
+                gives_up = loop.time() + effect.patience_s if gives_up is None else gives_up
+                after = self._backoff(retry, error)
+                self._note_retry(site, retry + 1, after, str(error))
+            except UsageError as error:  # a key that is not set, a provider that is not there: this task's failure
+                kind = "auth" if isinstance(error, MissingKey) else "bad_request"
+                fault, waited.sent = Fault(kind=kind, message=str(error)), before
+                return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
+            except ChargehandError:
+                raise  # the record itself failed, or the run is not ours any more
+            except Exception as error:  # noqa: BLE001 -- recorded: a bug in a handler is one task's failure
+                message = f"{type(error).__name__} in the model handler: {error}"
+                return ModelResult(error=Fault(kind="internal", message=message), waiting_s=waited.seconds)
+            finally:
+                permit.done("cancelled" if sent else "unsent", loop.time())
+                self._slots.free()
+            began = loop.time()
+            await asyncio.sleep(after)
+            waited.seconds += loop.time() - began
+        raise AssertionError("the last retry returns")
+
+    async def _answered_by(
+        self, ends: float, limit: float, effect: ModelCall, max_output: int, attribution: Attribution, on_text: OnText
+    ) -> Reply:
+        """The reply; ModelError `timeout` when the call, with all it was sent before, has had its time."""
+        time = asyncio.timeout_at(ends)
+        try:
+            async with time:
+                return await self._handlers.model(effect, max_output, attribution, on_text)
+        except TimeoutError:
+            if not time.expired():
+                raise
+            message = f"{effect.model} did not end its answer within {limit:g} s, retries included"
+            raise ModelError("timeout", f"{message}; ask for less at once or use a faster model") from None
+
+    def _counted(
+        self, site: Site, effect: ModelCall, reservation: Reservation, reply: Reply
+    ) -> tuple[Reply, float | None]:
+        """The reply with the usage that can be believed, and what it costs, if known."""
+        problem = reply.usage_problem or usage_problem(reply, reservation, self._handlers.window(effect))
+        if problem and effect.model not in self._doubted:
+            self._doubted.add(effect.model)
+            message = (
+                f"What {effect.model} says it used for {site.key} is not believed ({problem}). The call is counted at "
+                f"the {reservation.tokens:,} tokens set aside for it; so are later ones of this model like it."
+            )
+            self._recorder.emit("warning", site.task, site.attempt, {"message": message})
+        if problem:
+            return reply.model_copy(update={"usage": None, "usage_problem": problem}), None
+        price = self._handlers.price(effect)
+        return reply, price.usd(reply.usage) if price and reply.usage else None
+
+    async def _leave_to_send(
+        self, site: Site, effect: ModelCall, tokens: int, waited: Waited, patience: float | None = None, retry: int = 0
+    ) -> Permit | Refused:
+        """A slot and the provider's permit, or neither. No slot is held while waiting for the provider.
+
+        Calls that were refused take turns, so that a long refusal does not use up the retries of one of them.
+        """
+        loop = asyncio.get_running_loop()
+        limits = self._limits.get(effect.model)
+        if limits is None:
+            limits = self._limits[effect.model] = self._handlers.limits(effect)
+        await self._slots.take(site.task, waited)
+        permit = limits.try_acquire(self._run, tokens, loop.time())
+        if isinstance(permit, Permit):
+            return self._granted(permit)
+        self._slots.free()
+        if permit is None:
+            began = loop.time()
+            order = self._slots.order(site.task) + retry * BEHIND_ALL
+            most = effect.patience_s if patience is None else patience
+            most = most if limits.answered else min(most, PATIENCE_AT_FIRST_S)
+            permit = await limits.acquire(self._run, order, tokens, max_wait=most)
+            waited.seconds += loop.time() - began
+        if isinstance(permit, Refused):
+            return permit
+        try:
+            await self._slots.take(site.task, waited)
+        except BaseException:
+            permit.done("unsent", loop.time())
+            raise
+        return self._granted(permit)
+
+    def _granted(self, permit: Permit) -> Permit:
+        if permit.change is not None:
+            self._told([permit.change])
+        return permit
+
+    def _told(self, changes: list[Change]) -> None:
+        for change in changes:
+            data = {"name": change.name, "state": change.state, "reason": change.reason}
+            self._recorder.emit("breaker_changed", None, None, data)
+
+    def _note_retry(self, site: Site, number: int, after: float, reason: str) -> None:
+        data = {"decision": "transport_retry", "value": {"after_s": round(after, 3)}, "reason": reason}
+        self._recorder.emit("decision", site.task, site.attempt, {"key": f"{site.key}/retry/{number}", **data})
+
+    def _backoff(self, retry: int, error: ModelError) -> float:
+        """Full jitter below a doubling ceiling, or what the provider asked for and a little."""
+        if error.retry_after is not None:
+            return error.retry_after + self._chance.uniform(0, 0.1)
+        return self._chance.uniform(0, min(LONGEST_BACKOFF_S, 0.5 * 2**retry))
+
+    def _idempotency_key(self, site: Site, effect: ModelCall) -> str:
+        return hashlib.sha256(f"{self._run}\n{site.key}\n{effect.fingerprint}".encode()).hexdigest()[:40]
+
+
+def usage_problem(reply: Reply, reservation: Reservation, window: int | None) -> str:
+    """Why the usage of a reply cannot be so, "" when it can be or was not said.
+
+    `window` is what the model is known to hold; a request larger than that, by our estimate, shows that it is not so.
+    """
+    if (count := reply.usage) is None:
+        return ""
+    said = f"{_figure(count.input_tokens)} tokens of input and {_figure(count.output_tokens)} of output"
+    if min(count.input_tokens, count.output_tokens, count.cached_tokens) < 0:
+        return f"{said}: a number below 0"
+    if count.input_tokens == 0:
+        return f"{said}: no request is empty"
+    if count.output_tokens == 0 and (reply.text or reply.tool_calls):
+        return f"{said}: the reply is not empty"
+    if count.cached_tokens > count.input_tokens:
+        return f"{said}, {_figure(count.cached_tokens)} of it from a cache: more than all of the input"
+    used = count.input_tokens + count.output_tokens
+    if used > ABSURD * reservation.tokens:
+        return f"{said}: over {ABSURD} times the {reservation.tokens:,} it was estimated to use at the most"
+    if window is not None and used > max(window, reservation.tokens):
+        return f"{said}: more than the {window:,} the model can hold"
+    return ""
+
+
+def _figure(number: int) -> str:
+    return f"{number:,}" if abs(number) < 10**20 else "more than 20 digits of"
+
+
+async def _begun_already(_max_output: int, _sent_before: int) -> None:
+    """A hedge is on the record as the decision to make it."""
+
+
+def _for_limits(error: ModelError) -> CallResult:
+    match error.kind:
+        case "rate_limited" | "overloaded" | "connection" | "timeout" | "auth":
+            return error.kind
+        case _:
+            # A page where JSON should be is not an answer of the provider's.
+            return "overloaded" if error.transient else "other"

@@ -1,0 +1,127 @@
+"""Events as they happen -> batches on the journal: once per loop turn, only when someone waits, one in flight.
+
+500 concurrent workers so share a handful of commits, and nothing that was emitted is ever out of order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from chargehand.errors import ChargehandError, StorageError
+from chargehand.record.journal import Journal
+from chargehand.values.event import Event, EventKind
+from chargehand.values.message import Message
+
+Listener = Callable[[Event], None]
+
+
+class Recorder:
+    """The only writer of a run's journal in this process. Open it with `async with`: leaving writes what is left."""
+
+    def __init__(
+        self, run: str, journal: Journal, *, seq: int, clock: Callable[[], float], listeners: tuple[Listener, ...]
+    ) -> None:
+        self._run = run
+        self._journal = journal
+        self._seq = seq
+        self._clock = clock
+        self._listeners = listeners
+        self._events: list[Event] = []
+        self._blobs: dict[str, bytes] = {}
+        # Digests of messages already handed over in this session.
+        self._stored: set[str] = set()
+        self._waiting: list[asyncio.Future[None]] = []
+        # Those whose batch is being written.
+        self._served: list[asyncio.Future[None]] = []
+        self._wanted = asyncio.Event()
+        # Why nothing can be written any more; told to everybody who asks.
+        self._broken: ChargehandError | None = None
+        self._writer: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Recorder:
+        self._writer = asyncio.create_task(self._write(), name="journal writer")
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        assert self._writer is not None
+        try:
+            if self._broken is None:
+                await self.commit()
+        finally:
+            self._writer.cancel()
+            await asyncio.gather(self._writer, return_exceptions=True)
+
+    def emit(self, kind: EventKind, task: str | None, attempt: int | None, data: dict[str, Any]) -> None:
+        self._seq += 1
+        event = Event(self._run, self._seq, self._clock(), kind, task, attempt, data)
+        self._events.append(event)
+        if self._listeners:
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        broken: list[tuple[Listener, Exception]] = []
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception as error:  # noqa: BLE001 -- recorded below: who watches a run must not be able to end it
+                broken.append((listener, error))
+        if broken:
+            self._leave_out(broken)
+
+    def _leave_out(self, broken: list[tuple[Listener, Exception]]) -> None:
+        """Go on without listeners that raised; the others are told, once they have all heard the event itself."""
+        self._listeners = tuple(each for each in self._listeners if all(each is not gone for gone, _ in broken))
+        for _, error in broken:
+            message = f"A listener raised {type(error).__name__}: {error}. The run goes on without it."
+            self.emit("warning", None, None, {"message": message})
+
+    def store(self, message: Message) -> None:
+        """Keep a message under its digest; events name it by that, so a record grows linearly with steps."""
+        if message.digest not in self._stored:
+            self._stored.add(message.digest)
+            self._blobs[message.digest] = message.packed
+
+    async def commit(self) -> None:
+        """Return once everything emitted so far is on disk."""
+        if self._broken is not None:
+            raise self._broken
+        if self._writer is not None and self._writer.done():
+            raise asyncio.CancelledError  # the loop shuts down and has cancelled the writer before us
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        self._wanted.set()
+        await done
+
+    async def _write(self) -> None:
+        try:
+            await self._write_batches()
+        except asyncio.CancelledError:
+            for done in (*self._served, *self._waiting):
+                done.cancel()  # nothing may hang on a writer that is gone
+            raise
+
+    async def _write_batches(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            events, self._events = self._events, []
+            blobs, self._blobs = self._blobs, {}
+            self._served, self._waiting = self._waiting, []
+            try:
+                if events:
+                    await self._journal.append(events, blobs)
+            except Exception as error:  # noqa: BLE001 -- told to everybody who waits: nothing may hang on a broken record
+                self._broken = error if isinstance(error, ChargehandError) else StorageError(_unwritable(error))
+                for done in (*self._served, *self._waiting):
+                    if not done.done():
+                        done.set_exception(self._broken)
+                return
+            for done in self._served:
+                if not done.done():
+                    done.set_result(None)
+
+
+def _unwritable(error: Exception) -> str:
+    return f"The record could not be written: {type(error).__name__}: {error}. Resume the run when that is mended."

@@ -1,0 +1,172 @@
+"""The ledger for calls that run at the same time: reserve, wait for others, settle; each step on the record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from chargehand.engine.local.handlers import Handlers
+from chargehand.engine.local.recorder import Recorder
+from chargehand.models.prices import Price
+from chargehand.values.budget import Budget, Calibration, Deny, Grant, Ledger, Wait, Wish
+from chargehand.values.effect import ModelCall
+from chargehand.values.outcome import Usage
+
+# An estimate this much above what was set aside is worth setting aside anew.
+TOO_LITTLE = 1.05
+
+
+class Site(NamedTuple):
+    """Where an effect happens: its key, and the task and attempt in it."""
+
+    key: str
+    task: str | None
+    attempt: int | None
+
+
+class Purse:
+    """One per session. What it does is decided by the ledger; here is only the waiting and the record of it."""
+
+    def __init__(self, budget: Budget, handlers: Handlers, recorder: Recorder, writer: str | None) -> None:
+        price = None if writer is None else handlers.models.price(writer)
+        self.ledger = Ledger(budget, writer=_per_token(price))
+        # How many tasks still want something: what is left is shared between them.
+        self.unfinished = 1
+        self._handlers = handlers
+        self._recorder = recorder
+        self._calibration = Calibration()
+        # key -> the estimate before calibration, while the call is under way.
+        self._raw: dict[str, int] = {}
+        # What calls that were sent and then broken off may have used, at the most: no outcome tells of it.
+        self.lost: list[Usage] = []
+        # Tokens counted for each call that came to an end without saying what it used.
+        self.estimated: list[int] = []
+        # In order of arrival; only the first is woken, and wakes the next when it has its answer.
+        self._waiters: deque[asyncio.Future[None]] = deque()
+
+    async def reserve(self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None) -> Grant | Deny:
+        """Set aside what the call may cost; wait while others could free enough."""
+        raw, wish = self._wish(site, effect)
+        if intent is not None:
+            # A repeat asks for just what was recorded, so that it is the same bytes: its share was decided then.
+            wish = wish._replace(output_cap=intent["max_output"], least=intent["max_output"], share=1)
+        waited = False
+        try:
+            while True:
+                if waited and intent is None:
+                    wish = wish._replace(share=self.unfinished)
+                match self.ledger.reserve(wish):
+                    case Wait():
+                        await self._turn(front=waited)
+                        waited = True
+                    case Deny() as denied:
+                        data = {"decision": "budget_denial", "value": True, "reason": denied.reason}
+                        self._emit(site, "decision", key=f"{site.key}/budget", **data)
+                        return denied
+                    case Grant() as granted:
+                        return self._granted(site, raw, granted)
+        finally:
+            if waited:
+                self._wake_next()
+
+    async def _turn(self, *, front: bool) -> None:
+        """Wait until something was settled; who has waited already stays first."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if front:
+            self._waiters.appendleft(turn)
+        else:
+            self._waiters.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn in self._waiters:
+                self._waiters.remove(turn)
+            else:
+                self._wake_next()  # woken in the moment of cancellation: it was somebody's turn
+            raise
+
+    def _wake_next(self) -> None:
+        while self._waiters:
+            turn = self._waiters.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    def outgrown(self, site: Site, model: str) -> bool:
+        """Whether what was set aside for a call is known by now to be too little, or no longer there."""
+        reservation = self.ledger.open[site.key]
+        left = self.ledger.left(held=True)
+        fresh = self._calibration.estimate(model, self._raw[site.key])
+        return fresh > reservation.input_tokens * TOO_LITTLE or (left is not None and left < 0)
+
+    def reserve_now(self, site: Site, effect: ModelCall) -> Grant | None:
+        """Set aside what the call may cost if there is room for all of it at once; nobody waits for it."""
+        raw, wish = self._wish(site, effect)
+        granted = self.ledger.reserve(wish)
+        return self._granted(site, raw, granted) if isinstance(granted, Grant) else None
+
+    def _granted(self, site: Site, raw: int, granted: Grant) -> Grant:
+        self._raw[site.key] = raw
+        reservation = granted.reservation
+        self._emit(site, "budget_reserved", key=site.key, tokens=reservation.tokens, usd=reservation.usd)
+        return granted
+
+    def _wish(self, site: Site, effect: ModelCall) -> tuple[int, Wish]:
+        """The estimate before calibration, and what to ask the ledger for."""
+        raw = self._handlers.estimate(effect)
+        return raw, Wish(
+            key=site.key,
+            input_tokens=self._calibration.estimate(effect.model, raw),
+            output_cap=effect.output_cap,
+            usd_per_token=_per_token(self._handlers.price(effect)),
+            task=site.task,
+            share=self.unfinished,
+            echo=effect.role == "worker",
+            held=effect.role == "synthesizer" and site.task is None,
+        )
+
+    def settle(
+        self, site: Site, model: str, used: tuple[int, int] | None, usd: float | None, *, broken_off: bool = False
+    ) -> None:
+        """Close a reservation. `used` is input and output; None is unknown, and counts as all that was set aside.
+
+        Of a call that was sent and broken off no result will tell: what it may have used goes on the record here.
+        """
+        reservation = self.ledger.open[site.key]
+        lost = None
+        if broken_off:
+            lost = Usage(
+                input_tokens=reservation.input_tokens,
+                output_tokens=reservation.output_tokens,
+                usd=None,
+                calls=1,
+                models=(model,),
+            )
+            self.lost.append(lost)
+        elif used is None:
+            self.estimated.append(reservation.tokens)
+        raw = self._raw.pop(site.key)
+        if used is not None:
+            self._calibration.learn(model, raw, used[0])
+        tokens = None if used is None else sum(used)
+        self.ledger.settle(site.key, tokens, usd, written=reservation.output_tokens if used is None else used[1])
+        self._emit(
+            site,
+            "budget_settled",
+            key=site.key,
+            tokens=reservation.tokens if tokens is None else tokens,
+            usd=reservation.usd if usd is None and tokens is None else usd,
+            estimated=tokens is None,
+            lost=lost.to_json() if lost else None,
+        )
+        self._wake_next()
+
+    def _emit(self, site: Site, kind: Any, **data: Any) -> None:
+        self._recorder.emit(kind, site.task, site.attempt, data)
+
+
+def _per_token(price: Price | None) -> tuple[float, float] | None:
+    """USD a token of input and of output."""
+    return None if price is None else (price.input / 1e6, price.output / 1e6)

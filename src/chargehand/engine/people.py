@@ -1,0 +1,266 @@
+"""What only a person can say: questions about plans, tool calls and escalations, and a person's words read as answers.
+
+kind         what may be answered
+plan         approve | reject [reason] | an edited plan as JSON
+tool         approve | reject [reason]; where it is in doubt whether it happened: happened [result] | send | give up
+escalation   any text: it is told to the worker
+task         the result, as text or JSON | escalate: [reason]
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Literal, TypeAlias, assert_never
+
+from pydantic_core import from_json
+
+from chargehand.errors import InvalidAnswer
+from chargehand.text.json_schema import violations
+from chargehand.text.plan_json import parse, read
+from chargehand.values.base import JSON, Value
+from chargehand.values.effect import Question
+from chargehand.values.outcome import Outcome
+from chargehand.values.plan import Factory, Plan, Task, errors_in
+from chargehand.values.request import Request
+
+# Asks one question: (question, what was wrong with the last answer) -> the person's words. Raises Later.
+Person: TypeAlias = Callable[[Question, str | None], Awaitable[str]]
+
+# What one result may take of a question.
+MOST_CHARACTERS = 8_000
+# `approve but ...` is neither: what follows would be passed over.
+_YES = re.compile(r"(approve|approved|yes|y)[.!]?", re.IGNORECASE)
+_NO = re.compile(r"(?:reject|rejected|no|n)\b[\s:,.-]*(.*)", re.IGNORECASE | re.DOTALL)
+# The sign and the point of a number belong to the result.
+_HAPPENED = re.compile(r"happened\b(?:[\s:,]|[.-](?!\.?\d))*(.*)", re.IGNORECASE | re.DOTALL)
+_SEND = re.compile(r"send(?: it)?[.!]?", re.IGNORECASE)
+_GIVE_UP = re.compile(r"give[ _]up[.!]?", re.IGNORECASE)
+_ESCALATE = re.compile(r"escalate\s*:(.*)", re.IGNORECASE | re.DOTALL)
+
+
+class Later(Exception):
+    """The person does not answer now: the question stays open."""
+
+
+class Verdict(Value):
+    """Yes or no, and why not."""
+
+    approved: bool
+    reason: str = ""
+
+    @property
+    def words(self) -> str:
+        """As it is put on the record."""
+        return "approve" if self.approved else f"reject {self.reason}".strip()
+
+
+class Doubt(Value):
+    """What a person found out about a call that was broken off: it happened, or it is to be made, or to be left."""
+
+    verdict: Literal["happened", "send", "give_up"]
+    # What it returned, where it happened and that is known.
+    result: str = ""
+
+
+DOUBT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"verdict": {"enum": ["happened", "send", "give_up"]}, "result": {"type": "string"}},
+    "required": ["verdict"],
+    "additionalProperties": False,
+}
+
+
+# -- questions -------------------------------------------------------------------------------------------------------
+
+
+def question_about(task: Task, outcome: Outcome) -> Question:
+    """What to ask when a worker could not do its task; the answer is told to the worker that tries again."""
+    why = outcome.escalation or outcome.error
+    said = f"{outcome.worker} could not do task {task.id}"
+    if outcome.escalation is not None:
+        said += f" ({outcome.escalation.reason})"
+    parts = [f"{said}: {why.message if why else outcome.summary}", described(task)]
+    if outcome.partial:
+        parts.append(f"What it has so far\n{readable(outcome.output)}")
+    return Question(id=task.id, kind="escalation", prompt="\n\n".join(parts))
+
+
+def question_for_result(task: Task, outcome: Outcome, schema: dict[str, Any] | None) -> Question:
+    """What to ask when no attempt is left: the answer is the task's result."""
+    about = question_about(task, outcome)
+    note = "No attempt is left: what you answer is the result of the task. To hand it back, answer `escalate: why`."
+    prompt = f"{about.prompt}\n\n{note}"
+    return Question(id=about.id, kind="task", prompt=prompt, answer_schema=schema)
+
+
+def question_about_tool(task: Task, worker: str, tool: str, arguments: Mapping[str, JSON]) -> Question:
+    """Whether a worker may make this very call."""
+    call = f"{worker} wants to call {tool} for task {task.id}."
+    prompt = f"{call}\n\nArguments\n{readable(dict(arguments))}\n\n{described(task)}"
+    return Question(id=f"{task.id}-{tool}", kind="tool", prompt=prompt)
+
+
+def question_about_doubt(task: Task, worker: str, tool: str, arguments: Mapping[str, JSON]) -> Question:
+    """Whether a call that must not be made twice was made before it was broken off."""
+    what = f"{worker} called {tool} for task {task.id}; it was broken off and may or may not have happened."
+    ask = "Find out, then say whether it happened, is to be sent now because it did not, or is to be given up."
+    prompt = f"{what} {ask}\n\nArguments\n{readable(dict(arguments))}\n\n{described(task)}"
+    return Question(id=f"{task.id}-{tool}", kind="tool", prompt=prompt, answer_schema=DOUBT_SCHEMA)
+
+
+def question_about_plan(text: str) -> Question:
+    return Question(id="plan", kind="plan", prompt=text)
+
+
+def described(task: Task) -> str:
+    """The task as a person reads it."""
+    parts = [f"Task {task.id}\n{task.instruction.strip()}"]
+    if task.context not in (None, "", {}, []):
+        parts.append(f"Context\n{readable(task.context)}")
+    parts.append(f"Done when\n{task.success_criterion.strip()}")
+    return "\n\n".join(parts)
+
+
+def readable(data: JSON) -> str:
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=2)
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    return f"{text[:MOST_CHARACTERS]} [cut: {len(text) - MOST_CHARACTERS:,} characters left out]"
+
+
+def told(question: Question) -> str:
+    """All a person has to know to answer."""
+    if question.answer_schema is None or question.kind == "tool":
+        return question.prompt.rstrip()
+    return f"{question.prompt.rstrip()}\n\nThe answer is JSON of this shape\n{readable(question.answer_schema)}"
+
+
+def choices(question: Question) -> tuple[str, ...]:
+    """What may be answered to a question, as shown to the person."""
+    match question.kind:
+        case "plan":
+            return ("approve", "reject [reason]", "@FILE (an edited plan as JSON)")
+        case "tool" if question.answer_schema is not None:
+            return ("happened [result]", "send (it did not happen)", "give up")
+        case "tool":
+            return ("approve", "reject [reason]")
+        case "escalation":
+            return ("TEXT (told to the worker)", "@FILE")
+        case "task":
+            return ("TEXT (the result)", "@FILE", "escalate: [reason]")
+        case _:
+            assert_never(question.kind)
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+def read_words(
+    question: Question, words: str, request: Request, workers: Collection[str], factory: Factory | None = None
+) -> JSON:
+    """A person's words as the answer that goes on the record; InvalidAnswer says everything wrong with them."""
+    text = words.strip()
+    if not text:
+        raise InvalidAnswer(f"The answer is empty. Answer with: {' | '.join(choices(question))}.")
+    match question.kind:
+        case "plan":
+            return _verdict_or_plan(text, request, workers, factory)
+        case "tool" if question.answer_schema is not None:
+            if (found := doubt(_parsed(text))) is None:
+                raise InvalidAnswer(f"{text[:60]!r} is no answer to this: say {', '.join(choices(question))}.")
+            return found.to_json()
+        case "tool":
+            if (said := verdict(text)) is None:
+                raise InvalidAnswer(f"{text[:60]!r} is no answer to this: say `approve` or `reject [reason]`.")
+            return said.words
+        case "task" if escalation(text) is not None:
+            return text
+        case "task" | "escalation":
+            return _data(text, question.answer_schema)
+        case _:
+            assert_never(question.kind)
+
+
+def verdict(answer: JSON) -> Verdict | None:
+    """The yes or no in an answer on the record; None when it is something else."""
+    if not isinstance(answer, str):
+        return None
+    if _YES.fullmatch(answer.strip()):
+        return Verdict(approved=True)
+    no = _NO.fullmatch(answer.strip())
+    return None if no is None else Verdict(approved=False, reason=no[1].strip())
+
+
+def doubt(answer: JSON) -> Doubt | None:
+    """What an answer says about a call in doubt, in words or as on the record; None when it is something else."""
+    if not isinstance(answer, str):
+        return None if violations(answer, DOUBT_SCHEMA) else Doubt.model_validate(answer)
+    text = answer.strip()
+    if (happened := _HAPPENED.fullmatch(text)) is not None:
+        return Doubt(verdict="happened", result=happened[1].strip())
+    if _SEND.fullmatch(text):
+        return Doubt(verdict="send")
+    return Doubt(verdict="give_up") if _GIVE_UP.fullmatch(text) else None
+
+
+def edited_plan(answer: JSON, original: Plan) -> Plan:
+    """The plan a person gave instead; what they left out is as it was."""
+    plan = parse(answer)
+    kept = {
+        name: getattr(original, name) for name in ("goal", "synthesis", "team") if name not in plan.model_fields_set
+    }
+    return plan.model_copy(update=kept)
+
+
+def escalation(answer: JSON) -> str | None:
+    """Why a person hands a task back, if they do."""
+    match = _ESCALATE.fullmatch(answer.strip()) if isinstance(answer, str) else None
+    return None if match is None else match[1].strip()
+
+
+def as_text(answer: JSON) -> str:
+    """An answer as a worker is told it."""
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+
+
+def _verdict_or_plan(text: str, request: Request, workers: Collection[str], factory: Factory | None) -> JSON:
+    if (said := verdict(text)) is not None:
+        return said.words
+    if not text.startswith("{"):
+        raise InvalidAnswer(
+            f"{text[:60]!r} is no answer to a plan: say `approve`, `reject [reason]`, or give an edited plan as JSON."
+        )
+    try:
+        data = from_json(text)
+    except ValueError as error:
+        raise InvalidAnswer(f"The edited plan was refused: it is not JSON: {error}.") from None
+    problems = read(data).problems(
+        workers, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens, factory=factory
+    )
+    if wrong := errors_in(problems):
+        lines = "".join(f"\n  {problem.message}" for problem in wrong[:50])
+        raise InvalidAnswer(f"The edited plan was refused; mend this and answer again:{lines}", problems)
+    return data
+
+
+def _data(text: str, schema: dict[str, Any] | None) -> JSON:
+    """JSON where it is meant, else the text."""
+    if schema is None:
+        return _parsed(text) if text[0] in "{[" else text
+    forms = [_parsed(text), text]
+    found = [violations(form, schema) for form in forms]
+    for form, wrong in zip(forms, found, strict=True):
+        if not wrong:
+            return form
+    # JSON that does not fit is named by what does not fit; words where data is wanted, too.
+    lines = "".join(f"\n  {problem}" for problem in found[0])
+    raise InvalidAnswer(f"The answer does not have the shape that is asked for:{lines}", found[0])
+
+
+def _parsed(text: str) -> JSON:
+    try:
+        return from_json(text)
+    except ValueError:
+        return text

@@ -1,0 +1,124 @@
+"""The port between the supervisor's code and the world: perform an effect, decide on the record, sleep, ask, emit.
+
+Keys say where the supervisor is (`t3/2/model/4`: task t3, attempt 2, fourth model call) and never depend on the order
+in which things finish, so replay needs no deterministic scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Protocol, overload
+
+from chargehand.values.base import JSON
+from chargehand.values.budget import Budget
+from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, Question, ToolCall, ToolResult
+from chargehand.values.event import EventKind
+from chargehand.values.outcome import Outcome
+
+
+class Engine(Protocol):
+    """What a run may touch. Each method is safe to repeat after a crash: the record answers first."""
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        ...
+
+    @overload
+    async def perform(
+        self, key: str, effect: ModelCall, *, on_text: Callable[[str], None] | None = None
+    ) -> ModelResult: ...
+    @overload
+    async def perform(self, key: str, effect: ToolCall) -> ToolResult: ...
+    @overload
+    async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
+
+    async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
+        """What the record says was decided here, else `choose()`, recorded before it is returned."""
+        ...
+
+    def decided(self, key: str) -> JSON:
+        """What an earlier session decided here; None when nothing."""
+        ...
+
+    async def ask(self, key: str, question: Question) -> JSON:
+        """A person's answer; the run parks when nothing else can go on."""
+        ...
+
+    def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
+        """Put something on the record; durable no later than the next effect that returns."""
+        ...
+
+    def approved(self, within: str = "") -> dict[str, JSON] | None:
+        """What an earlier session recorded as the plan that runs: it is not planned again.
+
+        `within` is the attempt whose team plans, such as `t3/1`; without it, the run itself.
+        """
+        ...
+
+    def ended(self, task: str) -> Outcome | None:
+        """The outcome a task ended with in an earlier session of this run: it stays ended."""
+        ...
+
+    def attempted(self, task: str, attempt: int) -> Outcome | None:
+        """The outcome an attempt that came to nothing ended with in an earlier session: it is not made again."""
+        ...
+
+    def began(self, task: str, attempt: int | None = None) -> float | None:
+        """When an earlier session began this attempt, or the task's first one, as `now` counts for the task."""
+        ...
+
+    def sent(self, task: str, attempt: int) -> bool:
+        """Whether an effect of this attempt has left; until then it can be taken back and has cost nothing."""
+        ...
+
+    def returned(self) -> Iterable[str]:
+        """What tools of this run returned, as far as there may be an address in it."""
+        ...
+
+    def hold(self, tokens: int) -> None:
+        """Hold this much back for the synthesis; workers' calls do not get it."""
+        ...
+
+    def release(self) -> None:
+        """The answer is written: nothing is held back for it any more."""
+        ...
+
+    def allot(self, task: str, budget: Budget) -> None:
+        """Keep a task's calls, and those of its parts, within a budget of their own."""
+        ...
+
+    def affordable(self, tokens: int = 0) -> bool:
+        """Whether the budget has room for another attempt at anything, or at what used so many tokens."""
+        ...
+
+    def chance(self) -> float:
+        """A number in [0, 1). Whatever is made of it is decided on the record."""
+        ...
+
+    def attempts(self, task: str) -> int:
+        """How many attempts of a task were closed before it was reopened; new ones count on from here."""
+        ...
+
+    def expect(self, tasks: int, within: str = "") -> None:
+        """How many tasks are not ended: what is left of the budget is shared between them and those of nested teams."""
+        ...
+
+    def now(self, task: str | None = None) -> float:
+        """Seconds this run has been running, over all its sessions; a task's leave out its own waits for people."""
+        ...
+
+    def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        """Cut off what is inside after `left()` seconds; it stands still while the task waits for a person.
+
+        After the person's answer `left` is asked again.
+        """
+        ...
+
+    def gated(self, gate: Callable[[], Awaitable[None]]) -> AbstractContextManager[None]:
+        """Inside, an effect whose result is not on the record begins only once `gate()` has returned."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...

@@ -1,0 +1,106 @@
+"""Turns a neutral model call into a reply by a wire format over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, cast
+
+from pydantic_core import PydanticSerializationError
+
+from chargehand.errors import ModelError
+from chargehand.models import Attribution
+from chargehand.models import model_errors as faults
+from chargehand.models.model_errors import Endpoint
+from chargehand.models.received_json import paired, read_json
+from chargehand.models.transport import Transport
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
+
+T = TypeVar("T")
+
+
+class Listener(Protocol):
+    """Collects one streamed reply."""
+
+    def hear(self, event: dict[str, Any]) -> str:
+        """Take an event in; the text it added."""
+        ...
+
+    def reply(self) -> Reply | None:
+        """The reply, or None while it is not complete."""
+        ...
+
+
+class Wire(Protocol):
+    """A provider's wire format: pure functions between neutral values and JSON."""
+
+    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> bytes:
+        """The request's body; the same call gives the same bytes."""
+        ...
+
+    def reply(self, body: dict[str, Any]) -> Reply: ...
+
+    def listen(self) -> Listener: ...
+
+
+class HttpModel:
+    """A model client for one endpoint. The pool of connections is shared; closing the client closes the pool."""
+
+    def __init__(self, endpoint: Endpoint, wire: Wire, transport: Transport) -> None:
+        self._endpoint = endpoint
+        self._wire = wire
+        self._transport = transport
+
+    async def complete(
+        self,
+        call: ModelCall,
+        max_output: int,
+        attribution: Attribution,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Reply:
+        try:
+            body = self._wire.request(call, max_output, stream=on_text is not None)
+        except (PydanticSerializationError, UnicodeError):
+            message = "the request holds text that is not valid Unicode; re-encode the material as UTF-8"
+            raise ModelError("bad_request", message) from None
+        if on_text is None:
+            return self._read(await self._transport.send(self._endpoint, body, attribution))
+        return await self._stream(body, attribution, on_text)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _stream(self, body: bytes, attribution: Attribution, on_text: Callable[[str], None]) -> Reply:
+        listener = self._wire.listen()
+        say = paired(on_text)
+
+        def hear(event: bytes) -> None:
+            if event != b"[DONE]" and (text := self._picked(event, listener.hear, piece=True)):
+                say(text)
+
+        whole = await self._transport.stream(self._endpoint, body, attribution, hear)
+        if whole is not None:
+            reply = self._read(whole)
+            if reply.text:
+                on_text(reply.text)
+            return reply
+        reply = listener.reply()
+        if reply is None:
+            raise faults.cut(self._endpoint)
+        return reply
+
+    def _read(self, body: bytes) -> Reply:
+        return self._picked(body, self._wire.reply)
+
+    def _picked(self, body: bytes, pick: Callable[[dict[str, Any]], T], *, piece: bool = False) -> T:
+        """What `pick` finds in the JSON; whatever else the server sent becomes a ModelError."""
+        try:
+            data = read_json(body, piece=piece)
+            if not isinstance(data, dict):
+                raise faults.unreadable(self._endpoint, body)
+            found = cast("dict[str, Any]", data)
+            if error := found.get("error"):
+                raise faults.from_object(self._endpoint, error)
+            return pick(found)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise faults.unreadable(self._endpoint, body) from None

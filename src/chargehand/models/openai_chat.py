@@ -1,0 +1,244 @@
+"""The chat completions wire format: a neutral call to its request, its response or stream to a neutral reply."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit
+
+from pydantic_core import from_json, to_json
+
+from chargehand.models import schema_modes as schema
+from chargehand.models.call_options import sendable
+from chargehand.models.received_json import BOM, in_unicode, read_json
+from chargehand.models.reported_usage import count, fields_of, read_numbers
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Message, Reply, TokenCount, ToolRequest
+
+_REASONING = re.compile(r"(gpt-[5-9]|o\d)(?!.*-chat)")
+# These take function tools on this wire only when told not to reason.
+_TOOLS_WITHOUT_REASONING = ("gpt-5.6", "gpt-6")
+_SAMPLING = frozenset({"temperature", "top_p"})
+
+Stop = Literal["end", "tools", "length", "refused"]
+_STOPS: dict[str, Stop] = {
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "length": "length",
+    "content_filter": "refused",
+}
+
+
+class OpenAI:
+    """Chat completions, as OpenAI and as the many servers that speak it have it.
+
+    OpenAI itself (by host, or by a model name only it has) gets its newer fields; any other server gets what all of
+    them take.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        host = urlsplit(base_url).hostname or ""
+        self._official = host == "api.openai.com" or host.endswith(".api.openai.com")
+
+    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> bytes:
+        # Thousands of calls of a run differ in their messages alone; the rest is looked up by its bytes.
+        name = call.model.partition(":")[2]
+        shape = (call.packed_tools, call.tool_choice, call.packed_schema, call.packed_options)
+        limit, rest, advice = _rest(name, self._official or _reasons(name), stream, *shape)
+        messages = [message.as_written(_message) for message in call.messages]
+        if advice:
+            messages.insert(_lead(call.messages), advice)
+        return b'{"messages":[%b],"%b":%d,%b' % (b",".join(messages), limit, max_output, rest)
+
+    def reply(self, body: dict[str, Any]) -> Reply:
+        choice = body["choices"][0]
+        message = choice["message"]
+        calls = [
+            (c.get("id"), c["function"]["name"], c["function"].get("arguments"))
+            for c in message.get("tool_calls") or ()
+        ]
+        return _reply(
+            text=_text(message.get("content")),
+            refusal=message.get("refusal"),
+            calls=calls,
+            finish=choice.get("finish_reason"),
+            usage=body.get("usage"),
+            model=body.get("model") or "",
+        )
+
+    def listen(self) -> OpenAIListener:
+        return OpenAIListener()
+
+
+class OpenAIListener:
+    """Collects the chunks of one streamed completion."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        # By the index the server gives: [id, name, argument pieces].
+        self._calls: dict[int, tuple[list[str], list[str], list[str]]] = {}
+        self._finish: str | None = None
+        self._usage: object = None
+        self._model = ""
+
+    def hear(self, event: dict[str, Any]) -> str:
+        self._model = event.get("model") or self._model
+        self._usage = event.get("usage") or self._usage
+        choices = event.get("choices")
+        if not choices:
+            return ""
+        choice = choices[0]
+        self._finish = choice.get("finish_reason") or self._finish
+        delta: dict[str, Any] = choice.get("delta") or {}
+        for position, piece in enumerate(delta.get("tool_calls") or ()):
+            self._hear_call(position, piece)
+        if refusal := delta.get("refusal"):
+            self._refusal.append(refusal)
+        text = delta.get("content") or ""
+        if text:
+            self._text.append(text)
+        return text
+
+    def reply(self) -> Reply | None:
+        if self._finish is None:
+            return None
+        return _reply(
+            text=in_unicode("".join(self._text)),
+            refusal=in_unicode("".join(self._refusal)),
+            calls=[in_unicode(tuple(map("".join, parts))) for _, parts in sorted(self._calls.items())],
+            finish=self._finish,
+            usage=self._usage,
+            model=in_unicode(self._model),
+        )
+
+    def _hear_call(self, position: int, piece: Mapping[str, Any]) -> None:
+        index = piece.get("index")
+        ids, names, arguments = self._calls.setdefault(position if index is None else index, ([], [], []))
+        function: dict[str, Any] = piece.get("function") or {}
+        # Id and name come once; some servers repeat them in every piece.
+        if piece.get("id") and not ids:
+            ids.append(piece["id"])
+        if function.get("name") and not names:
+            names.append(function["name"])
+        if function.get("arguments"):
+            arguments.append(function["arguments"])
+
+
+@lru_cache(maxsize=128)
+def _reasons(name: str) -> bool:
+    return _REASONING.match(name) is not None
+
+
+@lru_cache(maxsize=64)
+def _rest(
+    name: str, own: bool, stream: bool, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes
+) -> tuple[bytes, bytes, bytes]:
+    """All of a request but its messages: what its limit is called, its other fields to the end, and advice to add.
+
+    `tools` are as they are packed in a call, one on each line.
+    """
+    body: dict[str, Any] = {"model": name}
+    if tools:
+        body["tools"] = [{"type": "function", "function": from_json(tool)} for tool in tools.split(b"\n")]
+        if tool_choice == "none":
+            body["tool_choice"] = "none"
+        if own and name.startswith(_TOOLS_WITHOUT_REASONING):
+            body["reasoning_effort"] = "none"
+    advice = b""
+    wanted = from_json(output_schema)
+    if wanted is not None and (own or not tools or tool_choice == "none"):
+        json_schema = {"name": "answer", "schema": wanted, "strict": schema.qualifies(output_schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+    elif wanted is not None:
+        # Local servers turn the schema into a grammar for the whole answer, which forbids tool calls: with tools that
+        # may be called they are told in words.
+        advice = to_json({"role": "system", "content": schema.instruction(output_schema)})
+    if stream:
+        body["stream"] = True
+        body["stream_options"] = {"include_usage": True}
+    body.update(sendable(from_json(options), _SAMPLING if _reasons(name) else frozenset()))
+    return b"max_completion_tokens" if own else b"max_tokens", to_json(body)[1:], advice
+
+
+def _message(message: Message) -> bytes:
+    return to_json(_as_dict(message))
+
+
+def _as_dict(message: Message) -> dict[str, Any]:
+    match message.role:
+        case "tool":
+            # This wire has no mark for a failed tool; the text says it.
+            return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
+        case "assistant" if message.tool_calls:
+            calls = [
+                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": _arguments(c)}}
+                for c in message.tool_calls
+            ]
+            return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
+        case _:
+            return {"role": message.role, "content": message.text}
+
+
+def _arguments(call: ToolRequest) -> str:
+    return call.raw or to_json(call.arguments or {}).decode()
+
+
+def _lead(messages: Sequence[Message]) -> int:
+    """How many system messages the conversation opens with."""
+    for number, message in enumerate(messages):
+        if message.role != "system":
+            return number
+    return len(messages)
+
+
+def _text(content: str | list[dict[str, Any]] | None) -> str:
+    """A message's text; some servers give it as parts."""
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content)
+    return content or ""
+
+
+def _reply(
+    *,
+    text: str,
+    refusal: str | None,
+    calls: list[tuple[Any, Any, Any]],
+    finish: str | None,
+    usage: object,
+    model: str,
+) -> Reply:
+    stop = "refused" if refusal else _STOPS.get(finish or "", "end")
+    if calls and stop == "end":
+        stop = "tools"
+    counted, problem = _count(usage) if usage else (None, "")
+    return Reply(
+        text=text.removeprefix(BOM) or refusal or "",
+        tool_calls=tuple(_call(position, *call) for position, call in enumerate(calls)),
+        stop=stop,
+        usage=counted,
+        usage_problem=problem,
+        model=model,
+    )
+
+
+def _call(position: int, id: str | None, name: str, arguments: str | dict[str, Any] | None) -> ToolRequest:
+    if isinstance(arguments, dict):
+        return ToolRequest(id=id or f"call_{position}", name=name, arguments=arguments)
+    raw = arguments or ""
+    try:
+        found: Any = read_json(raw) if raw.strip() else {}
+    except ValueError:
+        found = None
+    if isinstance(found, dict):
+        return ToolRequest(id=id or f"call_{position}", name=name, arguments=cast("dict[str, Any]", found))
+    return ToolRequest(id=id or f"call_{position}", name=name, arguments=None, raw=raw)
+
+
+def _count(usage: object) -> tuple[TokenCount | None, str]:
+    said = fields_of(usage)
+    numbers, problem = read_numbers(said, "prompt_tokens", "completion_tokens")
+    cached, wrong = read_numbers(fields_of(said.get("prompt_tokens_details")), "cached_tokens")
+    return (None, problem or wrong) if problem or wrong else (count(*numbers, *cached), "")

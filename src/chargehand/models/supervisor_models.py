@@ -1,0 +1,37 @@
+"""Which model a role of the supervisor uses, resolved once per run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from chargehand.values.base import Value
+from chargehand.values.effect import ModelCall, Role
+from chargehand.values.message import Message
+
+
+class Brain(Value):
+    """A resolved model with its options, its window and how much it may write."""
+
+    model: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    window: int = 32_000
+    output_cap: int = 8_192
+
+    def asked(self, role: Role, messages: Sequence[Message], schema: dict[str, Any]) -> ModelCall:
+        """The call that asks it for JSON of that shape."""
+        return ModelCall(
+            role=role,
+            model=self.model,
+            messages=tuple(messages),
+            output_schema=schema,
+            options=self.options,
+            output_cap=self.output_cap,
+        )
+
+
+# The examiner is a scorer of the large tier, who looks again at what is in doubt.
+Seat = Role | Literal["examiner"]
+Brains = Mapping[Seat, Brain]

@@ -1,0 +1,178 @@
+"""Request -> the plan that runs: as the record has it, as given, routed or planned, and where wanted approved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from chargehand.engine.deadline import in_time
+from chargehand.engine.people import edited_plan, question_about_plan, verdict
+from chargehand.engine.port import Engine
+from chargehand.engine.side_by_side import abreast
+from chargehand.models.supervisor_models import Brain, Brains
+from chargehand.planner.add import add_tasks
+from chargehand.planner.draft import Planned, Unplanned, make_plan
+from chargehand.planner.preview import ceiling_of, preview
+from chargehand.planner.route import route, routed_plan
+from chargehand.team import Team
+from chargehand.text.plan_json import parse
+from chargehand.trace import to_text
+from chargehand.values.outcome import Fault, Usage
+from chargehand.values.plan import Plan, Task
+from chargehand.values.request import Request
+from chargehand.workers import Roster
+from chargehand.workers.factory import Factory
+from chargehand.workers.worker_prompt import task_prompt
+
+# What adding to a plan that is there may take of the time left: the rest is for the plan.
+ADDING_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The plan that runs, whether it was planned here, so that it may be planned on, and what making it used."""
+
+    plan: Plan
+    planned: bool
+    usage: Usage
+    # The tokens a task may use that states no budget of tokens; None without a limit.
+    ceiling: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A person let no plan run."""
+
+    plan: Plan
+    reason: str
+    usage: Usage
+
+
+async def agree(
+    request: Request,
+    team: Team,
+    roster: Roster,
+    engine: Engine,
+    brains: Brains,
+    plan: Plan | None,
+    factory: Factory | None,
+) -> Agreed | Unplanned | Rejected:
+    """A plan given here is taken as it is: tasks may be added to it, and those without a worker are given one."""
+    given, routed = plan is not None, team.mode == "route"
+    if (recorded := engine.approved()) is not None:
+        usage = Usage.model_validate(recorded.get("usage") or {})
+        ceiling = _recorded_ceiling(recorded.get("ceiling"), request)
+        return Agreed(parse(recorded["plan"]), not recorded.get("given") and not routed, usage, ceiling)
+    used: list[Usage] = []
+    if plan is None:
+        drafted = await _drafted(request, team, engine, brains, used)
+        if isinstance(drafted, Unplanned):
+            return drafted
+        plan = drafted
+    else:
+        engine.emit("plan_drafted", plan=plan.to_json(), round=0, problems=[], source="given")
+        plan = await _added_to(plan, request, team, engine, brains.get("planner"), used)
+    assign = partial(_assigned, plan, team, engine, brains.get("router"), used)
+    assigned = await in_time(engine, "@route", time_left(request, engine), assign)
+    if assigned is None:
+        return _too_late(request, used)
+    plan, planned = assigned, not given and not routed
+    if request.approve:
+        hired = {**roster, **factory.hired(plan.workers)} if factory else roster
+        approved = await _approved(plan, request, team.hiring(plan.workers), hired, engine, brains, planned=planned)
+        if isinstance(approved, str):
+            return Rejected(plan, approved, Usage.total(used))
+        plan = approved
+    usage = Usage.total(used)
+    ceiling = ceiling_of(plan, request, brains.get("synthesizer")) if planned else None
+    engine.emit(
+        "plan_approved",
+        plan=plan.to_json(),
+        strategy=plan.strategy,
+        notes=list(plan.advice()),
+        given=given,
+        usage=usage.to_json(),
+        ceiling=None if ceiling is None else {"tokens": ceiling, "of": request.budget.tokens},
+    )
+    return Agreed(plan, planned, usage, ceiling)
+
+
+def time_left(request: Request, engine: Engine) -> float | None:
+    """Seconds until the deadline; None without one."""
+    return None if request.deadline_s is None else max(request.deadline_s - engine.now(), 0.0)
+
+
+def _recorded_ceiling(recorded: dict[str, int] | None, request: Request) -> int | None:
+    """The ceiling the run began with, and what was added to its budget since: any task may use that."""
+    if recorded is None:
+        return None
+    return recorded["tokens"] + (request.budget.tokens or recorded["of"]) - recorded["of"]
+
+
+async def _drafted(request: Request, team: Team, engine: Engine, brains: Brains, used: list[Usage]) -> Plan | Unplanned:
+    """What the planner, or where the team has it so the router, makes of the request in time."""
+
+    async def work() -> Planned | Unplanned:
+        if team.mode == "plan":
+            return await make_plan(request, team, engine, brains["planner"], used)
+        chosen = await route(request.text, team, engine, brains.get("router"), "@route", used, request.asked)
+        plan = routed_plan(chosen, request, team)
+        engine.emit("plan_drafted", plan=plan.to_json(), round=1, problems=[], source="router")
+        return Planned(plan, Usage.total(used))
+
+    made = await in_time(engine, "@plan", time_left(request, engine), work)
+    if made is None:
+        return _too_late(request, used)
+    return made if isinstance(made, Unplanned) else made.plan
+
+
+async def _added_to(
+    plan: Plan, request: Request, team: Team, engine: Engine, brain: Brain | None, used: list[Usage]
+) -> Plan:
+    """The given plan with what a planner adds to it, where it may; it runs without, whatever goes wrong with that."""
+    if brain is None or request.subject is None:
+        return plan
+    left = time_left(request, engine)
+    add = partial(add_tasks, plan, request.subject, request, team, engine, brain, used)
+    made = await in_time(engine, "@plan", None if left is None else left * ADDING_SHARE, add)
+    if isinstance(made, Planned):
+        return made.plan
+    why = "There was not enough time for it." if made is None else made.fault.message
+    engine.emit("warning", message=f"No tasks were added to the plan, which runs as it was. {why}")
+    return plan
+
+
+def _too_late(request: Request, used: list[Usage]) -> Unplanned:
+    message = f"The deadline of {request.deadline_s:g} s came before there was a plan."
+    return Unplanned(Fault(kind="deadline", message=message), (), Usage.total(used))
+
+
+async def _assigned(plan: Plan, team: Team, engine: Engine, brain: Brain | None, used: list[Usage]) -> Plan:
+    """The plan with a worker for each task that came without one."""
+    if all(task.worker for task in plan.tasks):
+        return plan
+    staff = team.hiring(plan.workers)
+    found: dict[str, str] = {}
+
+    async def assign(task: Task) -> None:
+        about, key = task_prompt(task, {}), f"@route/{task.id}"
+        chosen = await route(about, staff, engine, brain, key, used, task.instruction)
+        found[task.id] = chosen.primary
+
+    await abreast(assign(task) for task in plan.tasks if not task.worker)
+    tasks = [task if task.worker else task.model_copy(update={"worker": found[task.id]}) for task in plan.tasks]
+    return plan.model_copy(update={"tasks": tuple(tasks)})
+
+
+async def _approved(
+    plan: Plan, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains, *, planned: bool
+) -> Plan | str:
+    """The plan a person lets run, perhaps edited, or why they let none."""
+    writer = brains["synthesizer"]
+    ceiling = ceiling_of(plan, request, writer) if planned else None
+    text = f"{to_text(plan).rstrip()}\n\n{preview(plan, team, roster, writer.model, request, ceiling)}"
+    answer = await engine.ask("@plan/approve", question_about_plan(text))
+    said = verdict(answer)
+    if said is None:
+        return edited_plan(answer, plan)
+    return plan if said.approved else said.reason

@@ -1,0 +1,359 @@
+"""Request -> Plan: one model call that decomposes, its problems sent back at most twice, then a typed failure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Container, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+from chargehand.engine.consult import consult
+from chargehand.engine.port import Engine
+from chargehand.models.supervisor_models import Brain
+from chargehand.team import Team, Worker
+from chargehand.text.json_repair import read_object
+from chargehand.text.plan_json import Reading, read, with_valid_ids
+from chargehand.values.budget import Budget
+from chargehand.values.effect import usage_of
+from chargehand.values.message import Message, system, user
+from chargehand.values.outcome import Fault, Outcome, Usage
+from chargehand.values.plan import MOST_MEMBERS, Factory, Plan, Problem, Synthesis, Task, WorkerSpec, errors_in
+from chargehand.values.request import Request
+from chargehand.workers.worker_prompt import quoted, task_prompt
+
+REPAIRS = 2
+ADVISED_TASKS = 20
+# A task is split into at most this many.
+MOST_PARTS = 8
+# What is wrong in the tasks is told as problems, as for any plan.
+SPLIT_SCHEMA: dict[str, Any] = {"type": "object", "required": ["tasks"]}
+
+PLAN_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "goal": {"type": "string"},
+        "tasks": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string"},
+                    "worker": {"type": "string"},
+                    "instruction": {"type": "string"},
+                    "context": {},
+                    "success_criterion": {"type": "string"},
+                    "depends_on": {"type": "array", "items": {"type": "string"}},
+                    "on_dependency_failure": {"enum": ["skip", "proceed"]},
+                    "budget": {
+                        "type": "object",
+                        "properties": {"tokens": {"type": "integer"}, "steps": {"type": "integer"}},
+                    },
+                    "timeout_s": {"type": "number"},
+                    "best_of": {"type": "integer"},
+                    "tier": {"enum": ["small", "medium", "large"]},
+                },
+                "required": ["id", "worker", "instruction", "success_criterion", "depends_on"],
+            },
+        },
+        "synthesis": {
+            "type": "object",
+            "properties": {"mode": {"enum": ["merge", "select", "reduce"]}, "instruction": {"type": "string"}},
+        },
+    },
+    "required": ["goal", "tasks"],
+}
+
+_WORKERS_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "description": {"type": "string"},
+            "prompt": {"type": "string"},
+            "tools": {"type": "array", "items": {"type": "string"}},
+            "tier": {"enum": ["small", "medium", "large"]},
+        },
+        "required": ["name", "description", "prompt"],
+    },
+}
+
+_RULES = """You are the planner of a team. You turn a request into a plan; you never do the work yourself.
+
+Answer with one JSON object with these fields:
+- "goal": what is to be reached, in one sentence.
+- "tasks": a list of objects, each with "id" (t1, t2 and so on), "worker" (the name of one of the workers below),
+  "instruction", "context", "success_criterion", "depends_on" (a list of ids, empty when it needs no result) and
+  "on_dependency_failure" ("skip" or "proceed").
+- "synthesis": an object with "mode" ("merge", "select" or "reduce") and "instruction", which says how the results
+  become one answer.
+
+- A task is for one worker and stands on its own: its worker sees the instruction, the context, the criterion and the
+  results of the tasks in depends_on. It does not see the request, so put what it needs into the task.
+- The success criterion says how anyone can tell that the task is done.
+- Tasks that need nothing from each other depend on nothing and run at the same time. Add an edge only where a result
+  is needed.
+- As few tasks as the job needs, at most {advised}. If one worker can do the whole, plan one task.
+- on_dependency_failure "proceed" is for tasks that are still worth doing with a gap, such as a final write-up.
+- budget.tokens: set it on a task that may go on for long, or that is worth only so much; without it a task stops at
+  three times its share of the run's tokens.
+- budget.steps: set it to how many model calls the worker may make, on a task that needs few.
+- timeout_s: set it to how many seconds an attempt may take, on a task that may hang.
+- best_of: set it to 2 up to {members} on a task that decides the answer and easily goes wrong; it costs that many times
+  as much.
+- tier: set it to small for what is simple, and to large for what is hard; without it the worker's own model is used.
+- synthesis mode: merge complementary results; select the best of several; reduce when there is a great deal of text.
+
+Workers
+{workers}
+{examples}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    plan: Plan
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """No valid plan came of it: why, and what trying used."""
+
+    fault: Fault
+    problems: tuple[Problem, ...]
+    usage: Usage
+
+
+async def make_plan(
+    request: Request, team: Team, engine: Engine, brain: Brain, used: list[Usage] | None = None
+) -> Planned | Unplanned:
+    """A valid plan for the request, or why there is none. `used` grows with each call, for who cuts it short."""
+    messages = [system(_system(team)), user(_ask(request))]
+    read = partial(_read, request=request, team=team, engine=engine)
+    return await drafted(messages, _schema(team), read, engine, brain, [] if used is None else used)
+
+
+async def drafted(
+    messages: Sequence[Message],
+    schema: dict[str, Any],
+    read: Callable[[str, int], tuple[Plan | None, list[Problem]]],
+    engine: Engine,
+    brain: Brain,
+    used: list[Usage],
+) -> Planned | Unplanned:
+    """What `read` makes of the planner's answer in a round: a plan without errors, or its problems are sent back."""
+    asked = list(messages)
+    problems: list[Problem] = []
+    for number in range(1, REPAIRS + 2):
+        call = brain.asked("planner", asked, schema)
+        result = await engine.perform(f"@plan/{number}", call)
+        used.append(usage_of(result, call.model))
+        if result.reply is None:
+            assert result.error is not None
+            fault = Fault(kind=result.error.kind, message=f"The planner's model failed: {result.error.message}")
+            return Unplanned(fault, (), Usage.total(used))
+        draft, problems = read(result.reply.text, number)
+        if draft is not None and not errors_in(problems):
+            return Planned(draft, Usage.total(used))
+        engine.emit("plan_rejected", problems=[p.to_json() for p in problems], round=number)
+        asked += [result.reply.as_message(), _corrections(problems)]
+    listing = "; ".join(problem.message for problem in problems[:5])
+    fault = Fault(kind="contract", message=f"The planner gave no valid plan in {REPAIRS + 1} rounds: {listing}")
+    return Unplanned(fault, tuple(problems), Usage.total(used))
+
+
+def _read(text: str, number: int, *, request: Request, team: Team, engine: Engine) -> tuple[Plan | None, list[Problem]]:
+    """The drafted plan and everything wrong with it; drafts are on the record, good or bad."""
+    data, complaints = read_object(text)
+    if data is None:
+        problems = [Problem(code="empty_plan", message=f"The answer is not a plan: {c}.") for c in complaints]
+        engine.emit("plan_drafted", plan=None, round=number, problems=[p.to_json() for p in problems], source="planner")
+        return None, problems
+    reading, renamed = read_draft(data)
+    problems = reading.problems(
+        team.assignable,
+        max_tasks=request.max_tasks,
+        budget_tokens=request.budget.tokens,
+        factory=team.factory,
+    )
+    if reading.misshapen:
+        engine.emit("plan_drafted", plan=data, round=number, problems=[p.to_json() for p in problems], source="planner")
+        return None, problems
+    plan = reading.plan
+    synthesis = plan.synthesis if plan.synthesis.instruction else team.synthesis
+    plan = plan.model_copy(update={"team": team.name, "synthesis": synthesis})
+    engine.emit(
+        "plan_drafted",
+        plan=plan.to_json(),
+        round=number,
+        problems=[p.to_json() for p in problems],
+        renamed=renamed,
+        source="planner",
+    )
+    return plan, problems
+
+
+_SPLIT = """You split one task that was too much for its worker into two to {most} smaller ones that together do the
+same. Answer with one JSON object with the fields "goal" and "tasks", a list of objects, each with "id", "worker" (the
+name of one of the workers below), "instruction", "context", "success_criterion" and "depends_on" (a list of ids of the
+new tasks whose results it needs). A task stands on its own: its worker sees only what is in it and those results.
+
+Workers
+{workers}"""
+
+
+async def split_task(
+    task: Task,
+    outcome: Outcome,
+    number: int,
+    used: list[Usage],
+    *,
+    request: Request,
+    team: Team,
+    engine: Engine,
+    brain: Brain,
+) -> Plan | None:
+    """A plan of smaller tasks to take the task's place, validated like any plan; None when there is none.
+
+    Their ids are below the task's (`t3.s.t1`), and those that depend on nothing see what the task would have seen.
+    """
+    what = {"status": outcome.status, "why": outcome.summary, "result so far": outcome.output}
+    messages = [
+        system(_SPLIT.format(most=MOST_PARTS, workers=in_words(team))),
+        user(f"{task_prompt(task, {})}\n\nWhat came of it\n{quoted(what)}"),
+    ]
+    asked = await consult(engine, f"{task.id}/{number}/split", "planner", brain, messages, SPLIT_SCHEMA, used)
+    if asked.data is None:
+        return None
+    reading, _ = read_draft(asked.data)
+    problems = reading.problems(team.names, max_tasks=MOST_PARTS, budget_tokens=request.budget.tokens)
+    plan = reading.plan
+    engine.emit(
+        "plan_drafted",
+        task=task.id,
+        attempt=number,
+        plan=plan.to_json(),
+        round=1,
+        problems=[problem.to_json() for problem in problems],
+        source="split",
+    )
+    if errors_in(problems):
+        return None
+    return plan.model_copy(update={"tasks": tuple(_part(part, task) for part in plan.tasks)})
+
+
+def _part(part: Task, whole: Task) -> Task:
+    own = tuple(f"{whole.id}.s.{dependency}" for dependency in part.depends_on)
+    return part.model_copy(
+        update={
+            "id": f"{whole.id}.s.{part.id}",
+            "depends_on": own or whole.depends_on,
+            # The whole was begun with whatever gaps its inputs had: so are its parts.
+            "on_dependency_failure": part.on_dependency_failure if own else "proceed",
+            "timeout_s": part.timeout_s or whole.timeout_s,
+        }
+    )
+
+
+def read_draft(data: dict[str, Any]) -> tuple[Reading, dict[str, str]]:
+    """What can be read of a model's draft, and the ids that were rewritten in it."""
+    reading = read(_known_fields(data))
+    plan, renamed = with_valid_ids(reading.plan)
+    return replace(reading, plan=plan), renamed
+
+
+_OF_A_TASK = frozenset(Task.model_fields)
+
+
+def _known_fields(data: dict[str, Any]) -> dict[str, Any]:
+    """The draft without fields a plan does not have: what a model adds besides is not an error."""
+    known = {name: value for name, value in data.items() if name in Plan.model_fields}
+    tasks = known.get("tasks")
+    if isinstance(tasks, list):
+        known["tasks"] = [_known_of_a_task(task) for task in cast("list[Any]", tasks)]
+    specs = known.get("workers")
+    if isinstance(specs, list):
+        known["workers"] = [_only(WorkerSpec.model_fields, spec) for spec in cast("list[Any]", specs)]
+    elif specs is None:
+        known.pop("workers", None)
+    known["synthesis"] = _only(Synthesis.model_fields, known.get("synthesis") or {})
+    return known
+
+
+def _known_of_a_task(data: Any) -> Any:
+    task = _only(_OF_A_TASK, data)
+    if isinstance(task, dict) and "budget" in task:
+        task["budget"] = _only(Budget.model_fields, task["budget"])
+    return cast("Any", task)
+
+
+def _only(fields: Container[str], data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    items = cast("dict[str, Any]", data)
+    return {name: value for name, value in items.items() if name in fields and value is not None}
+
+
+def _corrections(problems: list[Problem]) -> Message:
+    listing = "\n".join(f"- {problem.message}" for problem in problems[:50])
+    return user(f"This cannot be run:\n{listing}\nAnswer with the whole of your answer again, corrected.")
+
+
+def in_words(team: Team, only: Collection[str] = ()) -> str:
+    """The workers, a pool as one, as who chooses between them sees them; or `only` those of these names."""
+    if only:
+        return "\n".join(_line(worker, worker.name) for worker in team.workers if worker.name in only)
+    first_of = {members[0]: pool for pool, members in team.pools().items()}
+    chosen = [worker for worker in team.workers if worker.pool is None or worker.name in first_of]
+    return "\n".join(_line(worker, first_of.get(worker.name, worker.name)) for worker in chosen)
+
+
+def _line(worker: Worker, name: str) -> str:
+    line = f"- {name}: {worker.description}"
+    if worker.tool_names:
+        line += f" Tools: {', '.join(worker.tool_names)}."
+    if worker.kind == "human":
+        line += " A person, who may answer days later: only for what nobody else can do."
+    if worker.team is not None:
+        line += f" A team of its own, of {', '.join(worker.team.names)}: give it a whole question, not a step."
+    return line
+
+
+def _system(team: Team) -> str:
+    examples = "".join(
+        f"\nExample\n{json.dumps({'request': example.request, 'plan': example.plan.to_json()}, ensure_ascii=False)}"
+        for example in team.examples
+    )
+    made = "" if team.factory is None else _made(team.factory)
+    return _RULES.format(advised=ADVISED_TASKS, members=MOST_MEMBERS, workers=in_words(team) + made, examples=examples)
+
+
+def _schema(team: Team) -> dict[str, Any]:
+    if team.factory is None:
+        return PLAN_SCHEMA
+    return {**PLAN_SCHEMA, "properties": {**PLAN_SCHEMA["properties"], "workers": _WORKERS_SCHEMA}}
+
+
+def _made(factory: Factory) -> str:
+    tools = ", ".join(factory.tools) or "none"
+    return f"""
+
+Where none of these fits, the plan may define workers of its own and give them tasks. They are in the field "workers", a
+list of objects, each with "name", "description", "prompt" (what the worker is told), "tools" (a list) and "tier".
+Tools they may have: {tools}. Tiers: {", ".join(factory.tiers)}."""
+
+
+def _ask(request: Request) -> str:
+    parts = [f"Request\n{request.text}"]
+    if request.material:
+        names = "\n".join(f"- {material.name}" for material in request.material)
+        parts.append(f"Material the workers' file tools can read\n{names}")
+    if request.earlier is not None:
+        earlier = request.earlier
+        data = {"request": earlier.request, "answer": earlier.answer, "outcomes": list(earlier.outcomes)}
+        parts.append(
+            "This follows up on an earlier run. Plan only what is new, and copy what a task needs from here into its "
+            f"context.\n{quoted(data)}"
+        )
+    return "\n\n".join(parts)

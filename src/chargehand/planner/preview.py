@@ -1,0 +1,110 @@
+"""A plan -> what running it would take, roughly: calls, tokens, money and time before any is spent."""
+
+from __future__ import annotations
+
+import json
+
+from chargehand.models import prices
+from chargehand.models.supervisor_models import Brain
+from chargehand.team import Team, Worker
+from chargehand.trace.number_text import duration, money, several
+from chargehand.values.budget import ceiling
+from chargehand.values.plan import Plan, Task
+from chargehand.values.request import Request
+from chargehand.workers import Roster
+
+CHARACTERS_PER_TOKEN = 4
+# What a worker is told besides its own prompt, what describes one tool, and what a typical answer has, in tokens.
+FRAME, TOOL, ANSWER = 400, 150, 700
+# A worker with tools typically makes this many calls, one without makes one.
+CALLS_WITH_TOOLS = 3
+# What a team within the team takes besides its workers: to plan and to put it together.
+AROUND_A_TEAM = 2
+# The synthesizer's own words and what frames each result, in tokens.
+SYNTHESIS_FRAME = 1_500
+# What a call with such an answer typically takes.
+SECONDS_A_CALL = 10.0
+
+
+def cost_of_synthesis(plan: Plan, synthesizer: Brain | None) -> int:
+    """What writing the answer will cost besides reading the results; a single task needs no synthesis."""
+    return 0 if synthesizer is None or len(plan.tasks) == 1 else synthesizer.output_cap + SYNTHESIS_FRAME
+
+
+def ceiling_of(plan: Plan, request: Request, synthesizer: Brain | None) -> int | None:
+    """The tokens a task of a model-made plan may use that states no budget of tokens; None without a budget."""
+    limit = request.budget.tokens
+    return None if limit is None else ceiling(limit, cost_of_synthesis(plan, synthesizer), len(plan.tasks))
+
+
+def preview(
+    plan: Plan, team: Team, roster: Roster, synthesizer: str, request: Request, ceiling: int | None = None
+) -> str:
+    """One line, honest about being an estimate. `ceiling`: what a task may use that states no budget of tokens."""
+    calls, tokens = 0, 0
+    costs: list[float | None] = []
+    seconds: dict[str, float] = {}
+    for task in plan.tasks:
+        each = _calls(task, team)
+        number = each * (task.best_of or 1)
+        read, written = number * _input(task, team), number * ANSWER
+        calls, tokens = calls + number, tokens + read + written
+        seconds[task.id] = each * SECONDS_A_CALL
+        costs.append(_usd(roster[team.worker(task.worker).name].model_for(task.tier), read, written))
+    took = max(plan.critical_path(seconds)[0], sum(seconds.values()) / request.max_concurrent)
+    if len(plan.tasks) > 1:
+        read = FRAME + len(plan.tasks) * ANSWER
+        calls, tokens, took = calls + 1, tokens + read + ANSWER, took + SECONDS_A_CALL
+        costs.append(_usd(synthesizer, read, ANSWER))
+    usd = None if None in costs else sum(cost or 0.0 for cost in costs)
+    cost = "cost unknown" if usd is None else f"about {money(usd)}"
+    limit = f", never more than the budget of {request.budget.tokens:,} tokens" if request.budget.tokens else ""
+    if ceiling is not None and any(task.budget is None or task.budget.tokens is None for task in plan.tasks):
+        limit += f", at most {ceiling:,} for a task without a budget of its own"
+    parallel = f"{several(len(plan.tasks), 'task')}, {plan.strategy}, {plan.depth} deep"
+    time = f"some {duration(took)}{' besides the time people take' if _people(plan, team) else ''}"
+    estimate = f"an estimated {several(calls, 'call')}, {tokens:,} tokens, {time}, {cost}{limit}."
+    return f"Running it: {parallel}; {estimate}{_web(plan, team)}"
+
+
+def _web(plan: Plan, team: Team) -> str:
+    """Which of the workers may reach the network, and which may with --web."""
+    workers = [team.worker(name) for name in dict.fromkeys(task.worker for task in plan.tasks)]
+    now = [f"{w.name} ({', '.join(t.name for t in w.offered if t.needs_trust)})" for w in workers if reaches(w)]
+    later = [worker.name for worker in workers if worker.web and not reaches(worker)]
+    said = f" May reach the network: {', '.join(now)}." if now else ""
+    return said + (f" With --web, {', '.join(later)} may use the web." if later else "")
+
+
+def reaches(worker: Worker) -> bool:
+    return any(tool.needs_trust for tool in worker.offered)
+
+
+def _people(plan: Plan, team: Team) -> bool:
+    return any(team.worker(task.worker).kind == "human" for task in plan.tasks)
+
+
+def _calls(task: Task, team: Team) -> int:
+    worker = team.worker(task.worker)
+    if worker.kind in ("human", "analyzer"):
+        return 0
+    if worker.team is not None:
+        return AROUND_A_TEAM + len(worker.team.workers)
+    return CALLS_WITH_TOOLS if worker.tool_names else 1
+
+
+def _input(task: Task, team: Team) -> int:
+    worker = team.worker(task.worker)
+    context = len(json.dumps(task.context, default=str)) if task.context is not None else 0
+    written = len(worker.prompt) + len(task.instruction) + len(task.success_criterion) + context
+    told = len(worker.tool_names) * TOOL + len(task.depends_on) * ANSWER
+    return FRAME + written // CHARACTERS_PER_TOKEN + told
+
+
+def _usd(model: str | None, read: int, written: int) -> float | None:
+    """None when the price is unknown; work without a model costs nothing."""
+    if model is None:
+        return 0.0
+    provider, _, name = model.partition(":")
+    price = prices.price(provider, name)
+    return None if price is None else (read * price.input + written * price.output) / 1e6

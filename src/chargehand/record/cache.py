@@ -1,0 +1,96 @@
+"""Bytes under a key, kept in the home from run to run: what is lost is made again, so nothing here is an error.
+
+`analyses.sqlite` in the folder, readable by its owner only. The oldest go when it is over its size.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+from chargehand.errors import StorageError
+from chargehand.record.disk import private_folder
+
+LARGEST = 64_000_000
+# How long one process waits for another that writes.
+PATIENCE_S = 2.0
+# How exactly it is known when an entry was last used: most reads so write nothing.
+NOTED_AGAIN_S = 3_600.0
+_AT_ONCE = 500
+_TABLE = """
+create table if not exists entry (key text primary key, value blob not null, used real not null) without rowid;
+create index if not exists entry_used on entry (used);
+"""
+T = TypeVar("T")
+
+
+class Cache:
+    """Holds nothing between calls, so that any number of processes and threads may share the folder."""
+
+    def __init__(self, folder: Path, largest: int = LARGEST) -> None:
+        self._path = folder / "analyses.sqlite"
+        self._largest = largest
+
+    def get(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """What is there of these keys."""
+        wanted, now = list(dict.fromkeys(keys)), time.time()
+
+        def read(database: sqlite3.Connection) -> dict[str, bytes]:
+            found: dict[str, bytes] = {}
+            for start in range(0, len(wanted), _AT_ONCE):
+                part = wanted[start : start + _AT_ONCE]
+                marks = ",".join("?" * len(part))
+                query = f"select key, value from entry where key in ({marks})"  # noqa: S608 -- question marks only
+                found.update(database.execute(query, part))
+            touched = [(now, key, now - NOTED_AGAIN_S) for key in found]
+            database.executemany("update entry set used = ? where key = ? and used < ?", touched)
+            return found
+
+        return self._within(read, {}) if self._path.is_file() else {}
+
+    def put(self, entries: Mapping[str, bytes]) -> None:
+        """Keep these, and let the longest unused go when there is no room for all."""
+        rows = [(key, value, time.time()) for key, value in entries.items()]
+
+        def write(database: sqlite3.Connection) -> None:
+            database.executemany("insert or replace into entry values (?, ?, ?)", rows)
+            self._make_room(database)
+
+        if rows:
+            self._within(write, None)
+
+    def _make_room(self, database: sqlite3.Connection) -> None:
+        (size,) = database.execute("select coalesce(sum(length(value)), 0) from entry").fetchone()
+        if size <= self._largest:
+            return
+        # Some more than needed, so that not every call has to.
+        over = size - self._largest * 3 // 4
+        gone: list[tuple[str]] = []
+        for key, length in database.execute("select key, length(value) from entry order by used"):
+            if over <= 0:
+                break
+            gone.append((key,))
+            over -= length
+        database.executemany("delete from entry where key = ?", gone)
+
+    def _within(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
+        """One transaction. A cache that cannot be used is as good as none; one that is damaged is begun anew."""
+        try:
+            private_folder(self._path.parent)
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            with closing(sqlite3.connect(self._path, timeout=PATIENCE_S)) as database:
+                # What a power cut damages is begun anew: no commit has to wait for the disk.
+                database.executescript(f"pragma synchronous = off;{_TABLE}")
+                done = work(database)
+                database.commit()
+                return done
+        except (OSError, StorageError, sqlite3.OperationalError):
+            return nothing  # in the way, locked, full or read-only
+        except sqlite3.DatabaseError:
+            self._path.unlink(missing_ok=True)
+            return nothing

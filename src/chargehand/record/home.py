@@ -1,0 +1,315 @@
+"""The home of runs: a folder that holds one record per run, what came with it, and the index that lists them.
+
+    index.sqlite        the list (`journal/index.py`), a copy that is repaired from the records
+    runs/<run>.sqlite   the record, with <run>.lock beside it
+    runs/<run>.cancel   there while somebody wants the run to stop
+    runs/<run>/         the run's own folder: material from standard input, and documents/ that tools wrote
+
+Reading never creates anything; folders are made, for their owner only, at the first write.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+
+from chargehand.errors import ChargehandError, RunNotFound, RunOwned, UsageError
+from chargehand.record import lock
+from chargehand.record.disk import damaged, private_folder, storage
+from chargehand.record.index import Index, RunInfo, head, summarise
+from chargehand.record.lock import OwnerLock
+from chargehand.record.sqlite_journal import SUFFIX, SqliteJournal
+from chargehand.values.report import RunStatus
+
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+# Lower-case letters and digits that are hard to mistake for each other when typed.
+_LETTERS = "abcdefghjkmnpqrstvwxyz0123456789"
+_PRUNABLE: tuple[RunStatus, ...] = ("interrupted", "cancelled", "complete", "partial", "failed")
+_DAY_S = 86_400.0
+
+
+def default_path(environ: Mapping[str, str]) -> Path:
+    """CHARGEHAND_HOME, else `.chargehand` in the user's own folder."""
+    return Path(environ.get("CHARGEHAND_HOME") or "~/.chargehand").expanduser()
+
+
+def new_run_id(now: float) -> str:
+    """Sorts by time and can be typed: `20250131-235959-k7fq`, in UTC."""
+    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%d-%H%M%S")
+    return f"{stamp}-{''.join(secrets.choice(_LETTERS) for _ in range(4))}"
+
+
+class Home:
+    """One home. Nothing is held between calls, so that any number of processes may share it."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = default_path(os.environ) if path is None else path
+        self._runs = self.path / "runs"
+        self._index = Index(self.path / "index.sqlite")
+
+    # --- one run ---------------------------------------------------------------------------------------------------
+
+    def create(self, run: str | None = None) -> SqliteJournal:
+        """A new run's record, owned by this process."""
+        name = new_run_id(time.time()) if run is None else run
+        if not _RUN.fullmatch(name) or name == "last":
+            raise UsageError(f"{name!r} cannot name a run: use letters, digits, - and _, at most 80, and not `last`.")
+        with storage(self._runs):
+            taken = self._record(name).exists()
+        if taken:
+            raise UsageError(f"There is a run {name} already in {self.path}. Choose another name or resume it.")
+        private_folder(self.path)
+        private_folder(self._runs)
+        # The index hears of it when it is listed, or when it ends.
+        return SqliteJournal.create(self._record(name))
+
+    def open(self, run: str) -> SqliteJournal:
+        """The record of a run, owned by this process from now on; RunOwned when another one has it."""
+        return SqliteJournal.open(self._not_emptied(run))
+
+    def read(self, run: str) -> SqliteJournal:
+        """The record of a run for reading, whoever owns it."""
+        return SqliteJournal.read(self._not_emptied(run))
+
+    def has(self, run: str) -> bool:
+        """Whether the record of a run is there."""
+        with storage(self._runs):
+            return self._record(run).is_file()
+
+    def folder(self, run: str) -> Path:
+        """The run's own folder, made if need be."""
+        path = self._existing(run).with_suffix("")
+        private_folder(path)
+        return path
+
+    def documents(self, run: str) -> list[Path]:
+        """What was written for the person who asked, by name."""
+        folder = self._record(run).with_suffix("") / "documents"
+        with storage(folder):
+            return sorted(path for path in folder.glob("[!.]*") if path.is_file())
+
+    def owner(self, run: str) -> str | None:
+        """Who runs this run now, in words; None when nobody does."""
+        return lock.owner(self._record(run).with_suffix(".lock"))
+
+    def request_cancel(self, run: str) -> None:
+        """Ask the owner, whichever process it is, to stop."""
+        marker = self._existing(run).with_suffix(".cancel")
+        with storage(marker):
+            marker.touch(mode=0o600)
+
+    def cancel_requested(self, run: str) -> bool:
+        try:
+            os.stat(self._record(run).with_suffix(".cancel"))
+        except OSError:
+            return False
+        return True
+
+    def clear_cancel(self, run: str) -> None:
+        marker = self._record(run).with_suffix(".cancel")
+        with storage(marker):
+            marker.unlink(missing_ok=True)
+
+    # --- all runs --------------------------------------------------------------------------------------------------
+
+    def find(self, name: str) -> str:
+        """The id meant by `last`, an id, or the beginning of just one."""
+        if name == "last":
+            tops = (info.run for info in self.runs(None) if info.parent is None)
+            if (newest := next(tops, None)) is None:
+                raise RunNotFound(f"There are no runs in {self.path} yet. Start one with `chargehand run`.")
+            return newest
+        ids = self._ids()
+        if name in ids:
+            return name
+        begun = sorted(run for run in ids if name and run.startswith(name))
+        if len(begun) == 1:
+            return begun[0]
+        raise RunNotFound(_not_found(name, begun, ids, self.path))
+
+    def runs(self, limit: int | None = None) -> list[RunInfo]:
+        """Runs, newest first, as the index has them, repaired from the records where it is behind."""
+        known = self._index.load()
+        ids = self._ids()
+        gone = known.keys() - ids
+        stale = [run for run in ids if run not in known or self._died(known[run])]
+        mended, unreadable = self._fold(stale)
+        if mended or gone:
+            # A home that cannot be written to is still listed; the repair is made by the next one who can.
+            self._index.put(mended.values(), gone)
+        lines = known | mended | unreadable
+        listed = [self._as_it_is(lines[run]) for run in ids]
+        listed.sort(key=lambda info: (info.started, info.run), reverse=True)
+        return listed[:limit]
+
+    def note(
+        self,
+        run: str,
+        *,
+        status: RunStatus | None = None,
+        ended: float | None = None,
+        request: str | None = None,
+        team: str | None = None,
+        parent: str | None = None,
+        started: float | None = None,
+    ) -> str | None:
+        """Update a run's line in the index; a warning when that failed. Status `running` takes back an earlier end.
+
+        A line that is missing is folded from the record, unless `started` says that all of it is given here.
+        """
+        given = {
+            "started": started,
+            "status": status,
+            "ended": ended,
+            "request": None if request is None else head(request),
+            "team": team,
+            "parent": parent,
+        }
+        update = {field: value for field, value in given.items() if value is not None}
+        if status == "running":
+            update = {"ended": None} | update
+
+        def changed(old: RunInfo | None) -> RunInfo:
+            if old is None:
+                old = self._folded(run) if started is None else RunInfo(run=run, started=started)
+            return old.model_copy(update=update)
+
+        return self._index.change(run, changed)
+
+    def prune(
+        self,
+        keep: int | None = None,
+        older_than_days: float | None = None,
+        statuses: Collection[RunStatus] | None = None,
+    ) -> list[str]:
+        """Remove runs for good and say which. Given both, a run goes only if it is not among the `keep` newest and old.
+
+        Runs that wait for a person go only if `statuses` names `waiting`; a run somebody owns never goes.
+        """
+        chosen = self.prunable(keep, older_than_days, statuses)
+        removed = [run for run in chosen if self._remove(run)]
+        if removed:
+            self._index.put([], removed)
+        return removed
+
+    def prunable(
+        self,
+        keep: int | None = None,
+        older_than_days: float | None = None,
+        statuses: Collection[RunStatus] | None = None,
+    ) -> list[str]:
+        """The runs `prune` would remove, newest first."""
+        if keep is None and older_than_days is None and statuses is None:
+            raise UsageError("Say which runs to remove: how many to keep, from what age, or with what status.")
+        allowed = _PRUNABLE if statuses is None else statuses
+        before = None if older_than_days is None else time.time() - older_than_days * _DAY_S
+        return [
+            info.run
+            for info in self.runs(None)[max(keep or 0, 0) :]
+            if info.status in allowed and (before is None or (info.ended or info.started) < before)
+        ]
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _record(self, run: str) -> Path:
+        return self._runs / f"{run}{SUFFIX}"
+
+    def _existing(self, run: str) -> Path:
+        record = self._record(run)
+        with storage(record):
+            there = _RUN.fullmatch(run) is not None and record.is_file()
+        if not there:
+            raise RunNotFound(_not_found(run, [], self._ids(), self.path))
+        return record
+
+    def _not_emptied(self, run: str) -> Path:
+        """The record, unless it is an empty file: a run that was killed before its first event left a page at least.
+
+        One that is just being made is empty as well, before its lock is there or under it.
+        """
+        record = self._existing(run)
+        with storage(record):
+            made = record.stat().st_size > 0 or not record.with_suffix(".lock").exists()
+        if not made and self.owner(run) is None:
+            raise damaged(record, "it is empty: the run stopped as its record was made, or the file was emptied since")
+        return record
+
+    def _ids(self) -> set[str]:
+        with storage(self._runs):
+            try:
+                names = os.listdir(self._runs)
+            except (FileNotFoundError, NotADirectoryError):
+                return set()
+        ids = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+        return {run for run in ids if _RUN.fullmatch(run)}
+
+    def _fold(self, runs: list[str]) -> tuple[dict[str, RunInfo], dict[str, RunInfo]]:
+        """The lines of runs as their records tell them; apart, those of records that cannot be read now."""
+        folded: dict[str, RunInfo] = {}
+        unreadable: dict[str, RunInfo] = {}
+        for run in runs:
+            try:
+                folded[run] = self._summary(run)
+            except ChargehandError as error:
+                unreadable[run] = RunInfo(run=run, started=self._born(run), status="failed", request=head(str(error)))
+        return folded, unreadable
+
+    def _folded(self, run: str) -> RunInfo:
+        folded, unreadable = self._fold([run])
+        return (folded | unreadable)[run]
+
+    def _summary(self, run: str) -> RunInfo:
+        journal = self.read(run)
+        try:
+            info = summarise(run, journal, self._born(run))
+        finally:
+            journal.close()
+        return info.model_copy(update={"status": "interrupted"}) if self._died(info) else info
+
+    def _born(self, run: str) -> float:
+        try:
+            return self._record(run).stat().st_mtime
+        except OSError:
+            return time.time()
+
+    def _died(self, info: RunInfo) -> bool:
+        """Said to be running, but nobody runs it: its owner died, perhaps after recording the end."""
+        return info.status == "running" and self.owner(info.run) is None
+
+    def _as_it_is(self, info: RunInfo) -> RunInfo:
+        """The index may not have heard that the run was resumed."""
+        if info.status == "interrupted" and self.owner(info.run) is not None:
+            return info.model_copy(update={"status": "running"})
+        return info
+
+    def _remove(self, run: str) -> bool:
+        """Remove all of a run, unless somebody owns it; the record late, so that one half removed is still listed."""
+        record = self._record(run)
+        try:
+            held = OwnerLock(record.with_suffix(".lock"), run)
+        except RunOwned:
+            return False
+        try:
+            with storage(record):
+                if record.with_suffix("").exists():
+                    shutil.rmtree(record.with_suffix(""))
+                for suffix in (".cancel", f"{SUFFIX}-wal", f"{SUFFIX}-shm", SUFFIX, ".lock"):
+                    record.with_name(run + suffix).unlink(missing_ok=True)
+        finally:
+            held.release()
+        return True
+
+
+def _not_found(name: str, begun: list[str], ids: Collection[str], home: Path) -> str:
+    if begun:
+        return f"{name!r} begins {len(begun)} runs: {', '.join(begun[:5])}. Type more of the one you mean."
+    near = get_close_matches(name, ids, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(near)}?" if near else " `chargehand runs` lists those there are."
+    return f"There is no run {name!r} in {home}.{hint}"

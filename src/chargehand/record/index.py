@@ -1,0 +1,183 @@
+"""The small index of runs: one line per run, for listing without opening every record.
+
+The index is a copy: all of it can be folded again from the records (`summarise`), so a missing or damaged one is made
+anew and a failing one never fails a run.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+from chargehand.record.disk import private_file, reading, storage_error
+from chargehand.record.journal import Journal
+from chargehand.values.base import Value
+from chargehand.values.event import Event
+from chargehand.values.report import RunStatus
+
+REQUEST_CHARS = 200
+
+_FORMAT = 1
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS runs(run TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, status TEXT NOT NULL, "
+    "request TEXT NOT NULL, team TEXT, parent TEXT)",
+    f"PRAGMA user_version = {_FORMAT}",
+)
+_SELECT = "SELECT run, started, ended, status, request, team, parent FROM runs WHERE :only IS NULL OR run = :only"
+_REPLACE = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
+_BUSY_S = 1.0
+# What SQLite says of a file that is not the index, or no longer: only then is it made anew, never because it is busy.
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
+
+
+class RunInfo(Value):
+    """One run in a listing. `request` is its head; times are seconds since 1970."""
+
+    run: str
+    started: float
+    ended: float | None = None
+    status: RunStatus = "running"
+    request: str = ""
+    team: str | None = None
+    parent: str | None = None
+
+
+class Index:
+    """The index file. Best effort throughout: what cannot be read is empty, what cannot be written is a warning."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self, only: str | None = None) -> dict[str, RunInfo]:
+        """All lines, or that of one run, by run; empty when the index is missing, damaged or cannot be read."""
+        if not self._path.exists():
+            return {}
+        try:
+            with _connection(self._path, "ro") as connection:
+                if connection.execute("PRAGMA user_version").fetchone() != (_FORMAT,):
+                    return {}
+                return _lines(connection, only)
+        except (sqlite3.Error, OSError, ValueError):
+            return {}
+
+    def put(self, infos: Collection[RunInfo], gone: Collection[str] = ()) -> str | None:
+        """Write these lines and drop those of runs that are gone; a warning when that failed."""
+
+        def put(connection: sqlite3.Connection) -> None:
+            connection.executemany(_REPLACE, map(_row, infos))
+            connection.executemany("DELETE FROM runs WHERE run = ?", ((run,) for run in gone))
+
+        return self._write(put)
+
+    def change(self, run: str, changed: Callable[[RunInfo | None], RunInfo]) -> str | None:
+        """Write a run's line as it is to be, given the one there is; a warning when that failed."""
+
+        def change(connection: sqlite3.Connection) -> None:
+            connection.execute(_REPLACE, _row(changed(_lines(connection, run).get(run))))
+
+        return self._write(change)
+
+    def _write(self, write: Callable[[sqlite3.Connection], None]) -> str | None:
+        try:
+            try:
+                self._transact(write)
+            except (sqlite3.DatabaseError, ValueError) as error:
+                if isinstance(error, sqlite3.Error) and not _damaged(error):
+                    raise
+                self._path.unlink(missing_ok=True)
+                self._transact(write)
+        except (sqlite3.Error, OSError) as error:
+            return f"The list of runs was not updated. {storage_error(self._path, error)}"
+        return None
+
+    def _transact(self, write: Callable[[sqlite3.Connection], None]) -> None:
+        with suppress(FileExistsError):
+            os.close(private_file(self._path))
+        with _connection(self._path, "rw") as connection:
+            # Losing the last lines in a power cut costs a repair, waiting for the disk would cost every run.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("PRAGMA user_version").fetchone() != (_FORMAT,):
+                connection.execute("DROP TABLE IF EXISTS runs")
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+            write(connection)
+            connection.execute("COMMIT")
+
+
+def summarise(run: str, journal: Journal, started: float) -> RunInfo:
+    """Fold a record into its line. `started` stands in for a run that recorded nothing yet."""
+    info = RunInfo(run=run, started=started)
+    asked: set[str] = set()
+    first = True
+    for event in journal.events():
+        match event.kind:
+            case "run_started":
+                info = _begun(info, event, first)
+                first = False
+            case "run_ended":
+                status = cast("RunStatus", event.data.get("status", "failed"))
+                info = info.model_copy(update={"status": status, "ended": event.at})
+            case "question_asked":
+                asked.add(str(event.data.get("key")))
+            case "question_answered":
+                asked.discard(str(event.data.get("key")))
+            case _:
+                pass
+    with reading(run):
+        RunInfo.model_validate(info.model_dump())
+    return info.model_copy(update={"status": "waiting"}) if asked and info.status == "running" else info
+
+
+def head(request: str) -> str:
+    """The part of a request the index keeps."""
+    return request[:REQUEST_CHARS].encode("utf-8", "replace").decode()
+
+
+def _begun(info: RunInfo, event: Event, first: bool) -> RunInfo:
+    again = info.model_copy(update={"status": "running", "ended": None})
+    if not first:
+        return again
+    return again.model_copy(
+        update={
+            "started": event.at,
+            "request": head(_named(event.data.get("request"), "text") or ""),
+            "team": _named(event.data.get("team"), "name"),
+            "parent": _named(event.data.get("parent"), "run"),
+        }
+    )
+
+
+def _named(value: Any, field: str) -> str | None:
+    """The text itself, or that field of an object."""
+    inner = cast("dict[str, Any]", value).get(field) if isinstance(value, dict) else value
+    return inner if isinstance(inner, str) else None
+
+
+def _lines(connection: sqlite3.Connection, only: str | None) -> dict[str, RunInfo]:
+    columns = tuple(RunInfo.model_fields)
+    rows = connection.execute(_SELECT, {"only": only})
+    infos = (RunInfo(**dict(zip(columns, row, strict=True))) for row in rows)
+    return {info.run: info for info in infos}
+
+
+def _row(info: RunInfo) -> tuple[Any, ...]:
+    return (info.run, info.started, info.ended, info.status, info.request, info.team, info.parent)
+
+
+def _damaged(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(_DAMAGED)
+
+
+@contextmanager
+def _connection(path: Path, mode: str) -> Generator[sqlite3.Connection]:
+    where = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(where, uri=True, timeout=_BUSY_S, isolation_level=None)
+    try:
+        yield connection
+    finally:
+        connection.close()

@@ -1,0 +1,90 @@
+"""One owner per run: an OS file lock, freed by the system when its holder dies, that says who holds it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from chargehand.errors import RunOwned
+from chargehand.record.disk import storage
+
+# Asking who the owner is takes the lock for some microseconds; an owner-to-be tries again before giving up.
+_TRIES = 5
+_PAUSE_S = 0.01
+
+
+class OwnerLock:
+    """The lock on one run, held from construction to `release`."""
+
+    # The lock belongs to this open file. It is closed on exec, so that no tool's process can keep a dead owner's run.
+    _file: int | None
+
+    def __init__(self, path: Path, run: str) -> None:
+        with storage(path):
+            self._file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            if not _taken(self._file):
+                raise RunOwned(
+                    f"Run {run} is being run by {_describe(self._file)}. Wait for it to end, or stop it with "
+                    f"`chargehand cancel {run}`, then try again."
+                )
+            # A full disk must not keep anybody from pruning: unsigned, the lock holds all the same.
+            with suppress(OSError):
+                _sign(self._file)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def owner(path: Path) -> str | None:
+    """Who holds the lock, in words; None when it is free. Creates nothing."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _describe(file)
+    else:
+        return None
+    finally:
+        os.close(file)
+
+
+def _taken(file: int) -> bool:
+    for attempt in range(_TRIES):
+        if attempt:
+            time.sleep(_PAUSE_S)
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
+
+
+def _sign(file: int) -> None:
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode()
+    os.pwrite(file, text, 0)
+    os.ftruncate(file, len(text))
+
+
+def _describe(file: int) -> str:
+    try:
+        holder: dict[str, Any] = json.loads(os.pread(file, 4096, 0))
+        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+    except (ValueError, KeyError, TypeError):
+        # Caught between taking the lock and signing it.
+        return "another process"

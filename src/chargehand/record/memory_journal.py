@@ -1,0 +1,59 @@
+"""The record in memory: the twin of the SQLite journal, for tests and for runs nobody will resume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from chargehand.errors import OwnershipLost, StorageError
+from chargehand.record.event_body import pack, unpack
+from chargehand.record.journal import check_order
+from chargehand.values.event import Event
+
+
+@dataclass
+class MemoryStore:
+    """What outlives a handle, as a file does: open it again to resume the run."""
+
+    # Events without their data, beside the data as packed: nobody can change the record through a value they hold.
+    events: list[tuple[Event, bytes]] = field(default_factory=list[tuple[Event, bytes]])
+    blobs: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    epoch: int = 0
+
+
+class MemoryJournal:
+    """A handle on a memory store; the newest one opened owns it. `append` never waits."""
+
+    def __init__(self, store: MemoryStore | None = None) -> None:
+        self.store = MemoryStore() if store is None else store
+        self.store.epoch += 1
+        self.epoch = self.store.epoch
+
+    @classmethod
+    def read(cls, store: MemoryStore) -> MemoryJournal:
+        """A handle that leaves the owner alone and cannot write."""
+        reader = cls.__new__(cls)
+        reader.store = store
+        reader.epoch = 0
+        return reader
+
+    async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
+        if self.epoch == 0:
+            raise StorageError("The record was opened for reading; open it as its owner to write.")
+        if self.epoch != self.store.epoch:
+            raise OwnershipLost
+        check_order(events, len(self.store.events))
+        packed = [(event._replace(data={}), pack(event.data)) for event in events]
+        self.store.events += packed
+        for name, body in blobs.items():
+            self.store.blobs.setdefault(name, body)
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        for event, body in self.store.events[after:]:
+            yield event._replace(data=unpack(body))
+
+    def blobs(self, hashes: Iterable[str]) -> dict[str, bytes]:
+        return {name: self.store.blobs[name] for name in hashes if name in self.store.blobs}
+
+    def close(self) -> None:
+        """Nothing is held."""

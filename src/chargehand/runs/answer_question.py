@@ -1,0 +1,54 @@
+"""A person's words about a run nobody runs now -> one event on its record, or why they cannot be taken."""
+
+from __future__ import annotations
+
+import time
+
+from chargehand.engine.people import read_words
+from chargehand.errors import NoOpenQuestion
+from chargehand.record.journal import Journal
+from chargehand.record.replay import Replay, replay
+from chargehand.values.effect import Question
+from chargehand.values.event import Event
+from chargehand.values.key import place
+from chargehand.values.plan import Factory
+from chargehand.values.report import FINISHED
+from chargehand.values.request import Request
+
+
+def open_questions(state: Replay) -> tuple[Question, ...]:
+    """What has no answer, in the order it was asked; nothing once the run has ended."""
+    if state.status in FINISHED:
+        return ()
+    return tuple(Question.model_validate(asked) for asked in state.open_questions().values())
+
+
+async def record_answer(run: str, journal: Journal, question: str, words: str) -> tuple[Question, ...]:
+    """Take the answer to the question of that id; gives what is still open. What cannot be used changes nothing."""
+    state = replay(journal.events())
+    key = _key_of(run, question, state)
+    request = Request.model_validate(state.start["request"])
+    team = state.start["team"]
+    workers = [name for worker in team["workers"] for name in (worker["name"], worker.get("pool")) if name]
+    factory = Factory.model_validate(team["factory"]) if team.get("factory") else None
+    answer = read_words(Question.model_validate(state.questions[key]), words, request, workers, factory)
+    task, attempt = place(key)
+    data = {"key": key, "answer": answer, "by": "command"}
+    event = Event(run, state.seq + 1, time.time(), "question_answered", task, attempt, data)
+    await journal.append([event], {})
+    state.apply(event)
+    return open_questions(state)
+
+
+def _key_of(run: str, question: str, state: Replay) -> str:
+    """The key of an open question; NoOpenQuestion says why there is none of that id and which there are."""
+    if state.status in FINISHED:
+        raise NoOpenQuestion(f"{run} has ended ({state.status}): nothing is asked any more. See: chargehand show {run}")
+    ids = {asked["id"]: key for key, asked in state.questions.items()}
+    still = ", ".join(asked.id for asked in open_questions(state))
+    listed = f" Open: {still}." if still else f" Nothing is open; go on with: chargehand resume {run}"
+    if question not in ids:
+        raise NoOpenQuestion(f"{run} asks no question {question!r}.{listed}")
+    if ids[question] in state.answers:
+        raise NoOpenQuestion(f"The question {question!r} of {run} is answered already.{listed}")
+    return ids[question]

@@ -1,0 +1,351 @@
+"""Runs that exist: looked at, answered, cancelled, gone on with and run again; what starting one needs besides."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+from chargehand.engine.local.engine import Listener, Prior
+from chargehand.engine.people import Person
+from chargehand.errors import InvalidPlan, RunOwned, UsageError
+from chargehand.models import ModelClient
+from chargehand.models.resolve import Models
+from chargehand.record.disk import reading
+from chargehand.record.home import Home
+from chargehand.record.replay import Replay, replay
+from chargehand.record.trust import TrustRegistry
+from chargehand.runs.answer_question import open_questions, record_answer
+from chargehand.runs.resume import Added, check_begun, job_of
+from chargehand.runs.session import Job, Session, check_models, unfinished
+from chargehand.settings import OF_TEAM, SCRIPT, Settings, as_before, found_from, load_settings
+from chargehand.synthesizer import OnDraft
+from chargehand.team import Team, folder_of, load
+from chargehand.text.plan_json import parse
+from chargehand.tools import BUILTIN
+from chargehand.values.base import JSON
+from chargehand.values.budget import Budget
+from chargehand.values.effect import Question
+from chargehand.values.event import Event
+from chargehand.values.plan import Plan, errors_in
+from chargehand.values.report import FINISHED, Report, RunStatus
+from chargehand.values.request import Request
+
+# How long `cancel` waits for the owner to have stopped.
+CANCEL_WAIT_S = 3.0
+OnSession = Callable[[Session], None]
+
+
+class Life:
+    """The home runs are recorded in, the team and the models they go on with.
+
+    `model` is `provider:name`, or a client of your own such as a ScriptedModel. Settings come from the environment and
+    the files `chargehand` reads, unless given.
+    """
+
+    def __init__(
+        self,
+        team: Team | str | Path | None = None,
+        *,
+        model: str | ModelClient | None = None,
+        home: str | Path | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self._clients: dict[str, ModelClient] = {}
+        if model is not None and not isinstance(model, str):
+            self._clients["client"] = model
+            model = "scripted:client"
+        self._in_use: dict[str, tuple[Models, int]] = {}
+        self.warnings: list[str] = []
+        if settings is None:
+            settings, self.warnings = load_settings(os.environ, Path.cwd(), {"model": model})
+        if model is not None:
+            model = model if self._clients else found_from(model, Path.cwd())
+            settings = settings.model_copy(update={"model": model})
+        if home is not None:
+            settings = settings.model_copy(update={"home": str(Path(home).expanduser().absolute())})
+        self.settings = settings
+        self.home = Home(Path(settings.home))
+        self._trust = TrustRegistry(settings.home)
+        self._given = team
+        # How to load the team again: a shipped name, or a folder wherever the next command is given.
+        self.team_ref = None if isinstance(team, Team) else _reference(team or settings.team)
+
+    @property
+    def team(self) -> Team:
+        """The team, loaded at first use."""
+        if not isinstance(self._given, Team):
+            self._given = load(self.team_ref or "general", self._trust)
+        return self._given
+
+    def team_settings(self) -> Settings:
+        """With the team's own limits, budget and models laid over what files set, and the script it brings found."""
+        settings = self.settings.for_team(self.team.models, self.team.budget, self.team.limits)
+        return settings.with_script(self.script()) if OF_TEAM in settings.named_models else settings
+
+    def script(self) -> str:
+        """The script the team brings: what `scripted` without a file plays."""
+        if self.team_ref is None:
+            raise UsageError(
+                f"The model is {OF_TEAM!r}, but a team made in Python brings no script: give a ScriptedModel."
+            )
+        script = folder_of(self.team_ref).absolute() / SCRIPT
+        if not script.is_file():
+            raise UsageError(
+                f"The model is {OF_TEAM!r}, but the team {self.team.name!r} brings no script: there is no {script}. "
+                "Name one with --model scripted:FILE, or another model."
+            )
+        return str(script)
+
+    # -- going on ----------------------------------------------------------------------------------------------------
+
+    async def resume(
+        self,
+        run: str,
+        *,
+        tokens: int | None = None,
+        usd: float | None = None,
+        deadline: float | None = None,
+        retry_failed: bool = False,
+        person: Person | None = None,
+        on_event: Listener | None = None,
+        on_draft: OnDraft | None = None,
+        on_session: OnSession | None = None,
+    ) -> Report:
+        """Go on with a run that stopped, with the team and settings it started with. What is committed is not repeated.
+
+        `tokens`, `usd` and `deadline` are added to what it had, and reopen what ended for lack of them.
+        """
+        positive(tokens=tokens, usd=usd, deadline=deadline)
+        run = self.home.find(run)
+        added = Added(tokens, usd, deadline, retry_failed)
+        with closing(self.home.read(run)) as reader:
+            state = replay(reader.events(), run)
+        if state.status in FINISHED and not added.reopens and state.report is not None:
+            return _recorded(state)
+        if self.home.owner(run) is None:
+            check_begun(run, state)
+        journal = self.home.open(run)
+        try:
+            state = replay(journal.events(), run)
+            if state.status in FINISHED and not added.reopens and state.report is not None:
+                return _recorded(state)
+            made = self._given if isinstance(self._given, Team) else None
+            with reading(f"of run {run}"):
+                job = job_of(run, state, added, self.home, self._trust, self.settings, made)
+            self.home.clear_cancel(run)
+            self.home.note(run, status="running")
+            return await self._work(job, journal, state, person, on_event, on_draft, on_session)
+        finally:
+            journal.close()
+
+    async def rerun(
+        self,
+        run: str,
+        *,
+        plan: Plan | Mapping[str, JSON] | None = None,
+        person: Person | None = None,
+        on_event: Listener | None = None,
+        on_draft: OnDraft | None = None,
+        on_session: OnSession | None = None,
+    ) -> Report:
+        """A new run of the same request from the files as they are now; what has not changed is not done again.
+
+        The model that was forced for the first run is used again, unless this door was given one.
+        """
+        run = self.home.find(run)
+        with closing(self.home.read(run)) as reader:
+            state = replay(reader.events(), run)
+        check_begun(run, state)
+        given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
+        with reading(f"of run {run}"):
+            # What was added to a plan is in it.
+            asked = Request.model_validate(state.start["request"]).model_copy(update={"subject": None})
+            before = Settings.model_validate(state.start["settings"])
+            team_ref: str | None = state.start["team"].get("ref")
+            if given is None and state.plan_given:
+                given = parse(state.plan or state.drafted)
+        if self.team_ref is not None:
+            self.team_ref = team_ref or self.team_ref
+            self._given = load(self.team_ref, self._trust)
+        team, notes = team_for(self.team, asked)
+        if given is not None:
+            check_plan(given, team, asked)
+        settings, changed = as_before(run, before, self.team_settings())
+        await self._check_models(settings, asked.budget, given)
+        journal = self.home.create()
+        try:
+            job = Job(
+                journal.run,
+                asked,
+                team,
+                settings,
+                given,
+                self.team_ref,
+                prior=Prior(run, state),
+                warnings=(*self.warnings, *changed, *notes),
+            )
+            return await self._work(job, journal, None, person, on_event, on_draft, on_session)
+        finally:
+            journal.close()
+
+    async def cancel(self, run: str) -> tuple[RunStatus, bool]:
+        """Stop a run, whoever has it: its status now, and whether this stopped it. Resumable."""
+        run = self.home.find(run)
+        if self.home.owner(run) is not None:
+            self.home.request_cancel(run)
+            return await self._stopped_by_owner(run)
+        if not self._replayed(run).seq:
+            return "interrupted", False  # stopped before anything of it was recorded
+        with closing(self.home.open(run)) as journal:
+            state = replay(journal.events(), run)
+            if state.report is not None and (state.status in FINISHED or state.status == "cancelled"):
+                return _recorded(state).status, False
+            with reading(f"of run {run}"):
+                report = unfinished(state, "cancelled")
+            data = {"status": report.status, "report": report.to_json(), "by": "command"}
+            await journal.append([Event(run, state.seq + 1, time.time(), "run_ended", None, None, data)], {})
+        self.home.clear_cancel(run)
+        self.home.note(run, status="cancelled", ended=time.time())
+        return "cancelled", True
+
+    async def _stopped_by_owner(self, run: str) -> tuple[RunStatus, bool]:
+        """The owner looks for the request twice a second, and may end by itself before."""
+        for _ in range(int(CANCEL_WAIT_S / 0.05)):
+            if self.home.owner(run) is None:
+                break
+            await asyncio.sleep(0.05)
+        else:
+            return "running", False
+        status = self.report(run).status
+        if status == "cancelled":
+            return status, True
+        self.home.clear_cancel(run)
+        # It died, or ended before it saw the request.
+        return (status, False) if status in FINISHED else await self.cancel(run)
+
+    def report(self, run: str) -> Report:
+        """What the record says now: the final report, or how far it has come."""
+        run = self.home.find(run)
+        state = self._replayed(run)
+        if state.report is not None:
+            return _recorded(state)
+        with reading(f"of run {run}"):
+            if self.home.owner(run):
+                return unfinished(state, "running")
+            return unfinished(state, "waiting" if state.open_questions() else "interrupted")
+
+    def questions(self, run: str) -> tuple[Question, ...]:
+        """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""
+        with reading(f"of run {run}"):
+            return open_questions(self._replayed(self.home.find(run)))
+
+    async def answer(self, run: str, question: str, words: str) -> tuple[Question, ...]:
+        """Put a person's answer on the record of a run nobody runs now; `resume` goes on with it.
+
+        Gives what is still open. An answer that cannot be used is refused and changes nothing: InvalidAnswer.
+        """
+        run = self.home.find(run)
+        try:
+            journal = self.home.open(run)
+        except RunOwned as error:
+            raise RunOwned(
+                f"{error} It asks on its own terminal; answer there, or here once it waits with exit code 4."
+            ) from None
+        with closing(journal):
+            return await record_answer(run, journal, question, words)
+
+    def _replayed(self, run: str) -> Replay:
+        with closing(self.home.read(run)) as reader:
+            return replay(reader.events(), run)
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    async def _work(
+        self,
+        job: Job,
+        journal: Any,
+        earlier: Replay | None,
+        person: Person | None,
+        on_event: Listener | None,
+        on_draft: OnDraft | None,
+        on_session: OnSession | None,
+    ) -> Report:
+        listeners = () if on_event is None else (on_event,)
+        async with self._models(job.settings) as models:
+            session = Session(
+                job,
+                journal,
+                models,
+                home=self.home,
+                earlier=earlier,
+                listeners=listeners,
+                on_draft=on_draft,
+                person=person,
+            )
+            if on_session is not None:
+                on_session(session)
+            return await session.work()
+
+    async def _check_models(self, settings: Settings, budget: Budget, plan: Plan | None) -> None:
+        """Before there is a record: what cannot begin leaves none."""
+        async with self._models(settings) as models:
+            check_models(models, settings, self.team, budget, plan)
+
+    @asynccontextmanager
+    async def _models(self, settings: Settings) -> AsyncGenerator[Models]:
+        """The clients, shared by all runs under way in this loop and closed with the last of them."""
+        name = settings.model_dump_json(include={"providers"})
+        models, users = self._in_use.get(name) or (Models(settings.providers, os.environ, self._clients), 0)
+        self._in_use[name] = (models, users + 1)
+        try:
+            yield models
+        finally:
+            models, users = self._in_use.pop(name)
+            if users > 1:
+                self._in_use[name] = (models, users - 1)
+            else:
+                await models.close()
+
+
+def _recorded(state: Replay) -> Report:
+    """The report the record ends with."""
+    with reading(f"of run {state.run}"):
+        return Report.model_validate(state.report)
+
+
+def _reference(team: str | Path) -> str:
+    return str(Path(team).absolute()) if os.path.isdir(team) else str(team)
+
+
+def team_for(team: Team, request: Request) -> tuple[Team, list[str]]:
+    """The team as the request allows it to work, and what to say about it; UsageError when nobody may use the web."""
+    if not request.web:
+        return team, []
+    if not team.web_workers:
+        untrusted = [problem.message for problem in team.problems() if problem.code == "untrusted_tool"]
+        remedy = untrusted or ["Add `web: true` to the front matter of a worker, or give --team general."]
+        raise UsageError(f"--web: the team {team.name!r} has no worker that may use the web. {' '.join(remedy)}")
+    lacking = web_search.lacks() if (web_search := BUILTIN["web_search"]).lacks else None
+    return team.with_web(), [f"web_search needs {lacking}: only fetch_page is offered."] if lacking else []
+
+
+def check_plan(plan: Plan, team: Team, request: Request) -> None:
+    """Raise InvalidPlan with every error in a plan that is to be run as it is."""
+    problems = plan.problems(
+        team.assignable, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens, factory=team.factory
+    )
+    if wrong := errors_in(problems):
+        lines = "".join(f"\n  {problem.message}" for problem in wrong[:50])
+        more = f"\n  and {len(wrong) - 50:,} more" if len(wrong) > 50 else ""
+        raise InvalidPlan(f"The plan cannot be run:{lines}{more}", problems)
+
+
+def positive(**limits: float | None) -> None:
+    """Limits of zero or less stop everything or mean nothing: all of them are named at once."""
+    if wrong := [f"{name} is {value:g}" for name, value in limits.items() if value is not None and value <= 0]:
+        raise UsageError(f"{', '.join(wrong)}: give a number above 0, or leave it out.")

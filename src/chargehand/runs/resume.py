@@ -1,0 +1,134 @@
+"""The record of a run that stopped, and what is added to it -> the job that goes on with it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import dataclass
+
+from chargehand.engine.local.engine import Prior
+from chargehand.errors import RunNotFound, UsageError
+from chargehand.record.disk import damaged
+from chargehand.record.home import Home
+from chargehand.record.replay import Replay, replay
+from chargehand.record.trust import TrustRegistry
+from chargehand.runs.session import Job
+from chargehand.settings import Settings, check_endpoints
+from chargehand.team import Team
+from chargehand.team.code import stored_tools
+from chargehand.text.plan_json import parse
+from chargehand.values.plan import Plan
+from chargehand.values.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What a run is given besides what it had, and whether its failed tasks are tried again."""
+
+    tokens: int | None = None
+    usd: float | None = None
+    deadline: float | None = None
+    retry_failed: bool = False
+
+    @property
+    def topped_up(self) -> bool:
+        return self.tokens is not None or self.usd is not None or self.deadline is not None
+
+    @property
+    def reopens(self) -> bool:
+        return self.topped_up or self.retry_failed
+
+
+def job_of(
+    run: str, state: Replay, added: Added, home: Home, trust: TrustRegistry, settings: Settings, team: Team | None
+) -> Job:
+    """The job as the record has it, topped up. `team` is one made in Python: its tools are not loaded from files."""
+    check_begun(run, state)
+    written = state.plan or (state.drafted if state.plan_given else None)
+    plan = parse(written) if written else None
+    stored = state.start["team"]
+    tools, warnings = stored_tools(stored, trust) if team is None else (team.tools(), list[str]())
+    whole = Team.from_json(stored, tools)
+    then = Settings.model_validate(state.start["settings"])
+    check_endpoints(run, then, settings, _models_of(whole), os.environ)
+    reopen = _with_dependents(plan, _reopened(state, added)) if plan else ()
+    return Job(
+        run,
+        _topped_up(state, added),
+        whole,
+        then,
+        plan if state.plan_given else None,
+        stored.get("ref"),
+        prior=_prior(home, state.start.get("rerun_of")),
+        reopen=reopen if added.reopens else None,
+        warnings=tuple(warnings),
+    )
+
+
+def check_begun(run: str, state: Replay) -> None:
+    """Raise UsageError for a run that was stopped before its first event, RecordDamaged for one that lost it."""
+    if not state.seq:
+        raise UsageError(
+            f"The record of {run} holds no request: it stopped before it began. Start it anew with `chargehand run`."
+        )
+    if not state.start:
+        raise damaged(f"of run {run}", "it does not say what was asked")
+
+
+def _models_of(team: Team) -> list[str]:
+    """Those that workers and teams within the team name for themselves; its own are in the settings."""
+    named = [worker.model for worker in team.workers if worker.model]
+    for inner in team.nested:
+        roles = [role.model for role in inner.models.roles.values() if role.model]
+        named += [*inner.models.tiers.values(), *roles, *_models_of(inner)]
+    return named
+
+
+def _topped_up(state: Replay, added: Added) -> Request:
+    request = Request.model_validate(state.start["request"])
+    budget = request.budget
+    if added.tokens is not None:
+        budget = budget.model_copy(update={"tokens": (budget.tokens or state.spent_tokens) + added.tokens})
+    if added.usd is not None:
+        budget = budget.model_copy(update={"usd": (budget.usd or state.spent_usd) + added.usd})
+    if added.deadline is not None:
+        request = request.model_copy(update={"deadline_s": state.owned_s + added.deadline})
+    return request.model_copy(update={"budget": budget})
+
+
+def _reopened(state: Replay, added: Added) -> set[str]:
+    """The tasks that ended for lack of what is added now, and those that failed where that is wanted.
+
+    Of a nested task the whole team has another go, of a part the whole; what was replaced is done, and so is what a
+    later attempt did, or a team without it.
+    """
+    found: set[str] = set()
+    for path, outcome in state.ended.items():
+        task = path.partition("/")[0].partition(".s.")[0]
+        whole = state.ended.get(task)
+        if state.replaced(task) or (whole is not None and whole.ok and not whole.partial):
+            continue
+        short = outcome.error is not None and outcome.error.kind in ("budget", "deadline")
+        if (added.retry_failed and outcome.status in ("failed", "escalated")) or (short and added.topped_up):
+            found.add(task)
+    return found
+
+
+def _with_dependents(plan: Plan, tasks: set[str]) -> tuple[str, ...]:
+    """The tasks and all that rest on them, in plan order: what those were given is about to change."""
+    found = set(tasks)
+    for task in plan.in_order():
+        if found.intersection(task.depends_on):
+            found.add(task.id)
+    return tuple(task.id for task in plan.tasks if task.id in found)
+
+
+def _prior(home: Home, run: str | None) -> Prior | None:
+    """The run a rerun repeats, as far as it is still there."""
+    if run is None:
+        return None
+    try:
+        with closing(home.read(run)) as reader:
+            return Prior(run, replay(reader.events(), run))
+    except RunNotFound:
+        return None  # pruned since: what it would have lent is done anew

@@ -1,0 +1,431 @@
+"""One process's turn at a run: owns the record, drives the supervisor on the local engine, and ends in a Report.
+
+A session ends by finishing, by parking for a person, by Ctrl-C (`interrupt`), by `chargehand cancel`, or by dying;
+after all but the first the next session goes on from the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from chargehand import __version__
+from chargehand import flow as supervise
+from chargehand.engine.local.engine import Listener, LocalEngine, Parked, Prior
+from chargehand.engine.local.handlers import Handlers
+from chargehand.engine.people import Person, read_words
+from chargehand.engine.port import Engine
+from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
+from chargehand.models.resolve import Models
+from chargehand.models.supervisor_models import Brain, Brains, Seat
+from chargehand.record.cache import Cache
+from chargehand.record.home import Home
+from chargehand.record.journal import Journal
+from chargehand.record.replay import Replay, replay
+from chargehand.settings import Limits, ModelChoice, Settings
+from chargehand.synthesizer import OnDraft, Validate
+from chargehand.team import Team
+from chargehand.team.agents import TIERS, factory, options_of, roster
+from chargehand.text.plan_json import parse
+from chargehand.tools import ToolContext
+from chargehand.values.base import JSON
+from chargehand.values.budget import Budget
+from chargehand.values.effect import ModelResult, Question, Role, usage_of
+from chargehand.values.event import VERSION
+from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.plan import Plan
+from chargehand.values.report import FINISHED, Gap, Report, RunStatus, Timing
+from chargehand.values.request import Request
+from chargehand.workers.delegate import Run
+
+CANCEL_POLL_S = 0.5
+SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "router", "refiner", "scorer", "judge", "synthesizer", "critic")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a session is to do. `plan` is a plan given by the user; the planner is not asked then."""
+
+    run: str
+    request: Request
+    team: Team
+    settings: Settings
+    plan: Plan | None = None
+    team_ref: str | None = None
+    prior: Prior | None = None
+    # Tasks to run again, and with them the supervisor's own failed calls; None goes on with everything as it ended.
+    reopen: tuple[str, ...] | None = None
+    warnings: tuple[str, ...] = ()
+    # Judges the answer as data. Code of the caller's, so a resume in another process goes without.
+    validate: Validate | None = None
+
+
+class Session:
+    """Made for one call of `work`."""
+
+    def __init__(
+        self,
+        job: Job,
+        journal: Journal,
+        models: Models,
+        *,
+        home: Home | None = None,
+        earlier: Replay | None = None,
+        listeners: Iterable[Listener] = (),
+        on_draft: OnDraft | None = None,
+        person: Person | None = None,
+        wall_clock: Callable[[], float] = time.time,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._job = job
+        self._journal = journal
+        self._models = models
+        self._home = home
+        self._earlier = earlier
+        self._listeners = tuple(listeners)
+        self._on_draft = on_draft
+        self._person = person
+        self._wall_clock = wall_clock
+        self._chance = chance
+        self._stopped: Literal["interrupted", "cancelled"] | None = None
+        self._engine: LocalEngine | None = None
+        # Asked to stop before there was anything to stop.
+        self._asked_early: Literal["interrupted", "cancelled"] | None = None
+        self._main: asyncio.Task[Report] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+
+    def interrupt(self) -> None:
+        """Begin nothing new, let calls in flight commit, stop; a second call stops at once. Resumable."""
+        self._stop("interrupted")
+
+    async def work(self) -> Report:
+        """Run to the end, or as far as it goes. Raises only what the caller has to act on."""
+        job, began = self._job, time.time()
+        workers = roster(job.team, job.settings, ask=job.request.ask, nest=partial(self._nested, settings=job.settings))
+        brains = self._brains(job.settings)
+        check_models(self._models, job.settings, job.team, job.request.budget, job.plan)
+        if self._earlier is not None and job.reopen is not None:
+            self._earlier.reopen(job.reopen)
+        tools = job.team.tools()
+        holds_files = bool(job.request.material) or "write_document" in tools
+        folder = self._home.folder(job.run) if self._home is not None and holds_files else None
+        handlers = Handlers(self._models, tools, ToolContext(material=job.request.material, folder=folder))
+        if self._home is not None:
+            handlers.analyses = Cache(self._home.path / "cache")
+        async with LocalEngine(
+            job.run,
+            self._journal,
+            handlers,
+            replay=self._earlier,
+            prior=job.prior,
+            budget=job.request.budget,
+            max_concurrent=job.request.max_concurrent,
+            hedge_after_s=job.team.recovery.hedge_after_s,
+            writer=brains["synthesizer"].model if "synthesizer" in brains else None,
+            listeners=self._listeners,
+            people=None if self._person is None else self._answer,
+            wall_clock=self._wall_clock,
+            chance=self._chance,
+        ) as engine:
+            self._engine = engine
+            # Not committed yet: it goes to disk with the first call, and with a given plan, or not at all.
+            self._open(engine)
+            running = supervise.run(
+                job.request,
+                job.team,
+                workers,
+                engine,
+                brains,
+                job.plan,
+                job.validate,
+                on_draft=self._on_draft,
+                factory=factory(job.team, job.settings, ask=job.request.ask),
+            )
+            report = await self._drive(engine, running)
+            if report.status in FINISHED and (paid := Usage.total([_set_aside(engine.replay), engine.unread])).calls:
+                report = report.model_copy(update={"usage": Usage.total([report.usage, paid])})
+            if report.status in FINISHED:
+                lost = engine.lost
+                usage = Usage.total([report.usage, lost]) if lost.calls else report.usage
+                notes = (*report.notes, *_guesses(lost, engine.estimated))
+                report = report.model_copy(update={"usage": usage, "notes": notes})
+            if short := engine.ledger.short:
+                note = f"Calls used {short:,} tokens more than was estimated before they were made."
+                report = report.model_copy(update={"notes": (*report.notes, note)})
+            engine.emit("run_ended", status=report.status, report=report.to_json())
+        if self._home is not None:
+            if not self._home.has(job.run):
+                raise RecordGone(
+                    f"The record of {job.run} was removed while it ran: this report is all there is of it, and it "
+                    "cannot be resumed. Keep this output, and leave the home of runs alone while one is under way.",
+                    report,
+                )
+            self._home.note(job.run, status=report.status, ended=time.time(), **self._line(began))
+        return report
+
+    def _line(self, began: float) -> dict[str, Any]:
+        """What the index is told of a run besides its end: all of it by its first session."""
+        if self._earlier is not None:
+            return {}
+        return {"started": began, "request": self._job.request.text, "team": self._job.team.name}
+
+    def _open(self, engine: LocalEngine) -> None:
+        job = self._job
+        engine.emit(
+            "run_started",
+            version=VERSION,
+            chargehand=__version__,
+            epoch=(self._earlier.sessions if self._earlier else 0) + 1,
+            resumed=self._earlier is not None,
+            request=job.request.to_json(),
+            team=job.team.to_json() | {"ref": job.team_ref},
+            settings=job.settings.to_json(),
+            rerun_of=job.prior.run if job.prior else None,
+        )
+        if job.reopen is not None:
+            engine.emit(
+                "decision",
+                key=f"@reopen/{engine.replay.sessions + 1}",
+                decision="reopen",
+                value={"tasks": list(job.reopen)},
+                reason="resumed with more budget, time or --retry-failed",
+            )
+        engine.settle_left_behind()
+        for message in (*job.warnings, *(problem.message for problem in job.team.problems())):
+            engine.emit("warning", message=message)
+
+    async def _answer(self, question: Question) -> JSON:
+        """What the person says, asked again until it can be used."""
+        assert self._person is not None
+        wrong: str | None = None
+        while True:
+            words = await self._person(question, wrong)
+            try:
+                return read_words(question, words, self._job.request, self._job.team.names, self._job.team.factory)
+            except InvalidAnswer as error:
+                wrong = str(error)
+
+    async def _drive(self, engine: LocalEngine, flow: Any) -> Report:
+        """The flow under watch: for `chargehand cancel`, for an interruption, for nothing left but people."""
+        main: asyncio.Task[Report] = asyncio.create_task(engine.until_parked(flow), name="supervisor")
+        self._main = main
+        if self._asked_early is not None:
+            self._stop(self._asked_early)
+        watch = asyncio.create_task(self._watch_for_cancel(), name="cancel watch") if self._home else None
+        try:
+            return await main
+        except Parked:
+            return await self._unfinished(engine, "waiting")
+        except asyncio.CancelledError:
+            if self._stopped is None:  # the caller's own cancellation: put it on the record, then let it through
+                main.cancel()
+                await asyncio.gather(main, return_exceptions=True)
+                report = await self._unfinished(engine, "interrupted")
+                engine.emit("run_ended", status="interrupted", report=report.to_json())
+                raise
+            return await self._unfinished(engine, self._stopped)
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+        finally:
+            self._main = None  # too late to stop
+            others = [task for task in (watch, self._stopping) if task is not None]
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+    async def _unfinished(self, engine: LocalEngine, status: RunStatus) -> Report:
+        await engine.commit()
+        return unfinished(replay(self._journal.events(), self._job.run), status)
+
+    def _stop(self, why: Literal["interrupted", "cancelled"]) -> None:
+        if self._main is None or self._engine is None:
+            self._asked_early = why
+            return
+        if self._stopped is not None:
+            self._main.cancel()
+            return
+        self._stopped = why
+        self._stopping = asyncio.create_task(self._wind_down(self._engine, self._main), name="wind down")
+
+    @staticmethod
+    async def _wind_down(engine: LocalEngine, main: asyncio.Task[Report]) -> None:
+        try:
+            await engine.drain()
+        finally:
+            main.cancel()
+
+    async def _watch_for_cancel(self) -> None:
+        assert self._home is not None
+        while not self._home.cancel_requested(self._job.run):  # noqa: ASYNC110 -- another process asks, through a file
+            await asyncio.sleep(CANCEL_POLL_S)
+        self._home.clear_cancel(self._job.run)
+        self._stopped = "cancelled"
+        if self._main is not None:
+            self._main.cancel()
+
+    def _nested(self, team: Team, settings: Settings) -> Run:
+        """How a team in the team is run, with its own models where it names any."""
+        own, ask = settings.for_team(team.models, Budget(), Limits()), self._job.request.ask
+        workers = roster(team, own, ask=ask, nest=partial(self._nested, settings=own))
+        brains, makes = self._brains(own), factory(team, own, ask=ask)
+
+        async def run(request: Request, engine: Engine) -> Report:
+            return await supervise.run(request, team, workers, engine, brains, factory=makes)
+
+        return run
+
+    def _brains(self, settings: Settings) -> Brains:
+        """The supervisor's own models."""
+        if not settings.has_model:
+            return {}
+        choices: dict[Seat, ModelChoice] = {role: settings.model_for(role) for role in SUPERVISOR_ROLES}
+        choices["examiner"] = settings.model_for("scorer", "large")
+        return {
+            seat: Brain(model=choice.model, options=options_of(choice), window=self._models.window(choice.model))
+            for seat, choice in choices.items()
+        }
+
+
+def check_models(models: Models, settings: Settings, team: Team, budget: Budget, plan: Plan | None = None) -> None:
+    """Raise UsageError unless every model that may be called can be, before anything is spent.
+
+    A plan without agents needs none: analyzers and people do its tasks, and code writes the answer.
+    """
+    if plan is not None and not settings.has_model and not _needs_model(plan, team):
+        return
+    limited = next((task.id for task in plan.tasks if task.budget and task.budget.usd), None) if plan else None
+    setting = "--usd" if budget.usd is not None else None if limited is None else f"budget.usd of task {limited}"
+    for name in dict.fromkeys(_models_of(team, settings)):
+        models.check(name)
+        if setting is not None and models.price(name) is None:
+            instead = "--tokens" if budget.usd is not None else "budget.tokens"
+            raise UsageError(
+                f"{setting} cannot be kept: the price of {name} is unknown. Use {instead}, or a model that has one."
+            )
+
+
+def _needs_model(plan: Plan, team: Team) -> bool:
+    without = {worker.name for worker in team.workers if worker.kind in ("analyzer", "human")}
+    members = team.pools()
+    return not all(without.issuperset(members.get(task.worker, (task.worker,))) for task in plan.tasks)
+
+
+def _models_of(team: Team, settings: Settings) -> list[str]:
+    """Every model that a run of the team may call, those of the teams in it included."""
+    names = [settings.model_for(role).model for role in SUPERVISOR_ROLES]
+    # Any tier: a plan may ask for one, and the ladder goes up.
+    for worker in (each for each in team.workers if each.kind == "agent"):
+        names += [settings.model_for("worker", tier or worker.tier, worker.model).model for tier in TIERS]
+    for inner in team.nested:
+        names += _models_of(inner, settings.for_team(inner.models, Budget(), Limits()))
+    return names
+
+
+def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
+    """What the record of a run that has not ended says so far."""
+    written = state.plan or state.drafted
+    plan = parse(written) if written else None
+    outcomes: tuple[Outcome, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    if plan is not None:
+        outcomes = tuple(state.ended[task.id] for task in plan.tasks if task.id in state.ended)
+        gaps = tuple(
+            Gap(task=task.id, reason="not ended when the run stopped", impact=f"Not met: {task.success_criterion}")
+            for task in plan.tasks
+            if task.id not in state.ended
+        )
+    now: RunStatus = status or "interrupted"
+    total = len(plan.tasks) if plan else 0
+    # While it runs, calls in flight are expected to say themselves what they used.
+    lost = Usage.total([*state.lost, *(each.usage for each in state.in_flight() if now != "running")])
+    return Report(
+        run=state.run,
+        request=state.start.get("request", {}).get("text", ""),
+        status=now,
+        answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}"
+        if state.seq
+        else _NOTHING_RUNNING
+        if now == "running"
+        else _NEVER_BEGAN,
+        gaps=gaps,
+        outcomes=outcomes,
+        usage=Usage.total([_used(state), lost]) if lost.calls else _used(state),
+        notes=_guesses(lost, state.estimated),
+        timing=Timing(wall_s=state.owned_s),
+        strategy=plan.strategy if plan else "single",
+        plan=plan,
+    )
+
+
+_NEVER_BEGAN = (
+    "Stopped before anything of it was recorded: nothing was done or spent. Start it again with `chargehand run`."
+)
+_NOTHING_RUNNING = "Running; nothing of it is on the record yet."
+
+
+def _next(state: Replay, status: RunStatus) -> str:
+    """What to do to go on, as commands."""
+    asked = [question["id"] for question in state.open_questions().values()] if status == "waiting" else []
+    commands = [f"chargehand answer {state.run} {id} TEXT" for id in asked[:_MOST_COMMANDS]]
+    if len(asked) > _MOST_COMMANDS:
+        commands.append(f"chargehand show {state.run} (for {len(asked) - _MOST_COMMANDS} more)")
+    return " Go on with: " + ", then ".join([*commands, f"chargehand resume {state.run}"])
+
+
+_MOST_COMMANDS = 5
+
+
+def _guesses(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:
+    """What of the usage is an estimate, in sentences."""
+    most = "counted at the most they can have used"
+    found: list[str] = []
+    if lost.calls:
+        found.append(f"{lost.calls} calls were broken off and are {most}: {lost.tokens:,} tokens (estimated).")
+    if estimated:
+        said = f"{len(estimated)} calls did not say what they used, or said what cannot be so, and are {most}"
+        found.append(f"{said}: {sum(estimated):,} tokens (estimated).")
+    return tuple(found)
+
+
+def _used(state: Replay) -> Usage:
+    """What all calls with a result used, of tasks that ended and of those that did not."""
+    return Usage.total(_usages([data["result"] for data in state.committed.values()] + state.unused))
+
+
+def _set_aside(state: Replay) -> Usage:
+    """What was used before tasks were reopened and is in no outcome any more."""
+    return Usage.total([*state.set_aside, *_usages(state.unused)])
+
+
+def _usages(results: Iterable[dict[str, Any]]) -> Iterator[Usage]:
+    for result in results:
+        if result.get("reply"):
+            yield usage_of(ModelResult.model_validate(result), result["reply"].get("model", ""))
+
+
+_WORDS: dict[RunStatus, str] = {
+    "running": "Running",
+    "waiting": "Waiting for a person",
+    "interrupted": "Interrupted",
+    "cancelled": "Cancelled",
+    "complete": "Complete",
+    "partial": "Partial",
+    "failed": "Failed",
+}
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to tell: one of ours if there is one, in a group however deep."""
+    leaves: list[BaseException] = []
+    groups: list[BaseException] = [group]
+    for error in groups:  # grows while it is walked
+        if isinstance(error, BaseExceptionGroup):
+            groups.extend(error.exceptions)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        else:
+            leaves.append(error)
+    return next((leaf for leaf in leaves if isinstance(leaf, ChargehandError)), leaves[0])

@@ -1,0 +1,250 @@
+"""The front door: Supervisor(team, model).run(request) -> Report. The command line comes in by the same door.
+
+report = Supervisor(team, model="anthropic:claude-sonnet-4-5").run_sync("Describe Oslo in two sentences.")
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from chargehand.engine.local.engine import Listener, LocalEngine
+from chargehand.engine.local.handlers import Handlers
+from chargehand.engine.people import Person
+from chargehand.errors import PlanningFailed, UsageError
+from chargehand.models.supervisor_models import Brain
+from chargehand.planner.add import add_tasks
+from chargehand.planner.draft import Unplanned, make_plan
+from chargehand.record.memory_journal import MemoryJournal
+from chargehand.runs.life import Life, OnSession, check_plan, positive, team_for
+from chargehand.runs.session import Job
+from chargehand.synthesizer import OnDraft
+from chargehand.team.agents import options_of
+from chargehand.text.json_schema import problems_in
+from chargehand.text.plan_json import parse
+from chargehand.values.base import JSON
+from chargehand.values.budget import Budget
+from chargehand.values.event import Event
+from chargehand.values.plan import Plan
+from chargehand.values.report import Gap, Report
+from chargehand.values.request import Earlier, Material, Request, Subject
+
+
+class Supervisor(Life):
+    """A team with its models and the home its runs are recorded in: starts runs, and goes on with those there are."""
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        request: str = "",
+        *,
+        plan: Plan | Mapping[str, JSON] | None = None,
+        subject: Subject | None = None,
+        gaps: Sequence[Gap] = (),
+        material: Iterable[str | Path] = (),
+        stdin: str | None = None,
+        tokens: int | None = None,
+        usd: float | None = None,
+        deadline: float | None = None,
+        max_concurrent: int | None = None,
+        max_tasks: int | None = None,
+        schema: dict[str, JSON] | None = None,
+        output_type: type[BaseModel] | None = None,
+        follow_up: str | None = None,
+        approve: bool = False,
+        ask: bool = False,
+        critic: bool = False,
+        web: bool = False,
+        person: Person | None = None,
+        on_event: Listener | None = None,
+        on_draft: OnDraft | None = None,
+        on_session: OnSession | None = None,
+    ) -> Report:
+        """The whole loop. A plan given here is run as it is. `follow_up` names the run this one continues from.
+
+        With `subject`, what a given plan is about, a planner may add tasks to that plan where there is a model. `gaps`
+        are known before anything begins: what is missing of what the request is about.
+        `approve` asks a person before the plan runs, `ask` lets escalations and tool calls reach one. `person` is
+        somebody to ask now; without, the run parks with status `waiting` when nothing else can go on. With `critic` a
+        reviewer accepts the answer or sends it back. `web` lets the workers that the team names for it search the web
+        and fetch pages. `on_draft` is told how the answer grows: the number of the draft,
+        and the text it grew by.
+        """
+        positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
+        given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
+        settings = self.team_settings()
+        text = request.strip() or (given.goal.strip() if given else "")
+        asked = Request(
+            text=text,
+            material=materials(material),
+            budget=Budget(tokens=tokens or settings.budget.tokens, usd=usd or settings.budget.usd),
+            deadline_s=deadline or settings.deadline_s,
+            max_concurrent=max_concurrent or settings.max_concurrent,
+            max_tasks=max_tasks or settings.max_tasks,
+            answer_schema=output_type.model_json_schema() if output_type else _usable(schema),
+            earlier=self._earlier(follow_up) if follow_up else None,
+            approve=approve,
+            ask=ask or self.team.ask,
+            critic=critic,
+            web=web,
+            subject=subject if given is not None else None,
+            gaps=tuple(gaps),
+        )
+        if not text:
+            raise UsageError('The request is empty: say what is to be done, as in chargehand run "Compare ...".')
+        team, notes = team_for(self.team, asked)
+        if given is not None:
+            check_plan(given, team, asked)
+        await self._check_models(settings, asked.budget, given)
+        journal = self.home.create()
+        run = journal.run
+        try:
+            if stdin is not None:
+                asked = asked.model_copy(update={"material": (*asked.material, self._kept(run, stdin))})
+            job = Job(
+                run,
+                asked,
+                team,
+                settings,
+                given,
+                self.team_ref,
+                warnings=(*self.warnings, *notes),
+                validate=partial(_invalid, output_type) if output_type else None,
+            )
+            report = await self._work(job, journal, None, person, on_event, on_draft, on_session)
+        finally:
+            journal.close()
+        return _typed(report, output_type)
+
+    def run_sync(self, request: str = "", **options: Any) -> Report:
+        """`run` for code without an event loop. UsageError where one runs: there `await supervisor.run(...)`."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.run(request, **options))
+        raise UsageError(
+            "run_sync starts an event loop, and one is already running here (as in a coroutine or a notebook): "
+            "write `await supervisor.run(...)` instead."
+        )
+
+    async def stream(self, request: str = "", **options: Any) -> AsyncGenerator[Event]:
+        """The run's events as they happen; the last is run_ended and carries the report."""
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        work = asyncio.ensure_future(self.run(request, on_event=events.put_nowait, **options))
+        work.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await work
+        finally:
+            if not work.done():
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+
+    async def plan(
+        self,
+        request: str,
+        *,
+        plan: Plan | None = None,
+        subject: Subject | None = None,
+        material: Iterable[str | Path] = (),
+        max_tasks: int | None = None,
+        tokens: int | None = None,
+    ) -> Plan:
+        """The plan alone, nothing run: a new one, or a given one with what is added to it. Raises PlanningFailed."""
+        positive(max_tasks=max_tasks, tokens=tokens)
+        if not request.strip():
+            raise UsageError('The request is empty: say what is to be planned, as in chargehand plan "Compare ...".')
+        settings = self.team_settings()
+        asked = Request(
+            text=request.strip(),
+            material=materials(material),
+            budget=Budget(tokens=tokens or settings.budget.tokens),
+            max_tasks=max_tasks or settings.max_tasks,
+        )
+        choice = settings.model_for("planner")
+        async with self._models(settings) as models:
+            models.check(choice.model)
+            async with LocalEngine("plan", MemoryJournal(), Handlers(models), budget=asked.budget) as engine:
+                brain = Brain(model=choice.model, options=options_of(choice), window=models.window(choice.model))
+                if plan is None:
+                    planned = await make_plan(asked, self.team, engine, brain)
+                else:
+                    planned = await add_tasks(plan, subject or Subject(), asked, self.team, engine, brain, [])
+        if isinstance(planned, Unplanned):
+            raise PlanningFailed(planned.fault.message, planned.problems, planned.fault.kind)
+        return planned.plan
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    def _earlier(self, run: str) -> Earlier:
+        report = self.report(run)
+        outcomes = tuple({"task": o.task, "status": o.status, "summary": o.summary} for o in report.outcomes)
+        return Earlier(run=report.run, request=report.request, answer=report.answer, outcomes=outcomes)
+
+    def _kept(self, run: str, text: str) -> Material:
+        """Standard input as a file in the run's own folder, so that a resume finds it again."""
+        path = self.home.folder(run) / "stdin.txt"
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8")
+        return Material(name="stdin.txt", path=str(path))
+
+
+def materials(paths: Iterable[str | Path]) -> tuple[Material, ...]:
+    """Files and folders under the names workers will see; two of one name get a number."""
+    found: list[Material] = []
+    taken: set[str] = set()
+    for given in paths:
+        path = Path(given).expanduser().absolute()
+        if not path.exists():
+            raise UsageError(f"There is no {given}: --with takes a file or a folder.")
+        stem, number = path.resolve().name or "material", 2
+        name = stem
+        while name in taken:
+            name, number = f"{stem}-{number}", number + 1
+        taken.add(name)
+        found.append(Material(name=name, path=str(path)))
+    return tuple(found)
+
+
+def _usable(schema: dict[str, JSON] | None) -> dict[str, JSON] | None:
+    if schema is not None and (wrong := problems_in(schema)):
+        raise UsageError("The schema for the answer cannot be used: " + "; ".join(wrong))
+    return schema
+
+
+def _typed(report: Report, output_type: type[BaseModel] | None) -> Report:
+    """The report with its data as the type asked for; data that is not valid stays plain JSON, which is a gap."""
+    if output_type is None or report.data is None:
+        return report
+    checked = _checked(output_type, report.data)
+    if isinstance(checked, BaseModel):
+        return report.model_copy(update={"data": checked})
+    if any(gap.reason == checked for gap in report.gaps):
+        return report
+    gap = Gap(reason=checked, impact="`data` is as the model gave it.")
+    status = "partial" if report.status == "complete" else report.status
+    return report.model_copy(update={"gaps": (*report.gaps, gap), "status": status})
+
+
+def _invalid(output_type: type[BaseModel], data: JSON) -> str | None:
+    checked = _checked(output_type, data)
+    return checked if isinstance(checked, str) else None
+
+
+def _checked(output_type: type[BaseModel], data: JSON) -> BaseModel | str:
+    """The data as the type, or why it is not valid: the caller's validators may raise anything."""
+    try:
+        return output_type.model_validate(data)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        why = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'data'}: {e['msg']}" for e in found[:20])
+    except Exception as error:  # noqa: BLE001 -- recorded: it becomes a gap of the report
+        why = f"its validator raised {type(error).__name__}: {error}"
+    return f"The answer is not a valid {output_type.__name__}: {why}"

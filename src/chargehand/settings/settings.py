@@ -1,0 +1,155 @@
+"""Settings as one frozen value: which model for which role, which providers, how much, how long, how wide."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from chargehand.errors import MissingKey, UsageError
+from chargehand.models.call_options import wrong_option
+from chargehand.models.resolve import Provider
+from chargehand.settings.script_path import OF_TEAM
+from chargehand.values.base import JSON, Value
+from chargehand.values.budget import DEFAULT_TOKENS, Budget
+from chargehand.values.effect import Role
+from chargehand.values.plan import Tier
+
+# What a flag or the environment has set; a team does not change it.
+Pinned = Literal["tokens", "usd", "deadline", "max_concurrent", "max_tasks"]
+
+DEFAULT_TIER: dict[Role, Tier] = {
+    "planner": "large",
+    "synthesizer": "large",
+    "judge": "large",
+    "critic": "large",
+    "worker": "medium",
+    "refiner": "medium",
+    "router": "small",
+    "scorer": "small",
+}
+NO_MODEL = (
+    "No model is configured: export ANTHROPIC_API_KEY or OPENAI_API_KEY, name one with --model or CHARGEHAND_MODEL "
+    "(`--model ollama:llama3` needs no key), or play a script with `--model scripted:FILE` (`--model scripted` is the "
+    "team's own)."
+)
+# The tiers to look at when one has no model of its own, nearest first.
+_NEAREST: dict[Tier, tuple[Tier, ...]] = {
+    "small": ("small", "medium", "large"),
+    "medium": ("medium", "large", "small"),
+    "large": ("large", "medium", "small"),
+}
+
+
+class RoleModel(Value):
+    """What is set for a role; without `model` its tier decides."""
+
+    model: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    options: dict[str, JSON] = Field(default_factory=dict)
+
+
+class ModelChoice(Value):
+    """The model for one call (`provider:name`) and the sampling options set for its role."""
+
+    model: str
+    temperature: float | None = None
+    options: dict[str, JSON] = Field(default_factory=dict)
+
+
+class Models(Value):
+    """Models by tier and by role."""
+
+    tiers: dict[Tier, str] = Field(default_factory=dict[Tier, str])
+    roles: dict[Role, RoleModel] = Field(default_factory=dict[Role, RoleModel])
+
+
+class Limits(Value):
+    """How wide and how large; None leaves it to the settings."""
+
+    max_concurrent: int | None = Field(default=None, gt=0)
+    max_tasks: int | None = Field(default=None, gt=0)
+    deadline_s: float | None = Field(default=None, gt=0)
+
+
+class Settings(Value):
+    """Holds names of key variables, never a key, so that it can be stored with a run."""
+
+    home: str
+    # Set by --model or CHARGEHAND_MODEL: stands for every tier, role and worker.
+    model: str | None = None
+    tiers: dict[Tier, str] = Field(default_factory=dict[Tier, str])
+    roles: dict[Role, RoleModel] = Field(default_factory=dict[Role, RoleModel])
+    providers: dict[str, Provider] = Field(default_factory=dict[str, Provider])
+    budget: Budget = Field(default_factory=lambda: Budget(tokens=DEFAULT_TOKENS))
+    deadline_s: float | None = Field(default=None, gt=0)
+    max_concurrent: int = Field(default=8, gt=0)
+    max_tasks: int = Field(default=1000, gt=0)
+    team: str = "general"
+    pinned: tuple[Pinned, ...] = ()
+
+    @property
+    def has_model(self) -> bool:
+        """Whether any is named or found; without one only work that needs none can be done."""
+        return bool(self.model or self.tiers or any(role.model for role in self.roles.values()))
+
+    def without_model(self) -> Settings:
+        return self.model_copy(update={"model": None, "tiers": {}, "roles": {}})
+
+    def model_for(self, role: Role, tier: Tier | None = None, worker_model: str | None = None) -> ModelChoice:
+        """The first there is: the forced one, the worker's own, the asked tier's, the role's, its default tier's."""
+        of_role = self.roles.get(role, RoleModel())
+        name = (
+            self.model
+            or worker_model
+            or (self.tiers.get(tier) if tier else None)
+            or of_role.model
+            or self._nearest(tier or DEFAULT_TIER[role])
+        )
+        if name is None:
+            raise MissingKey(NO_MODEL)
+        if wrong := [why for key, value in of_role.options.items() if (why := wrong_option(key, value))]:
+            raise UsageError(f"The options for the role {role} cannot be sent: {' '.join(wrong)}")
+        return ModelChoice(model=name, temperature=of_role.temperature, options=of_role.options)
+
+    def for_team(self, models: Models, budget: Budget, limits: Limits) -> Settings:
+        """These settings with a team's own in place of what files set; flags and environment stay."""
+        changes: dict[str, object] = {
+            "tiers": {**self.tiers, **models.tiers},
+            "roles": {**self.roles, **models.roles},
+            "budget": self.budget.model_copy(
+                update={
+                    name: value
+                    for name, value in budget.model_dump().items()
+                    if value is not None and name not in self.pinned
+                }
+            ),
+        }
+        wanted = {
+            "deadline": ("deadline_s", limits.deadline_s),
+            "max_concurrent": ("max_concurrent", limits.max_concurrent),
+            "max_tasks": ("max_tasks", limits.max_tasks),
+        }
+        for pin, (name, value) in wanted.items():
+            if value is not None and pin not in self.pinned:
+                changes[name] = value
+        return self.model_copy(update=changes)
+
+    @property
+    def named_models(self) -> set[str]:
+        """Every model that is named here, for whatever."""
+        named = (self.model, *self.tiers.values(), *(role.model for role in self.roles.values()))
+        return {name for name in named if name is not None}
+
+    def with_script(self, script: str) -> Settings:
+        """These settings with `scripted:FILE` wherever they name the team's own script."""
+
+        def found(model: str | None) -> str | None:
+            return f"{OF_TEAM}:{script}" if model == OF_TEAM else model
+
+        roles = {name: role.model_copy(update={"model": found(role.model)}) for name, role in self.roles.items()}
+        tiers = {tier: found(name) for tier, name in self.tiers.items()}
+        return self.model_copy(update={"model": found(self.model), "tiers": tiers, "roles": roles})
+
+    def _nearest(self, tier: Tier) -> str | None:
+        return next((self.tiers[near] for near in _NEAREST[tier] if near in self.tiers), None)

@@ -1,0 +1,263 @@
+"""One configuration file as a layer of settings: every wrong key named at once, and what needs trust left out."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+from urllib.parse import urlsplit
+
+from chargehand.errors import UsageError
+from chargehand.models.call_options import HARMLESS, wrong_option
+from chargehand.models.resolve import Provider
+from chargehand.settings.script_path import OF_TEAM, found_from
+from chargehand.settings.settings import RoleModel
+from chargehand.settings.toml_file import TomlFile, suggestion
+from chargehand.values.base import JSON
+from chargehand.values.budget import Budget
+from chargehand.values.effect import Role
+from chargehand.values.plan import Tier
+
+# The largest number that means something: any number up to it is the same in JSON.
+MOST = 10**15
+TIERS: tuple[Tier, ...] = get_args(Tier)
+ROLES: tuple[Role, ...] = get_args(Role)
+# Providers without an endpoint.
+NOT_SERVED = frozenset({"scripted"})
+# What a provider allows: requests and tokens a minute, calls at once.
+_PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent")
+_PROVIDER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_KEYS = frozenset({"model", "team", "deadline", "max_concurrent", "max_tasks", "budget", "models", "providers"})
+
+
+@dataclass(slots=True)
+class Layer:
+    """What one file sets. Only `read_layer` writes it."""
+
+    tiers: dict[Tier, str] = field(default_factory=dict[Tier, str])
+    roles: dict[Role, RoleModel] = field(default_factory=dict[Role, RoleModel])
+    providers: dict[str, Provider] = field(default_factory=dict[str, Provider])
+    budget: Budget = field(default_factory=Budget)
+    plain: dict[str, Any] = field(default_factory=dict[str, Any])
+    warnings: list[str] = field(default_factory=list[str])
+
+
+class Reader:
+    """Takes typed values out of a TOML file and collects what is wrong with it or needs trust."""
+
+    def __init__(self, file: TomlFile, prefix: Sequence[str] = (), *, trusted: bool = True) -> None:
+        self.file = file
+        self.prefix = tuple(prefix)
+        self.trusted = trusted
+        self.problems: list[tuple[str, str]] = []
+        # One line for each thing that is left out.
+        self.ignored: list[str] = []
+
+    def wrong(self, key: Sequence[str], message: str, code: str = "invalid_value") -> None:
+        self.problems.append((code, f"{self.file.place((*self.prefix, *key))}: {message}"))
+
+    def ignore(self, key: Sequence[str], why: str) -> None:
+        place = self.file.place((*self.prefix, *key))
+        self.ignored.append(f"{place}: ignored, {why}; to allow it: chargehand trust {self.file.path.parent.resolve()}")
+
+    def unknown(self, key: Sequence[str], known: Collection[str]) -> None:
+        self.wrong(key, f"{'.'.join(key)!r} is not a setting.{suggestion(key[-1], known)}", "unknown_key")
+
+    def table(self, data: Mapping[str, Any], key: str, *path: str) -> dict[str, Any]:
+        value = data.get(key, {})
+        if isinstance(value, dict):
+            return value  # pyright: ignore[reportUnknownVariableType]
+        self.wrong((*path, key), f"{key!r} is a table: write [{'.'.join((*path, key))}].")
+        return {}
+
+    def text(self, data: Mapping[str, Any], key: str, *path: str) -> str | None:
+        value = data.get(key)
+        if value is None or (isinstance(value, str) and value.strip()):
+            return value
+        self.wrong((*path, key), f"{key!r} is text in quotes, not {value!r}.")
+        return None
+
+    def number(
+        self, data: Mapping[str, Any], key: str, *path: str, whole: bool, least: float | None = None
+    ) -> float | None:
+        """A number over zero, or from `least` on."""
+        value = data.get(key)
+        if value is None:
+            return None
+        kind = "whole number" if whole else "number"
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+            self.wrong((*path, key), f"{key!r} is a {kind}, not {value!r}.")
+        elif not (value > 0 if least is None else value >= least):
+            self.wrong(
+                (*path, key), f"{key!r} is {value}: it must be {'over 0' if least is None else f'at least {least:g}'}."
+            )
+        elif value > MOST:
+            self.wrong((*path, key), f"{key!r} must be at most {MOST:g}.")
+        else:
+            return value
+        return None
+
+    def models(self, data: Mapping[str, Any]) -> tuple[dict[Tier, str], dict[Role, RoleModel]]:
+        """The [models] table: a model per tier, a table per role."""
+        tiers: dict[Tier, str] = {}
+        roles: dict[Role, RoleModel] = {}
+        table = self.table(data, "models")
+        for tier in TIERS:
+            if (name := self._model(table, tier, "models")) is not None:
+                tiers[tier] = name
+        for role in ROLES:
+            if role in table:
+                roles[role] = self._role(self.table(table, role, "models"), role)
+        for key in sorted(table.keys() - {*TIERS, *ROLES}):
+            self.unknown(("models", key), {*TIERS, *ROLES})
+        return tiers, roles
+
+    def budget(self, data: Mapping[str, Any]) -> Budget:
+        table = self.table(data, "budget")
+        for key in sorted(table.keys() - {"tokens", "usd"}):
+            self.unknown(("budget", key), {"tokens", "usd"})
+        tokens = self.number(table, "tokens", "budget", whole=True)
+        usd = self.number(table, "usd", "budget", whole=False)
+        return Budget(tokens=None if tokens is None else int(tokens), usd=usd)
+
+    def top_model(self, data: Mapping[str, Any]) -> str | None:
+        return self._model(data, "model")
+
+    def _role(self, table: Mapping[str, Any], role: Role) -> RoleModel:
+        keys = {"model", "temperature", "options"}
+        for key in sorted(table.keys() - keys):
+            self.unknown(("models", role, key), keys)
+        temperature = self.number(table, "temperature", "models", role, whole=False, least=0)
+        if temperature is not None and temperature > 2:
+            self.wrong(("models", role, "temperature"), f"'temperature' is {temperature}: it must be at most 2.")
+            temperature = None
+        options = self._options(self.table(table, "options", "models", role), role)
+        model = self._model(table, "model", "models", role)
+        return RoleModel(model=model, temperature=temperature, options=options)
+
+    def _options(self, table: Mapping[str, JSON], role: Role) -> dict[str, JSON]:
+        """What is sent with the role's calls; a file without trust may only say how a model samples and thinks."""
+        options: dict[str, JSON] = {}
+        for key, value in table.items():
+            if wrong := wrong_option(key, value):
+                self.wrong(("models", role, "options", key), wrong)
+            elif self.trusted or key in HARMLESS:
+                options[key] = value
+            else:
+                self.ignore(("models", role, "options", key), f"the option {key!r} may do more than tune the reply")
+        return options
+
+    def _model(self, data: Mapping[str, Any], key: str, *path: str) -> str | None:
+        name = self.text(data, key, *path)
+        if name is not None and name != OF_TEAM and not all(name.partition(":")):
+            self.wrong((*path, key), f"{name!r} is not a model: write 'provider:name', like 'ollama:llama3'.")
+            return None
+        return None if name is None else found_from(name, self.file.path.parent)
+
+
+def read_layer(
+    file: TomlFile, data: Mapping[str, Any], prefix: Sequence[str], known: Mapping[str, Provider], trusted: bool
+) -> Layer:
+    """The file's settings; `data` is its chargehand part, found under `prefix`."""
+    reader, layer = Reader(file, prefix, trusted=trusted), Layer()
+    for key in sorted(data.keys() - _KEYS):
+        reader.unknown((key,), _KEYS)
+    providers = {name: _provider(reader, data, name, known) for name in reader.table(data, "providers")}
+    if trusted:
+        layer.providers = {name: provider for name, provider in providers.items() if provider is not None}
+    elif providers:
+        reader.ignore(("providers",), "[providers] names endpoints and keys")
+    layer.tiers, layer.roles = reader.models(data)
+    if (model := reader.top_model(data)) is not None:
+        layer.tiers = {**dict.fromkeys(TIERS, model), **layer.tiers}
+    _drop_unknown_providers(reader, layer, {*known, *layer.providers, *NOT_SERVED})
+    layer.budget = reader.budget(data)
+    layer.plain = {
+        "team": _team(reader.text(data, "team"), file.path.parent),
+        "deadline_s": reader.number(data, "deadline", whole=False),
+        "max_concurrent": reader.number(data, "max_concurrent", whole=True),
+        "max_tasks": reader.number(data, "max_tasks", whole=True),
+    }
+    if reader.problems:
+        raise UsageError("\n".join(message for _, message in reader.problems))
+    layer.warnings = reader.ignored
+    return layer
+
+
+def checked_url(url: str) -> str | None:
+    """What is wrong with an endpoint, or None."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return f"{url!r} is not a URL."
+    if parts.username or parts.password:
+        return "the URL holds credentials: put the key in an environment variable and name it in key_env."
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return f"{url!r} is not an http(s) URL."
+    return None
+
+
+def _provider(reader: Reader, data: Mapping[str, Any], name: str, known: Mapping[str, Provider]) -> Provider | None:
+    path = ("providers", name)
+    table, before = reader.table(reader.table(data, "providers"), name, "providers"), len(reader.problems)
+    keys = {"base_url", "wire", "key_env", *_PROVIDER_LIMITS}
+    for key in sorted(table.keys() - keys):
+        reader.unknown((*path, key), keys)
+    if name in NOT_SERVED or not _PROVIDER_NAME.fullmatch(name):
+        reader.wrong(path, f"{name!r} cannot be the name of a provider: choose another.")
+    built_in = known.get(name)
+    url = reader.text(table, "base_url", *path) or (built_in.base_url if built_in else None)
+    if url is None:
+        reader.wrong(path, f"the provider {name!r} has no base_url: add one.")
+    elif wrong := checked_url(url):
+        reader.wrong((*path, "base_url"), wrong)
+    wire = reader.text(table, "wire", *path) or (built_in.wire if built_in else "openai")
+    if wire not in ("openai", "anthropic"):
+        reader.wrong((*path, "wire"), f"'wire' is 'openai' or 'anthropic', not {wire!r}.")
+    key_env = reader.text(table, "key_env", *path)
+    if built_in is not None and built_in.key_env and key_env is None and url != built_in.base_url:
+        # A key goes only to the endpoint it was configured with.
+        reader.wrong(
+            (*path, "base_url"),
+            f'say which key goes to this endpoint: add key_env = "{built_in.key_env}", or rename it.',
+        )
+    set_ = {each: reader.number(table, each, *path, whole=True) for each in _PROVIDER_LIMITS if each in table}
+    limits = {each: int(value) for each, value in set_.items() if value is not None}
+    if url is None or len(reader.problems) > before:
+        return None
+    if built_in is not None and key_env is None:
+        return built_in.model_copy(update={"base_url": url, "wire": wire, **limits})
+    return Provider.model_validate(
+        {"name": name, "base_url": url, "wire": wire, "key_env": key_env, "key_required": key_env is not None, **limits}
+    )
+
+
+def _drop_unknown_providers(reader: Reader, layer: Layer, known: Collection[str]) -> None:
+    """A model of a provider nobody defined is an error; from an untrusted file, a line and no more."""
+
+    def is_known(name: str | None, path: Sequence[str]) -> bool:
+        provider = (name or "").partition(":")[0]
+        if name is None or provider in known:
+            return True
+        if reader.trusted:
+            reader.wrong(
+                path, f"{provider!r} is not a provider: add [providers.{provider}].{suggestion(provider, known)}"
+            )
+        else:
+            reader.ignore(path, f"{name!r} is of a provider that you have not defined")
+        return False
+
+    layer.tiers = {tier: name for tier, name in layer.tiers.items() if is_known(name, ("models", tier))}
+    for role, entry in layer.roles.items():
+        if not is_known(entry.model, ("models", role, "model")):
+            layer.roles[role] = entry.model_copy(update={"model": None})
+
+
+def _team(name: str | None, folder: Path) -> str | None:
+    """A team given as a path is relative to the file that names it."""
+    if name is None or not ("/" in name or name.startswith(".")):
+        return name
+    return str(folder / os.path.expanduser(name))

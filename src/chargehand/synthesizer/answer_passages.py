@@ -1,0 +1,159 @@
+"""A Markdown answer -> its passages, each with the tasks it rests on: what figures are held against.
+
+Paragraphs are what blank lines part, numbered from 1. Inside of one, each list item, table row and heading is a
+passage, and so is the prose between them. A passage rests on the tasks it cites; one that cites none rests on those of
+its paragraph; a list, table or quotation that cites none, on those of the paragraph before it that ends with a colon,
+or of the one after it that does nothing but cite.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal, TypeAlias
+
+from chargehand.synthesizer.plain_report import paragraphs
+from chargehand.text.citation import Citation, Citations, without_code
+
+Kind: TypeAlias = Literal["heading", "item", "row", "quote", "prose"]
+
+_HEADING = re.compile(r" {0,3}#{1,6}\s")
+_ITEM = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s")
+_LISTED: tuple[Kind, ...] = ("item", "row", "quote")
+# `Source: [t1]` without its citation.
+_SOURCES = re.compile(r"[\W_]*(?:sources?|results?|quellen?|from|based on|see|data)?[\W_]*", re.IGNORECASE)
+_SHORT = 40
+_RULE = re.compile(r"[\s|:=-]+")
+# `12 %` in backticks is a figure of the text like any other.
+_FIGURE_AS_CODE = re.compile(r"`([~\u2248$\u20ac\u00a3+\u2212-]?\s?\d[\d.,' ]{0,20}\s?[\w%\u00b0\u20ac$\u00a3]{0,12})`")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of paragraph `paragraph`; `text` has neither code nor citations in it."""
+
+    paragraph: int
+    kind: Kind
+    text: str
+    tasks: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """`tasks` are those cited in it."""
+
+    number: int
+    tasks: tuple[str, ...]
+    passages: tuple[Passage, ...]
+
+
+def read(answer: str, citations: Citations) -> list[Paragraph]:
+    """The paragraphs of an answer a model wrote, in order."""
+    text = without_code(_FIGURE_AS_CODE.sub(r" \1 ", answer))
+    found: list[Paragraph] = []
+    lead: tuple[str, ...] = ()
+    for number, part in enumerate(paragraphs(text), 1):
+        paragraph = _paragraph(number, part, citations, lead)
+        if _only_cites(paragraph):
+            _attribute(found, paragraph.tasks)
+        found.append(paragraph)
+        if any(passage.kind in ("prose", "heading") for passage in paragraph.passages):
+            lead = paragraph.tasks if part.rstrip(" *_").endswith((":", "\uff1a")) else ()
+    return found
+
+
+def _only_cites(paragraph: Paragraph) -> bool:
+    texts = [passage.text.strip() for passage in paragraph.passages]
+    return bool(paragraph.tasks) and all(len(text) < _SHORT and _SOURCES.fullmatch(text) for text in texts)
+
+
+def _attribute(found: list[Paragraph], tasks: tuple[str, ...]) -> None:
+    """Give the lists at the end of what was found, if they cite nothing, the tasks that are named under them."""
+    for n in range(len(found) - 1, -1, -1):
+        passages = found[n].passages
+        if any(passage.tasks or passage.kind == "prose" for passage in passages) or not _has_list(passages):
+            return
+        found[n] = replace(found[n], passages=tuple(replace(passage, tasks=tasks) for passage in passages))
+
+
+def _has_list(passages: Iterable[Passage]) -> bool:
+    return any(passage.kind in _LISTED for passage in passages)
+
+
+def announced(parts: Sequence[Paragraph]) -> dict[int, set[str]]:
+    """For each paragraph how long the lists are that begin in it or up to two on: "3 reasons:", and there they are."""
+    lists: list[tuple[int, int]] = []
+    before = 0
+    for paragraph in parts:
+        listed = [passage for passage in paragraph.passages if passage.kind in ("item", "row")]
+        length = sum(not passage.text.startswith((" ", "\t")) for passage in listed)
+        if before and length and len(listed) == len(paragraph.passages):
+            begins, so_far = lists.pop()
+            lists.append((begins, so_far + length))
+        elif length:
+            lists.append((paragraph.number, length))
+        before = length
+    lengths: dict[int, set[str]] = {paragraph.number: set() for paragraph in parts}
+    for begins, length in lists:
+        for number in range(max(begins - 2, 1), begins + 1):
+            lengths[number].add(str(length))
+    return lengths
+
+
+def _paragraph(number: int, text: str, citations: Citations, lead: tuple[str, ...]) -> Paragraph:
+    parts: list[tuple[Kind, str, list[Citation]]] = [
+        (kind, part, list(citations.find(part))) for kind, part in _parts(text)
+    ]
+    tasks = tuple(dict.fromkeys(task for _, _, cited in parts for citation in cited for task in citation.tasks))
+    passages: list[Passage] = []
+    for kind, part, cited in parts:
+        own = tuple(dict.fromkeys(task for citation in cited for task in citation.tasks))
+        unknown = tuple(dict.fromkeys(name for citation in cited for name in citation.unknown))
+        inherited = tasks or (lead if kind in _LISTED else ())
+        passages.append(Passage(number, kind, _without(part, cited), own or inherited, unknown))
+    return Paragraph(number, tasks, tuple(passages))
+
+
+def _parts(text: str) -> Iterator[tuple[Kind, str]]:
+    """The lines that belong together. The first row of a table names its columns: a heading."""
+    lines = text.split("\n")
+    ruled = {n for n, line in enumerate(lines) if "-" in line and "|" in line and _RULE.fullmatch(line)}
+    kinds: list[tuple[Kind, int]] = []
+    number = 0
+    kind: Kind = "prose"
+    for n, line in enumerate(lines):
+        kind = _kind(line, kind)
+        if n + 1 in ruled:
+            kind = "heading"
+        # Lines after an item that begin nothing go on with it; lines of prose and of a quotation stay together.
+        if kind in ("heading", "row") or _ITEM.match(line) or not kinds or kinds[-1][0] != kind:
+            number += 1
+        kinds.append((kind, number))
+    for (kind, _), group in groupby(range(len(lines)), key=lambda n: kinds[n]):
+        part = "\n".join(lines[n] for n in group if n not in ruled).rstrip()
+        if part.strip():
+            yield kind, part
+
+
+def _kind(line: str, before: Kind) -> Kind:
+    if _HEADING.match(line):
+        return "heading"
+    if _ITEM.match(line):
+        return "item"
+    if line.lstrip().startswith("|") or line.count("|") > 1:
+        return "row"
+    if line.lstrip().startswith(">"):
+        return "quote"
+    return "item" if before == "item" else "prose"
+
+
+def _without(text: str, citations: list[Citation]) -> str:
+    pieces: list[str] = []
+    end = 0
+    for citation in citations:
+        pieces += [text[end : citation.start], " "]
+        end = citation.end
+    return "".join([*pieces, text[end:]])

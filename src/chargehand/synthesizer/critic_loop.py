@@ -1,0 +1,41 @@
+"""A draft and a critic -> the draft that goes out, mended a bounded number of times, and what to tell the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from chargehand.models.supervisor_models import Brain
+from chargehand.synthesizer.critic import Accepted, Critique, NotReviewed, Returned, critique
+from chargehand.synthesizer.synthesis import Desk
+from chargehand.synthesizer.writer import Draft, NoDraft, Writer
+from chargehand.values.outcome import Outcome
+
+
+async def reviewed(
+    draft: Draft, writer: Writer, outcomes: Mapping[str, Outcome], critic: Brain, rounds: int, desk: Desk
+) -> tuple[Draft, tuple[str, ...]]:
+    """What goes out was looked at last by the critic, or a note says that it was not."""
+    for number in range(1, rounds + 2):
+        verdict = await critique(desk.request, draft.text, outcomes, desk.engine, critic, number, desk.used, desk.mark)
+        if not isinstance(verdict, Returned) or number > rounds:
+            return draft, noted(verdict)
+        mended = await writer.mend(verdict.problems)
+        if isinstance(mended, NoDraft):
+            why = f"The critic did not accept the answer, and it was not mended ({mended.fault.message}):"
+            return draft, (f"{why} {' '.join(verdict.problems)}",)
+        draft = mended
+    raise AssertionError("the last round returns")
+
+
+def noted(verdict: Critique) -> tuple[str, ...]:
+    """What the reader is told of the last look at an answer."""
+    match verdict:
+        case Accepted():
+            return ()
+        case Returned(problems):
+            return (f"The critic did not accept the answer: {' '.join(problems)}",)
+        case NotReviewed(reason):
+            return (f"The answer was not reviewed: {reason}",)
+        case _:
+            assert_never(verdict)

@@ -1,0 +1,349 @@
+"""One synthesis under way: its steps, and the answer that can be given wherever it is cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+
+from chargehand.engine.port import Engine
+from chargehand.models.supervisor_models import Brain
+from chargehand.synthesizer import plain_report as plain
+from chargehand.synthesizer import prompt
+from chargehand.synthesizer import unmentioned as mention
+from chargehand.synthesizer.citations import provenance_of_listing
+from chargehand.synthesizer.code_excerpts import Exhibits
+from chargehand.synthesizer.contradictions import Candidate
+from chargehand.synthesizer.critic import NotReviewed, critique, recorded
+from chargehand.synthesizer.critic_loop import noted, reviewed
+from chargehand.synthesizer.disagreements import Ruling, compatible, disagreements
+from chargehand.synthesizer.judge import judge
+from chargehand.synthesizer.placeholder import is_placeholder
+from chargehand.synthesizer.quoted_results import gather
+from chargehand.synthesizer.rate_findings import rate
+from chargehand.synthesizer.reconcile import Reconciled, reconcile
+from chargehand.synthesizer.select import Pick, pick
+from chargehand.synthesizer.streaming import Drafts, OnDraft
+from chargehand.synthesizer.synthesis import Desk, Synthesis, Validate
+from chargehand.synthesizer.wording import wording
+from chargehand.synthesizer.writer import Draft, NoDraft, Writer, upstream
+from chargehand.text.json_schema import violations
+from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.plan import Plan
+from chargehand.values.report import Contradiction, Gap, LeftOut, Provenance
+from chargehand.values.request import Request
+
+
+class Flow:
+    """Made for one synthesis. What is known so far stands: `cut_short` can be called at any time."""
+
+    def __init__(
+        self,
+        request: Request,
+        plan: Plan,
+        outcomes: Mapping[str, Outcome],
+        engine: Engine,
+        validate: Validate | None,
+        filled: Collection[str],
+        critic: Brain | None,
+        before: Flow | None = None,
+        mark: str = "",
+    ) -> None:
+        """`before` wrote a draft from fewer outcomes: what it used and had judged counts here too."""
+        self._request = request
+        self._plan = plan
+        self._outcomes = outcomes
+        self._engine = engine
+        self._validate = validate
+        self._critic = critic
+        self._gaps = plain.gaps(plan, outcomes, filled)
+        self._filled = filled
+        # What was replaced came to nothing: who writes and who reviews see what took its place.
+        self._standing = {id: outcome for id, outcome in outcomes.items() if id not in filled}
+        self._merged = reconcile(self._standing, plan.tasks)
+        self._before = before
+        self._mark = mark
+        judged = {} if before is None else before.judged
+        places = enumerate(self._merged.candidates)
+        self._rulings: dict[int, Ruling] = {place: judged[each] for place, each in places if each in judged}
+        self._used: list[Usage] = [] if before is None else before.used
+        self._drafts: Drafts | None = None if before is None else before.drafts
+        self._notes: list[str] = []
+        self._writer: Writer | None = None
+        # What is left to do once a draft is there.
+        self._rest: Callable[[], Awaitable[Synthesis]] | None = None
+        # An answer that only has to be looked at.
+        self._ready: Synthesis | None = None
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    async def rate(self, rater: Brain, examiner: Brain | None) -> None:
+        found = self._merged.findings
+        seen = Exhibits.of(self._plan)
+        findings, notes = await rate(found, self._request, self._engine, rater, examiner, self._used, seen, self._mark)
+        self._merged = replace(self._merged, findings=findings)
+        self._notes += notes
+
+    async def select(self, chooser: Brain) -> Pick | None:
+        """The sink whose result is the answer. What results it is chosen over say otherwise is decided with it."""
+        picked = await pick(self._outcomes, self._desk(chooser))
+        if picked is None:
+            return None
+        if not self._as_asked(picked.outcome):
+            self._notes.append(f"The result of {picked.outcome.task}, selected, has not the form that was asked for.")
+            return None
+        if _is_empty_form(picked.outcome):
+            self._notes.append(f"The result of {picked.outcome.task}, selected, is a placeholder.")
+            return None
+        self._rulings |= picked.rulings(self._merged.candidates)
+        return picked
+
+    async def judge(self, brain: Brain) -> None:
+        self._notes += await judge(self._merged.candidates, self._desk(brain), self._rulings)
+
+    async def looked_at(self, ready: Synthesis) -> Synthesis:
+        """An answer nobody wrote for the purpose: the critic's word on it is noted, and nothing is mended."""
+        critic = self._critic
+        if critic is None:
+            return ready
+        self._ready = ready
+        self._engine.release()
+        verdict = await critique(
+            self._request, ready.answer, self._standing, self._engine, critic, 1, self._used, self._mark
+        )
+        return replace(ready, usage=Usage.total(self._used), notes=(*ready.notes, *noted(verdict)))
+
+    async def write(
+        self, brain: Brain, rounds: int, read: Iterable[str], on_draft: OnDraft | None, *, pause: bool = False
+    ) -> Synthesis | tuple[Gap, ...]:
+        """The model's answer, reviewed where there is a critic; by code when there is none to be had.
+
+        With `pause` it stops at a first draft that states gaps of its own, and gives these: `finish` goes on with it.
+        """
+        desk, known = self._desk(brain), self._known()
+        if self._drafts is None and on_draft is not None:
+            self._drafts = Drafts(on_draft, lambda message: self._engine.emit("warning", message=message))
+        parts, notes = await gather(known, desk)
+        self._notes += notes
+        writer = self._writer = Writer(desk, known, read, self._validate, self._drafts)
+        judged = (*known.disagreements, *known.compatible)
+        draft = await writer.write(prompt.ask(desk.request, desk.plan, parts, judged, brain))
+        if isinstance(draft, NoDraft):
+            return self._instead(f"There is no synthesis ({draft.fault.message})")
+
+        async def rest() -> Synthesis:
+            final = await writer.correct(draft)
+            if self._critic is not None:
+                final, notes = await reviewed(final, writer, self._standing, self._critic, rounds, desk)
+                self._notes.extend(notes)
+            return self._of(final, known)
+
+        self._rest = rest
+        return (pause and self._own_gaps(draft)) or await rest()
+
+    async def finish(self) -> Synthesis:
+        """The draft that `write` stopped at, corrected and reviewed."""
+        assert self._rest is not None, "nothing was written"
+        return await self._rest()
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def only_answer(self) -> Synthesis | None:
+        """A one-task plan needs no synthesis, unless a typed answer is wanted that the outcome is not."""
+        outcome = self._outcomes[self._plan.tasks[0].id]
+        if not self._as_asked(outcome):
+            return None
+        if _is_empty_form(outcome):
+            return self.by_code("The only result is a placeholder: the answer lists it.")
+        answer = plain.text_of(outcome)
+        partial = Gap(task=outcome.task, reason=outcome.summary, impact="The answer is a partial result.")
+        cites = {str(n): (outcome.task,) for n, _ in enumerate(plain.paragraphs(answer), 1)}
+        return Synthesis(
+            answer=answer,
+            findings=self._merged.findings,
+            gaps=() if outcome.ok else (partial,),
+            confidence=outcome.confidence,
+            provenance=Provenance(citations=cites),
+            data=outcome.output if self._request.answer_schema is not None else None,
+            usage=Usage.total(self._used),
+            notes=tuple(self._notes),
+        )
+
+    def selected(self, picked: Pick) -> Synthesis:
+        """The text of the result that was selected, why it was, and what it does not settle."""
+        known, chosen = self._known(), picked.outcome
+        through = upstream(self._plan, [chosen.task])
+        rests_on = [id for id, outcome in self._outcomes.items() if id in through and outcome.ok]
+        parts = [plain.text_of(chosen).strip(), picked.text(rests_on)]
+        if open_ := [each for each in known.disagreements if not each.resolved]:
+            parts.append(mention.section(open_))
+        answer = "\n\n".join(parts)
+        listed = provenance_of_listing(answer, self._outcomes)
+        own = len(plain.paragraphs(parts[0]))
+        cites = {str(number): (chosen.task,) for number in range(1, own + 1)}
+        cites |= {number: tasks for number, tasks in listed.citations.items() if int(number) > own}
+        cited = {task for tasks in cites.values() for task in tasks}
+        apart = [id for id, outcome in self._standing.items() if outcome.ok and id not in cited]
+        why = f"The result of {chosen.task} was selected: {picked.choice.reason}"
+        return Synthesis(
+            answer=answer,
+            findings=known.findings,
+            contradictions=_contradictions(known),
+            gaps=self._gaps,
+            confidence=chosen.confidence,
+            provenance=Provenance(citations=cites, left_out=tuple(LeftOut(task=id, reason=why) for id in apart)),
+            data=chosen.output if self._request.answer_schema is not None else None,
+            usage=Usage.total(self._used),
+            notes=tuple(self._notes),
+        )
+
+    def cut_short(self) -> Synthesis:
+        """What there is when the deadline comes: the draft that was to be mended or reviewed, else the results."""
+        if self._ready is not None:
+            note = "The deadline left no time to review the answer."
+            return replace(self._ready, usage=Usage.total(self._used), notes=(*self._ready.notes, note))
+        draft = None if self._writer is None else self._writer.last
+        if draft is None:
+            self._engine.emit("draft_discarded", reason="The deadline came before the synthesis was finished.")
+            return self._instead("The deadline left no time for a synthesis")
+        self._notes.append("The deadline left no time to mend or review the answer: it stands as it was written.")
+        return self._of(draft, self._known())
+
+    def _instead(self, why: str) -> Synthesis:
+        """Without a draft: the one from before tasks were added, which uses nothing of theirs, else a listing."""
+        draft = None if self._before is None else self._before.draft
+        if draft is None or self._before is None:
+            return self.by_code(f"{why}: the answer lists the results.")
+        new = (id for id, outcome in self._standing.items() if outcome.ok and id not in self._before.outcomes)
+        unused = {"unused": (*draft.provenance.unused, *new)}
+        self._notes.append(f"{why}: the answer is the one that was written before tasks were added.")
+        return self._of(replace(draft, provenance=draft.provenance.model_copy(update=unused)), self._known())
+
+    def by_code(self, note: str) -> Synthesis:
+        """Everything that is known, listed."""
+        known, gaps = self._known(), self._gaps
+        if (why := self._rejected()) is not None:
+            rejected = f"The answer that was written was rejected: {why}."
+            gaps = (*gaps, Gap(reason=rejected, impact="The answer lists the results instead."))
+        section = mention.section(known.disagreements) if known.disagreements else ""
+        answer = plain.report(self._plan, self._outcomes, known.claims, known.findings, section, gaps)
+        if self._request.answer_schema is not None:
+            missing = Gap(reason="There is no answer in the form that was asked for.", impact="`data` is missing.")
+            gaps = (*gaps, missing)
+        unseen = NotReviewed("it was made by code, and there is nothing in it to mend.")
+        review = () if self._critic is None else noted(recorded(unseen, self._engine))
+        return Synthesis(
+            answer=answer,
+            findings=known.findings,
+            contradictions=_contradictions(known),
+            gaps=gaps,
+            confidence=plain.confidence(self._standing),
+            provenance=provenance_of_listing(answer, self._outcomes, (*known.claims, *known.findings)),
+            usage=Usage.total(self._used),
+            notes=(*self._notes, note, *review),
+        )
+
+    def _of(self, draft: Draft, known: Reconciled) -> Synthesis:
+        provenance = draft.provenance
+        if draft.silent:  # code has added to the answer what it cites itself
+            listed = provenance_of_listing(draft.text, self._outcomes, (*known.claims, *known.findings))
+            added = {
+                "citations": {**listed.citations, **provenance.citations},
+                "unused": tuple(task for task in provenance.unused if task in listed.unused),
+            }
+            provenance = provenance.model_copy(update=added)
+        gaps = self._gaps
+        if draft.invalid is not None:
+            gaps = (*gaps, Gap(reason=draft.invalid, impact="`data` is as the model gave it."))
+        gaps = (*gaps, *self._own_gaps(draft))
+        return Synthesis(
+            answer=draft.text,
+            findings=known.findings,
+            contradictions=_contradictions(known, draft.contradictions),
+            gaps=gaps,
+            confidence=draft.confidence,
+            provenance=provenance,
+            data=draft.data,
+            usage=Usage.total(self._used),
+            notes=tuple(self._notes),
+        )
+
+    def _own_gaps(self, draft: Draft) -> tuple[Gap, ...]:
+        """What only the model states. A gap of a task that code has listed already is the same gap."""
+        told = {*(gap.task for gap in self._gaps if gap.task is not None), *self._filled}
+        return tuple(gap for gap in draft.gaps if gap.task not in told)
+
+    def _rejected(self) -> str | None:
+        """Why a text was not taken for the answer, when none was."""
+        only = self._outcomes[self._plan.tasks[0].id] if len(self._plan.tasks) == 1 else None
+        if self._writer is None:
+            return None if only is None or not _is_empty_form(only) else f"the result of {only.task} is a placeholder"
+        return self._writer.rejected if self._writer.last is None else None
+
+    # -- for the one that is written after it --------------------------------------------------------------------------
+
+    @property
+    def outcomes(self) -> Mapping[str, Outcome]:
+        return self._outcomes
+
+    @property
+    def used(self) -> list[Usage]:
+        return self._used
+
+    @property
+    def drafts(self) -> Drafts | None:
+        return self._drafts
+
+    @property
+    def draft(self) -> Draft | None:
+        """The draft that counts."""
+        return None if self._writer is None else self._writer.last
+
+    @property
+    def judged(self) -> dict[Candidate, Ruling]:
+        return {self._merged.candidates[place]: ruling for place, ruling in self._rulings.items()}
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    def _desk(self, brain: Brain) -> Desk:
+        return Desk(self._request, self._plan, self._engine, brain, self._used, self._mark)
+
+    def _known(self) -> Reconciled:
+        judged = self._merged.candidates, self._rulings
+        return replace(self._merged, disagreements=disagreements(*judged), compatible=compatible(*judged))
+
+    def _as_asked(self, outcome: Outcome) -> bool:
+        """Whether the output is the typed answer that is wanted, if one is."""
+        schema = self._request.answer_schema
+        if schema is not None and (not outcome.ok or violations(outcome.output, schema)):
+            return False
+        return self._validate is None or self._validate(outcome.output) is None
+
+
+def _is_empty_form(outcome: Outcome) -> bool:
+    """Whether what would be the answer as it is says nothing; of a result that is only findings, the list does."""
+    text = plain.text_of(outcome)
+    return bool(text.strip()) and is_placeholder(text)
+
+
+def _contradictions(known: Reconciled, stated: Iterable[Contradiction] = ()) -> tuple[Contradiction, ...]:
+    """Those that were found, with the judge's word on them, and those that only the model states.
+
+    The model has no say on a pair that was judged, also where the judge found it to be no contradiction.
+    """
+    judged = [(each.tasks, each.subject) for each in (*known.disagreements, *known.compatible)]
+    return (
+        *(each.contradiction() for each in known.disagreements),
+        *(each for each in stated if not any(_same(each, tasks, subject) for tasks, subject in judged)),
+    )
+
+
+def _same(stated: Contradiction, tasks: tuple[str, ...], subject: str) -> bool:
+    """Of the same tasks, and of a subject that has most of its words in common with the other."""
+    sides = {_side(claim) for claim in stated.claims}
+    words, others = wording(stated.subject).bag, wording(subject).bag
+    return bool(sides) and sides <= set(tasks) and 2 * len(words & others) > min(len(words), len(others))
+
+
+def _side(claim: str) -> str:
+    """The task a claim begins with, however that is written: `t1: 5`, `[t1] 5`, `t1 says 5`."""
+    return claim.lstrip(" [(").partition(" ")[0].rstrip("]):,.")

@@ -1,0 +1,159 @@
+"""An answer and the disagreements between its results -> those it passes over, and the section that names them.
+
+A disagreement is named where one paragraph cites all its sides and says that they differ; a mere "but" says so only in
+a sentence that cites or states all of them. One that was resolved need not be named, as long as the answer does not
+state what was rejected: its figures or, where the sides differ in none, the opposite of what was upheld.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from chargehand.synthesizer.disagreements import Disagreement
+from chargehand.synthesizer.figures import figures
+from chargehand.synthesizer.plain_report import inline, paragraphs
+from chargehand.synthesizer.similarity import dice, graded, opposed
+from chargehand.synthesizer.wording import Wording, wording
+from chargehand.text.citation import Citations, without_code
+from chargehand.values.outcome import Outcome
+
+HEADING = "## Where workers disagree"
+MOST_LISTED = 20
+# Of what is said of the same things, at least so much is the same.
+LEAST_ALIKE = 0.5
+_DIFFER = re.compile(
+    r"\b(?:disagree|contradict|conflict|differ|discrepan|inconsisten|unresolved|dispute|at odds"
+    r"|widerspr|uneinig|abweich|ungekl)",
+    re.IGNORECASE,
+)
+_TURN = r"\b(?:whereas|versus|vs\b|while|although|though|however|but|instead|uncertain|unclear|hingegen|aber|jedoch)"
+_TURNS = re.compile(_TURN, re.IGNORECASE)
+_TURNS_FIRST = re.compile(rf"[\W_]*{_TURN}", re.IGNORECASE)
+# Not before a citation, which belongs to the sentence it follows.
+_BETWEEN = re.compile(r"(?<!\bvs\.)(?<=[.!?])\s+(?=[^\[\s])|\n+(?=\s*(?:[-*+|#>]|\d+[.)]))")
+
+
+_Value: TypeAlias = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A paragraph or a sentence, without what it cites, and the tasks."""
+
+    text: str
+    tasks: frozenset[str]
+    sentences: tuple[_Part, ...] = ()
+
+
+def passed_over(
+    answer: str, disagreements: Iterable[Disagreement], outcomes: Mapping[str, Outcome]
+) -> tuple[Disagreement, ...]:
+    disagreements = tuple(disagreements)
+    if not disagreements:
+        return ()
+    citations = Citations(outcomes)
+    parts = [_part(text, citations) for text in paragraphs(without_code(answer))]
+    return tuple(each for each in disagreements if not _named(each, parts) and not _settled_well(each, parts))
+
+
+def _part(text: str, citations: Citations) -> _Part:
+    sentences = tuple(_read(sentence, citations) for sentence in _BETWEEN.split(text))
+    return replace(_read(text, citations), sentences=sentences)
+
+
+def _read(text: str, citations: Citations) -> _Part:
+    found = list(citations.find(text))
+    for citation in reversed(found):
+        text = f"{text[: citation.start]} {text[citation.end :]}"
+    return _Part(text, frozenset(task for citation in found for task in citation.tasks))
+
+
+def problems(silent: Iterable[Disagreement]) -> tuple[str, ...]:
+    """What to tell the synthesizer."""
+    return tuple(
+        f"passed_over: The answer does not say that {_cited(each)} disagree about {inline(each.subject, 100)}: "
+        + (f"it was resolved as {inline(each.verdict or '', 200)}" if each.resolved else "say that it is unresolved")
+        for each in silent
+    )
+
+
+def section(silent: Sequence[Disagreement]) -> str:
+    """Each disagreement with its sides and what came of it, every side cited."""
+    lines = [HEADING, ""]
+    lines += [line(each) for each in silent[:MOST_LISTED]]
+    if len(silent) > MOST_LISTED:
+        lines.append(f"- {len(silent) - MOST_LISTED:,} more are listed in the report.")
+    return "\n".join(lines)
+
+
+def line(disagreement: Disagreement) -> str:
+    sides = "; ".join(f"“{inline(each.text, 300)}” [{each.task}]" for each in disagreement.statements[:6])
+    what = f"Resolved: {inline(disagreement.verdict or '')}" if disagreement.resolved else "Unresolved."
+    return f"- {inline(disagreement.subject, 100)}: {sides}. {what} {inline(disagreement.reason)}".rstrip()
+
+
+def _named(disagreement: Disagreement, parts: Sequence[_Part]) -> bool:
+    sides = frozenset(disagreement.tasks)
+    return any(
+        sides <= part.tasks and (_DIFFER.search(part.text) or _turns(disagreement, sides, part.sentences))
+        for part in parts
+    )
+
+
+def _turns(disagreement: Disagreement, sides: frozenset[str], sentences: Sequence[_Part]) -> bool:
+    """Whether one sentence sets the sides against each other; one that begins with `however` goes on with the last."""
+    for number, sentence in enumerate(sentences):
+        if not _TURNS.search(sentence.text):
+            continue
+        said = [sentence]
+        if number and _TURNS_FIRST.match(sentence.text):
+            said.insert(0, sentences[number - 1])
+        if sides <= frozenset[str]().union(*(each.tasks for each in said)):
+            return True
+        if _states_all(disagreement, _values(each.text for each in said)):
+            return True
+    return False
+
+
+def _states_all(disagreement: Disagreement, stated: set[_Value]) -> bool:
+    by_task: dict[str, set[_Value]] = {}
+    for each in disagreement.statements:
+        by_task.setdefault(each.task, set()).update(_values([each.text]))
+    shared = set[_Value]().union(*by_task.values()).intersection(*by_task.values())
+    return all(not stated.isdisjoint(values - shared) for values in by_task.values())
+
+
+def _settled_well(disagreement: Disagreement, parts: Sequence[_Part]) -> bool:
+    if not disagreement.resolved:
+        return False
+    rejected = _values(each.text for each in disagreement.rejected) - _values(each.text for each in disagreement.upheld)
+    if not rejected:
+        return not any(_rejected(disagreement, sentence.text) for part in parts for sentence in part.sentences)
+    losers = {each.task for each in disagreement.rejected}
+    return rejected.isdisjoint(_values(part.text for part in parts if losers.intersection(part.tasks)))
+
+
+def _rejected(disagreement: Disagreement, sentence: str) -> bool:
+    """Whether a sentence says what a rejected statement does and an upheld one denies."""
+    said = wording(sentence)
+    rejected = [wording(each.text) for each in disagreement.rejected]
+    upheld = [wording(each.text) for each in disagreement.upheld]
+    if upheld and not any(_denies(said, each) for each in upheld):
+        return False
+    return any(dice(said.topics, each.topics) >= LEAST_ALIKE and not _denies(said, each) for each in rejected)
+
+
+def _denies(one: Wording, other: Wording) -> bool:
+    opposite, negated = opposed(one, other), one.negated != other.negated
+    return opposite != negated or (not opposite and graded(one, other))
+
+
+def _values(texts: Iterable[str]) -> set[_Value]:
+    return {(figure.value, figure.unit) for text in texts for figure in figures(text)}
+
+
+def _cited(disagreement: Disagreement) -> str:
+    return " and ".join(f"[{task}]" for task in disagreement.tasks)

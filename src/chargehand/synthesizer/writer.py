@@ -1,0 +1,253 @@
+"""The material and what is known of it -> a draft of the answer, sent back once with what code finds wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from chargehand.synthesizer import prompt
+from chargehand.synthesizer import unmentioned as mention
+from chargehand.synthesizer.citations import Known, corrections, keeps_open, provenance_of
+from chargehand.synthesizer.disagreements import Disagreement
+from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
+from chargehand.synthesizer.reconcile import Reconciled
+from chargehand.synthesizer.stated_gaps import contradictions, gaps, left_out
+from chargehand.synthesizer.streaming import Drafts
+from chargehand.synthesizer.synthesis import Desk, Validate
+from chargehand.synthesizer.typed_figures import SHOWN_ONLY, unsupported
+from chargehand.text.json_repair import read_object
+from chargehand.text.json_schema import violations
+from chargehand.values.base import JSON
+from chargehand.values.effect import usage_of
+from chargehand.values.message import Message, system, user
+from chargehand.values.outcome import Fault
+from chargehand.values.plan import Plan
+from chargehand.values.report import Contradiction, Gap, Provenance
+from chargehand.workers.worker_answer import read_confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An answer as the model gave it, and what code finds wrong with it."""
+
+    answer: str
+    provenance: Provenance
+    silent: tuple[Disagreement, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    confidence: int | None = None
+    data: JSON = None
+    # Why `data` is not what was asked for.
+    invalid: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer with the disagreements it passes over."""
+        return self.answer if not self.silent else f"{self.answer.rstrip()}\n\n{mention.section(self.silent)}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoDraft:
+    """Why there is none: the call failed, or what was written is not an answer."""
+
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What came of one call, as it was said, and what to send back, if it can be mended."""
+
+    draft: Draft | NoDraft
+    said: Message | None = None
+    wrong: tuple[str, ...] = ()
+
+
+class Writer:
+    """One conversation with the synthesizer; its calls are numbered through."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        reconciled: Reconciled,
+        read: Iterable[str],
+        validate: Validate | None,
+        drafts: Drafts | None,
+    ) -> None:
+        self._desk = desk
+        self._reconciled = reconciled
+        self._known = Known.of(desk.request, desk.plan, read)
+        self._validate = validate
+        self._drafts = drafts
+        self._schema = prompt.schema(desk.request.answer_schema)
+        self._calls = 0
+        self._asked: tuple[Message, ...] = ()
+        # What is wrong with a first draft that is an answer.
+        self._wrong_at_first: tuple[str, ...] = ()
+        # The draft that counts, as it was said; what could not be read as long as there is none.
+        self._said: Message | None = None
+        self.last: Draft | None = None
+        # Why the last reply was not taken for an answer.
+        self.rejected: str | None = None
+
+    async def write(self, text: str) -> Draft | NoDraft:
+        """The first draft that is an answer to what is asked in `text`; what is not one goes back once."""
+        self._asked = (system(prompt.RULES), user(text))
+        first = await self._call(self._asked)
+        if isinstance(first.draft, NoDraft):
+            self._said = first.said
+            return await self._anew(first.wrong) if first.wrong else first.draft
+        self._keep(first.draft, first.said)
+        self._wrong_at_first = first.wrong
+        return first.draft
+
+    async def correct(self, draft: Draft) -> Draft:
+        """What is wrong with a first draft goes back once, and then stands.
+
+        Without a draft the money was there to be spent; to mend one, only what the budget can spare.
+        """
+        wrong, self._wrong_at_first = self._wrong_at_first, ()
+        if wrong and await self._affordable(wrong):
+            second = await self._anew(wrong)
+            return second if isinstance(second, Draft) else draft
+        return draft
+
+    async def mend(self, problems: Sequence[str]) -> Draft | NoDraft:
+        """The draft written anew, told what a reader and code find wrong with it; NoDraft when that makes it worse.
+
+        A reader may have wanted a result left out: that is not worse.
+        """
+        mine = () if self.last is None else self._wrong(self.last)
+        return await self._anew(tuple(dict.fromkeys((*problems, *mine))), wanted=True)
+
+    async def _anew(self, problems: Sequence[str], *, wanted: bool = False) -> Draft | NoDraft:
+        # Only the draft that counts is shown: the conversation does not outgrow the window.
+        last = () if self._said is None else (self._said,)
+        kept, made = self.last, await self._call((*self._asked, *last, user(prompt.again(problems))))
+        if isinstance(made.draft, NoDraft):
+            return made.draft
+        if kept is not None and self._rank(made.draft, wanted=wanted) > self._rank(kept, wanted=wanted):
+            worse = f"it was worse than the one before: {'; '.join(made.wrong)}"
+            self._desk.engine.emit("draft_discarded", reason=worse)
+            return NoDraft(Fault(kind="contract", message=worse))
+        if kept is not None:
+            self._desk.engine.emit("draft_discarded", reason="; ".join(problems))
+        self._keep(made.draft, made.said)
+        return made.draft
+
+    def _keep(self, draft: Draft, said: Message | None) -> None:
+        self.last, self._said = draft, said
+        self._desk.engine.release()
+
+    async def _call(self, messages: tuple[Message, ...]) -> _Written:
+        brain, engine = self._desk.brain, self._desk.engine
+        call = brain.asked("synthesizer", messages, self._schema)
+        self._calls += 1
+        on_text = None if self._drafts is None else self._drafts.begin()
+        result = await engine.perform(f"@synthesis/{self._desk.mark}{self._calls}", call, on_text=on_text)
+        self._desk.used.append(usage_of(result, call.model))
+        if result.reply is None or result.reply.stop in ("refused", "length"):
+            fault = result.error or Fault(kind="refused", message="the answer was refused or cut off")
+            engine.emit("draft_discarded", reason=fault.message)
+            return _Written(NoDraft(fault))
+        said = result.reply.as_message()
+        data, problems = _read(result.reply.text, self._schema)
+        if data is None:
+            return self._reject("; ".join(problems), said, tuple(problems))
+        draft = self._checked(data)
+        if (why := self._no_answer(draft)) is not None:
+            return self._reject(why, said, (why, *self._wrong(draft)))
+        return _Written(draft, said, self._wrong(draft))
+
+    def _reject(self, why: str, said: Message, wrong: tuple[str, ...]) -> _Written:
+        self.rejected = why
+        self._desk.engine.emit("draft_discarded", reason=why)
+        return _Written(NoDraft(Fault(kind="contract", message=why)), said, wrong)
+
+    def _no_answer(self, draft: Draft) -> str | None:
+        """Why a draft of the right shape is not an answer; None when it is one."""
+        if is_placeholder(draft.answer, self._reconciled.outcomes, prompt.RULES):
+            return "it is a placeholder: write the answer itself"
+        if is_unfilled(draft.data):
+            return "its `data` holds nothing but placeholders: fill it in from the results"
+        outcomes, cited = self._reconciled.outcomes, draft.provenance.cited
+        if not cited:
+            return "it cites no task of this run"
+        if not any(outcomes[task].ok or outcomes[task].partial for task in cited):
+            return "it uses no result: what it cites has none"
+        return None
+
+    def _checked(self, data: dict[str, Any]) -> Draft:
+        reconciled, answer = self._reconciled, data["answer"]
+        outcomes, merged = reconciled.outcomes, (*reconciled.claims, *reconciled.findings)
+        provenance = provenance_of(answer, outcomes, known=self._known, merged=merged)
+        in_data = unsupported(data.get("data"), outcomes, f"{self._known.text}\n{answer}")
+        # A result that one which is cited depends on is used through it.
+        unused = set(provenance.unused) - upstream(self._desk.plan, provenance.cited)
+        apart = [each for each in left_out(data.get("left_out") or [], outcomes) if each.task in unused]
+        unused -= {each.task for each in apart}
+        checked = {
+            "problems": (*provenance.problems, *in_data),
+            "unused": tuple(task for task in provenance.unused if task in unused),
+            "left_out": tuple(apart),
+        }
+        return Draft(
+            answer=answer,
+            provenance=provenance.model_copy(update=checked),
+            silent=mention.passed_over(answer, reconciled.disagreements, reconciled.outcomes),
+            contradictions=contradictions(data.get("contradictions") or []),
+            gaps=gaps(data.get("gaps") or [], outcomes),
+            confidence=data.get("confidence"),
+            data=data.get("data"),
+            invalid=self._validate(data["data"]) if self._validate is not None else None,
+        )
+
+    def _wrong(self, draft: Draft) -> tuple[str, ...]:
+        """What is worth another call."""
+        invalid = () if draft.invalid is None else (draft.invalid,)
+        problems = tuple(each for each in draft.provenance.problems if not each.startswith(SHOWN_ONLY))
+        mending = corrections(draft.provenance.model_copy(update={"problems": problems}))
+        return (*mending, *mention.problems(draft.silent), *invalid)
+
+    def _rank(self, draft: Draft, *, wanted: bool) -> tuple[int, ...]:
+        """What is wrong with a draft, the gravest first; `wanted`: someone may have asked to leave a result out."""
+        provenance = draft.provenance
+        return (
+            len(keeps_open(provenance)),
+            draft.invalid is not None,
+            len(draft.silent),
+            0 if wanted else len(provenance.unused),
+            len(provenance.problems),
+        )
+
+    async def _affordable(self, problems: Sequence[str]) -> bool:
+        """To mend a draft takes at least what it took to write it."""
+        engine, needed = self._desk.engine, self._desk.used[-1].tokens
+        choose = partial(engine.affordable, needed)
+        return bool(await engine.decide(f"@synthesis/{self._desk.mark}mend", "mend", choose, "; ".join(problems)))
+
+
+def upstream(plan: Plan, tasks: Iterable[str]) -> set[str]:
+    """The tasks that these depend on, directly or not."""
+    depends_on = {task.id: task.depends_on for task in plan.tasks}
+    found: set[str] = set()
+    waiting = [id for task in tasks for id in depends_on.get(task, ())]
+    while waiting:
+        if (id := waiting.pop()) not in found:
+            found.add(id)
+            waiting.extend(depends_on.get(id, ()))
+    return found
+
+
+def _read(text: str, schema: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
+    """The synthesizer's answer, or None and what to tell it. An odd confidence is mended, a blank answer is none."""
+    data, problems = read_object(text)
+    if data is None:
+        return None, problems
+    data = {name: value for name, value in data.items() if name == "data" or value is not None}
+    if "confidence" in data:
+        data["confidence"] = read_confidence(data["confidence"], "confidence", [])
+    if problems := violations(data, schema):
+        return None, problems
+    return (data, []) if data["answer"].strip() else (None, ["The answer is empty"])

@@ -1,0 +1,310 @@
+"""A team as data: its workers, what they share, how it is limited, and everything wrong with it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+
+from chargehand.dispatcher.recovery import Policy
+from chargehand.errors import InvalidTeam
+from chargehand.settings import Limits, Models
+from chargehand.team.nesting import nesting_problems
+from chargehand.team.problems import factory_problems, route_problems, worker_problems
+from chargehand.team.routes import RouteExample, Rule
+from chargehand.team.worker import AnyTool, Worker, found_tool
+from chargehand.tools import BUILTIN, Tool
+from chargehand.values.base import JSON, Value
+from chargehand.values.budget import Budget
+from chargehand.values.plan import TIERS, UNASSIGNED, Factory, Plan, Problem, Synthesis, Tier, WorkerSpec, errors_in
+
+# plan: a planner decomposes the request. route: a router hands it on as it is.
+Mode = Literal["plan", "route"]
+# How deep delegates nest.
+MOST_DEPTH = 3
+
+
+class Example(Value):
+    """A request and a good plan for it, shown to the planner."""
+
+    request: str = Field(min_length=1)
+    plan: Plan
+
+
+class Scrutiny(Value):
+    """How closely results are looked at before they become the answer: the rest of team.toml's [synthesis]."""
+
+    # A reviewer accepts the draft or sends it back, as with `--critic`, at most `rounds` times.
+    critic: bool = False
+    rounds: int = Field(default=1, ge=1, le=5)
+    # Every finding is rated on its own by a scorer.
+    rate_findings: bool = False
+    # How often the planner may add tasks for what failed, is thin or is missing in the answer.
+    extensions: int = Field(default=1, ge=0, le=3)
+
+
+@dataclass(frozen=True, init=False)
+class Team:
+    """Workers that serve one kind of request. Always valid: making one with errors raises InvalidTeam."""
+
+    workers: tuple[Worker, ...]
+    name: str
+    description: str
+    shared_tools: tuple[str, ...]
+    examples: tuple[Example, ...]
+    synthesis: Synthesis
+    scrutiny: Scrutiny
+    # Words every answer ends with.
+    disclaimer: str
+    # The answer where no worker could be reached.
+    when_nothing: str
+    budget: Budget
+    limits: Limits
+    models: Models
+    # Escalations may reach a person, as with `--ask`.
+    ask: bool
+    # What is done about tasks that fail.
+    recovery: Policy
+    # Where its own tool code is and the hash it had when it was loaded.
+    tools_path: str | None
+    tools_hash: str | None
+    mode: Mode
+    # Who gets what neither a rule nor the router can place; else the first worker does.
+    default: str | None
+    routes: tuple[Rule, ...]
+    route_examples: tuple[RouteExample, ...]
+    # What workers that a plan defines may have; None where a plan defines none.
+    factory_tools: tuple[Tool | str, ...] | None
+    factory_tiers: tuple[Tier, ...]
+    max_depth: int
+    # What loading left out: one line each.
+    warnings: tuple[Problem, ...]
+
+    def __init__(
+        self,
+        workers: Iterable[Worker],
+        *,
+        name: str = "team",
+        description: str = "",
+        shared_tools: Iterable[str] = (),
+        examples: Iterable[Example] = (),
+        synthesis: Synthesis | None = None,
+        scrutiny: Scrutiny | None = None,
+        disclaimer: str = "",
+        when_nothing: str = "",
+        budget: Budget | None = None,
+        limits: Limits | None = None,
+        models: Models | None = None,
+        ask: bool = False,
+        recovery: Policy | None = None,
+        tools_path: str | None = None,
+        tools_hash: str | None = None,
+        mode: Mode = "plan",
+        default: str | None = None,
+        routes: Iterable[Rule] = (),
+        route_examples: Iterable[RouteExample] = (),
+        factory_tools: Iterable[AnyTool] | None = None,
+        factory_tiers: Iterable[Tier] = TIERS,
+        max_depth: int = MOST_DEPTH,
+        warnings: Iterable[Problem] = (),
+    ) -> None:
+        values: dict[str, Any] = {
+            "workers": tuple(workers),
+            "name": name,
+            "description": description,
+            "shared_tools": tuple(shared_tools),
+            "examples": tuple(examples),
+            "synthesis": synthesis or Synthesis(),
+            "scrutiny": scrutiny or Scrutiny(),
+            "disclaimer": disclaimer,
+            "when_nothing": when_nothing,
+            "budget": budget or Budget(),
+            "limits": limits or Limits(),
+            "models": models or Models(),
+            "ask": ask,
+            "recovery": recovery or Policy(),
+            "tools_path": tools_path,
+            "tools_hash": tools_hash,
+            "mode": mode,
+            "default": default,
+            "routes": tuple(routes),
+            "route_examples": tuple(route_examples),
+            "factory_tools": None if factory_tools is None else tuple(found_tool(each) for each in factory_tools),
+            "factory_tiers": tuple(factory_tiers),
+            "max_depth": max_depth,
+            "warnings": tuple(warnings),
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+        if wrong := errors_in(self.problems()):
+            raise invalid(self.name, wrong)
+
+    def problems(self) -> list[Problem]:
+        """Everything to say about the team; of a team that exists only warnings are left."""
+        return [
+            *self.warnings,
+            *worker_problems(self.workers, self.shared_tools),
+            *route_problems(self.workers, self.default, self.routes, self.route_examples),
+            *factory_problems(self.factory_tools, self.workers),
+            *nesting_problems(self.workers, self.max_depth),
+        ]
+
+    def worker(self, name: str) -> Worker:
+        """The worker of that name, of a pool its first; KeyError when there is none."""
+        return {worker.name: worker for worker in self.workers}[self.pools().get(name, (name,))[0]]
+
+    def pools(self) -> dict[str, tuple[str, ...]]:
+        """Pool -> its members, in roster order."""
+        found: dict[str, tuple[str, ...]] = {}
+        for worker in self.workers:
+            if worker.pool is not None:
+                found[worker.pool] = (*found.get(worker.pool, ()), worker.name)
+        return found
+
+    @property
+    def factory(self) -> Factory | None:
+        """What a plan may give the workers it defines: tools that work here."""
+        if self.factory_tools is None:
+            return None
+        names = tuple(name for name, each in self._made_with().items() if each.offered)
+        return Factory(tools=names, tiers=self.factory_tiers)
+
+    def _made_with(self) -> dict[str, Tool]:
+        """What the factory's workers may hold, here or elsewhere, by name."""
+        return {each.name: each for each in self.factory_tools or () if isinstance(each, Tool)}
+
+    def hiring(self, specs: Sequence[WorkerSpec]) -> Team:
+        """The team with the workers a valid plan defines."""
+        if not specs:
+            return self
+        allowed = self._made_with()
+        hired = [
+            Worker(
+                spec.name,
+                spec.description or spec.prompt,
+                prompt=spec.prompt,
+                tools=[allowed[name] for name in spec.tools],
+                tier=spec.tier,
+            )
+            for spec in specs
+        ]
+        return self._with(workers=(*self.workers, *hired), shared_tools=(*self.shared_tools, *allowed))
+
+    @property
+    def web_workers(self) -> tuple[str, ...]:
+        """The workers it names for the web; those of a team in it behind the name of its delegate."""
+        within = [f"{w.name}/{name}" for w in self.workers if w.team is not None for name in w.team.web_workers]
+        return (*(worker.name for worker in self.workers if worker.web), *within)
+
+    def with_web(self) -> Team:
+        """The team whose workers named for the web have the tools for it."""
+        return self._with(workers=tuple(worker.with_web() for worker in self.workers)) if self.web_workers else self
+
+    def _with(self, **changes: Any) -> Team:
+        """A changed copy that is not checked again: a plan's workers, and given ones with tools that only read."""
+        team = object.__new__(Team)
+        for field, value in {**vars(self), **changes}.items():
+            object.__setattr__(team, field, value)
+        return team
+
+    @property
+    def nested(self) -> tuple[Team, ...]:
+        """The teams its delegates stand for."""
+        return tuple(worker.team for worker in self.workers if worker.team is not None)
+
+    @property
+    def disclaimers(self) -> tuple[str, ...]:
+        """What its answers may have to end with: the lines of the teams in it, then its own."""
+        lines = [*(line for team in self.nested for line in team.disclaimers), self.disclaimer]
+        return tuple(dict.fromkeys(line for line in lines if line))
+
+    def fallbacks(self) -> dict[str, str]:
+        return {worker.name: worker.fallback for worker in self.workers if worker.fallback is not None}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Whom a task may be given to: workers and pools."""
+        return (*(worker.name for worker in self.workers), *self.pools())
+
+    @property
+    def assignable(self) -> tuple[str, ...]:
+        """The same for a plan before it runs, in which a task may be left to the router."""
+        return (*self.names, UNASSIGNED)
+
+    def tools(self) -> dict[str, Tool]:
+        """Every tool a worker holds, may be made with or is checked by, by name, nested teams included."""
+        held = {t.name: t for worker in self.workers for t in worker.all_tools}
+        return {**{name: t for team in self.nested for name, t in team.tools().items()}, **self._made_with(), **held}
+
+    def to_json(self) -> dict[str, JSON]:
+        """As stored with a run, so that it can be resumed with the team it started with."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "workers": [worker.to_json() for worker in self.workers],
+            "shared_tools": list(self.shared_tools),
+            "examples": [{"request": e.request, "plan": e.plan.to_json()} for e in self.examples],
+            "synthesis": self.synthesis.to_json(),
+            "scrutiny": self.scrutiny.to_json(),
+            "disclaimer": self.disclaimer,
+            "when_nothing": self.when_nothing,
+            "budget": self.budget.to_json(),
+            "limits": self.limits.to_json(),
+            "models": self.models.to_json(),
+            "people": {"ask": self.ask},
+            "recovery": self.recovery.to_json(),
+            "tools_path": self.tools_path,
+            "tools_hash": self.tools_hash,
+            "supervisor": {"mode": self.mode, "default": self.default},
+            "routes": [rule.to_json() for rule in self.routes],
+            "route_examples": [example.to_json() for example in self.route_examples],
+            "factory": None
+            if self.factory_tools is None
+            else Factory(tools=tuple(self._made_with()), tiers=self.factory_tiers).to_json(),
+            "max_depth": self.max_depth,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, JSON], tools: Mapping[str, Tool]) -> Team:
+        """The stored team; `tools` are the own tools of it and of the teams in it, the built-ins are known."""
+        known = BUILTIN.beside(tools)
+        supervisor: dict[str, JSON] = data.get("supervisor") or {}
+        factory: dict[str, JSON] | None = data.get("factory")
+        making = None if factory is None else [known.get(name) or str(name) for name in factory["tools"]]
+        return Team(
+            [
+                Worker.from_json(
+                    {**each, "team": Team.from_json(each["team"], tools) if each.get("team") else None}, known
+                )
+                for each in data["workers"]
+            ],
+            name=data["name"],
+            description=data["description"],
+            shared_tools=data["shared_tools"],
+            examples=[Example.model_validate(example) for example in data["examples"]],
+            synthesis=Synthesis.model_validate(data["synthesis"]),
+            scrutiny=Scrutiny.model_validate(data.get("scrutiny", {})),
+            disclaimer=data.get("disclaimer", ""),
+            when_nothing=data.get("when_nothing", ""),
+            budget=Budget.model_validate(data["budget"]),
+            limits=Limits.model_validate(data["limits"]),
+            models=Models.model_validate(data["models"]),
+            ask=data.get("people", {}).get("ask", False),
+            recovery=Policy.model_validate(data.get("recovery", {})),
+            tools_path=data["tools_path"],
+            tools_hash=data["tools_hash"],
+            mode=supervisor.get("mode", "plan"),
+            default=supervisor.get("default"),
+            routes=[Rule.model_validate(rule) for rule in data.get("routes", ())],
+            route_examples=[RouteExample.model_validate(each) for each in data.get("route_examples", ())],
+            factory_tools=making,
+            factory_tiers=TIERS if factory is None else factory["tiers"],
+            max_depth=data.get("max_depth", MOST_DEPTH),
+        )
+
+
+def invalid(name: str, problems: Sequence[Problem]) -> InvalidTeam:
+    lines = "".join(f"\n  {problem.message}" for problem in errors_in(problems))
+    return InvalidTeam(f"The team {name!r} cannot be used:{lines}", problems)

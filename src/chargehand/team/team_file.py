@@ -1,0 +1,242 @@
+"""team.toml -> what it says about a team, and everything wrong in it by line and column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args
+
+from pydantic import ValidationError
+
+from chargehand.dispatcher.recovery import EvidenceRule, Policy
+from chargehand.errors import UsageError
+from chargehand.record.trust import TrustRegistry
+from chargehand.settings import Limits, Models
+from chargehand.settings.settings_file import Reader
+from chargehand.settings.toml_file import TomlFile, read, suggestion
+from chargehand.team.code import is_trusted
+from chargehand.team.routes import Rule
+from chargehand.team.team import MOST_DEPTH, Mode, Scrutiny
+from chargehand.team.worker import DEFAULT_STEPS
+from chargehand.values.budget import Budget
+from chargehand.values.plan import TIERS, Problem, Synthesis, Tier
+
+_KEYS = frozenset(
+    {
+        "name",
+        "description",
+        "disclaimer",
+        "supervisor",
+        "limits",
+        "budget",
+        "synthesis",
+        "models",
+        "people",
+        "recovery",
+        "shared_tools",
+        "factory",
+        "routes",
+    }
+)
+_RECOVERY = frozenset({"attempts", "ladder", "score", "hedge_after", "evidence"})
+_EVIDENCE: tuple[str, ...] = get_args(EvidenceRule)
+_LIMITS = frozenset({"max_concurrent", "max_tasks", "max_steps", "deadline", "max_depth"})
+_SUPERVISOR = frozenset({"mode", "default"})
+_FACTORY = frozenset({"tools", "tiers"})
+WHEN_NOTHING = "when_nothing"
+_Shape = TypeVar("_Shape", Synthesis, Scrutiny)
+
+
+@dataclass(slots=True)
+class Parts:
+    """What team.toml says, with what is wrong in it. Only `read_parts` writes it."""
+
+    name: str
+    description: str = ""
+    shared_tools: tuple[str, ...] = ()
+    mode: Mode = "plan"
+    default: str | None = None
+    routes: tuple[Rule, ...] = ()
+    factory_tools: tuple[str, ...] | None = None
+    factory_tiers: tuple[Tier, ...] = TIERS
+    max_depth: int = MOST_DEPTH
+    synthesis: Synthesis = field(default_factory=Synthesis)
+    scrutiny: Scrutiny = field(default_factory=Scrutiny)
+    disclaimer: str = ""
+    when_nothing: str = ""
+    budget: Budget = field(default_factory=Budget)
+    limits: Limits = field(default_factory=Limits)
+    models: Models = field(default_factory=Models)
+    ask: bool = False
+    recovery: Policy = field(default_factory=Policy)
+    steps: int = DEFAULT_STEPS
+    problems: list[Problem] = field(default_factory=list[Problem])
+    # None in a folder of agent files.
+    file: TomlFile | None = None
+
+    def place(self, *key: str) -> str:
+        """Where a key is written, as a message begins."""
+        return "" if self.file is None else f"{self.file.place(key)}: "
+
+
+def read_parts(folder: Path, trust: TrustRegistry | None) -> Parts:
+    parts, path = Parts(folder.resolve().name), folder / "team.toml"
+    try:
+        file = read(path, "team.toml")
+    except UsageError as error:
+        parts.file = TomlFile("team.toml", path, {}, "")
+        parts.problems.append(Problem(code="invalid_toml", message=str(error)))
+        return parts
+    parts.file = file
+    reader, data = Reader(file, trusted=is_trusted(file.path, trust)), file.data
+    for key in sorted(data.keys() - _KEYS):
+        reader.unknown((key,), _KEYS)
+    parts.name = reader.text(data, "name") or parts.name
+    parts.description = reader.text(data, "description") or ""
+    parts.disclaimer = reader.text(data, "disclaimer") or ""
+    if "description" not in data:
+        reader.wrong(("description",), "the team has no description: say what it is for.", "missing_description")
+    parts.shared_tools = _names(reader, data, "shared_tools")
+    parts.budget = reader.budget(data)
+    tiers, roles = reader.models(data)
+    parts.models = Models(tiers=tiers, roles=roles)
+    _limits(reader, data, parts)
+    parts.mode, parts.default = _supervisor(reader, data)
+    parts.routes = _routes(reader, data)
+    _factory(reader, data, parts)
+    parts.ask = _ask(reader, data)
+    parts.recovery = _recovery(reader, data)
+    parts.synthesis, parts.scrutiny, parts.when_nothing = _synthesis(reader, data)
+    parts.problems += [Problem(code=code, message=message) for code, message in reader.problems]
+    parts.problems += [Problem(code="untrusted_option", severity="warning", message=line) for line in reader.ignored]
+    return parts
+
+
+def _names(reader: Reader, table: Mapping[str, Any], key: str, *path: str) -> tuple[str, ...]:
+    value = table.get(key, [])
+    if isinstance(value, list) and all(isinstance(name, str) for name in cast("list[object]", value)):
+        return tuple(cast("list[str]", value))
+    reader.wrong((*path, key), f"{key!r} is a list of names.")
+    return ()
+
+
+def _limits(reader: Reader, data: Mapping[str, Any], parts: Parts) -> None:
+    table = reader.table(data, "limits")
+    for key in sorted(table.keys() - _LIMITS):
+        reader.unknown(("limits", key), _LIMITS)
+    concurrent = reader.number(table, "max_concurrent", "limits", whole=True)
+    tasks = reader.number(table, "max_tasks", "limits", whole=True)
+    parts.limits = Limits(
+        max_concurrent=None if concurrent is None else int(concurrent),
+        max_tasks=None if tasks is None else int(tasks),
+        deadline_s=reader.number(table, "deadline", "limits", whole=False),
+    )
+    steps = reader.number(table, "max_steps", "limits", whole=True)
+    parts.steps = DEFAULT_STEPS if steps is None else int(steps)
+    depth = reader.number(table, "max_depth", "limits", whole=True)
+    parts.max_depth = MOST_DEPTH if depth is None else int(depth)
+
+
+def _ask(reader: Reader, data: Mapping[str, Any]) -> bool:
+    table = reader.table(data, "people")
+    for key in sorted(table.keys() - {"ask"}):
+        reader.unknown(("people", key), {"ask"})
+    value = table.get("ask", False)
+    if not isinstance(value, bool):
+        reader.wrong(("people", "ask"), f"'ask' is true or false, not {value!r}.")
+        return False
+    return value
+
+
+def _recovery(reader: Reader, data: Mapping[str, Any]) -> Policy:
+    table = dict(reader.table(data, "recovery"))
+    hedge_after = reader.number(table, "hedge_after", "recovery", whole=False)
+    table.pop("hedge_after", None)
+    rule = reader.text(table, "evidence", "recovery")
+    if table.pop("evidence", None) is not None and rule in _EVIDENCE:
+        table["evidence"] = rule
+    elif rule is not None:
+        known = ", ".join(map(repr, _EVIDENCE))
+        reader.wrong(
+            ("recovery", "evidence"), f"'evidence' is one of {known}, not {rule!r}.{suggestion(rule, _EVIDENCE)}"
+        )
+    try:
+        return Policy.model_validate({**table, **({"hedge_after_s": hedge_after} if hedge_after else {})})
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            names = [str(part) for part in each["loc"] if isinstance(part, str)]
+            if each["type"] == "extra_forbidden":
+                reader.unknown(("recovery", *names), _RECOVERY)
+            else:
+                reader.wrong(("recovery", *names), f"'{'.'.join(names)}': {each['msg']}.")
+        return Policy()
+
+
+def _supervisor(reader: Reader, data: Mapping[str, Any]) -> tuple[Mode, str | None]:
+    table = reader.table(data, "supervisor")
+    for key in sorted(table.keys() - _SUPERVISOR):
+        reader.unknown(("supervisor", key), _SUPERVISOR)
+    mode = reader.text(table, "mode", "supervisor")
+    if mode not in (None, "plan", "route"):
+        reader.wrong(("supervisor", "mode"), f"'mode' is 'plan' or 'route', not {mode!r}.")
+    return "route" if mode == "route" else "plan", reader.text(table, "default", "supervisor")
+
+
+def _routes(reader: Reader, data: Mapping[str, Any]) -> tuple[Rule, ...]:
+    written = data.get("routes", [])
+    if not isinstance(written, list):
+        reader.wrong(("routes",), "'routes' is a list of tables: write [[routes]].")
+        return ()
+    rules: list[Rule] = []
+    for number, table in enumerate(cast("list[Any]", written)):
+        try:
+            rules.append(Rule.model_validate(table))
+        except ValidationError as error:
+            wrong_in(reader, error, ("routes", str(number)), Rule.model_fields)
+    return tuple(rules)
+
+
+def _factory(reader: Reader, data: Mapping[str, Any], parts: Parts) -> None:
+    if "factory" not in data:
+        return
+    table = reader.table(data, "factory")
+    for key in sorted(table.keys() - _FACTORY):
+        reader.unknown(("factory", key), _FACTORY)
+    parts.factory_tools = _names(reader, table, "tools", "factory")
+    tiers = _names(reader, table, "tiers", "factory")
+    for tier in (name for name in tiers if name not in TIERS):
+        reader.wrong(("factory", "tiers"), f"{tier!r} is not a tier.{suggestion(tier, TIERS)}")
+    if "tiers" in table and not tiers:
+        reader.wrong(("factory", "tiers"), "'tiers' allows none: name one or leave it out.")
+    parts.factory_tiers = tuple(tier for tier in TIERS if tier in (tiers or TIERS))
+
+
+def _synthesis(reader: Reader, data: Mapping[str, Any]) -> tuple[Synthesis, Scrutiny, str]:
+    table = dict(reader.table(data, "synthesis"))
+    when_nothing = reader.text(table, WHEN_NOTHING, "synthesis") or ""
+    table.pop(WHEN_NOTHING, None)
+    own = {key: table.pop(key) for key in [*table] if key in Synthesis.model_fields}
+    synthesis = _checked(reader, "synthesis", Synthesis, own)
+    return synthesis, _checked(reader, "synthesis", Scrutiny, table), when_nothing
+
+
+def _checked(reader: Reader, name: str, shape: type[_Shape], table: Mapping[str, Any]) -> _Shape:
+    """The table as that value; what is wrong in it is told with its place, and then it is the default."""
+    try:
+        return shape.model_validate(table)
+    except ValidationError as error:
+        wrong_in(reader, error, (name,), {*Synthesis.model_fields, *Scrutiny.model_fields, WHEN_NOTHING})
+        return shape()
+
+
+def wrong_in(reader: Reader, error: ValidationError, path: tuple[str, ...], known: Collection[str]) -> None:
+    """What pydantic found, each at its key."""
+    for each in error.errors(include_url=False):
+        names = tuple(str(part) for part in each["loc"] if isinstance(part, str) and part in known)
+        unknown = [str(part) for part in each["loc"][:1] if part not in known]
+        if each["type"] == "extra_forbidden" and unknown:
+            reader.unknown((*path, *unknown), known)
+        else:
+            message = each["msg"].removeprefix("Value error, ")
+            reader.wrong((*path, *names), f"'{'.'.join(names) or path[0]}': {message}.")

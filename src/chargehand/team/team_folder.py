@@ -1,0 +1,241 @@
+"""A team's name or folder becomes a Team, or one InvalidTeam with every problem, its file, line and column."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from chargehand.errors import InvalidTeam, UsageError
+from chargehand.record.trust import TrustRegistry
+from chargehand.settings.toml_file import read, suggestion
+from chargehand.team.agent_file import AgentFile, read_agent
+from chargehand.team.code import TeamCode, is_trusted, read_code, shipped_home
+from chargehand.team.examples import Examples, read_examples
+from chargehand.team.nesting import nesting_problems
+from chargehand.team.problems import MISSING_TEAM, NO_WORKERS, Where, factory_problems, route_problems, worker_problems
+from chargehand.team.team import Team, invalid
+from chargehand.team.team_file import Parts, read_parts
+from chargehand.tools import BUILTIN, Tool
+from chargehand.values.plan import Problem, errors_in
+
+
+def load(ref: str | Path, trust: TrustRegistry | None = None) -> Team:
+    """The shipped team of that name, else the team in that folder. Without `trust` no folder's tool code is run."""
+    return _load_folder(folder_of(ref), trust)
+
+
+def folder_of(ref: str | Path) -> Path:
+    """The folder of the shipped team of that name, else the folder itself. InvalidTeam when there is neither."""
+    is_shipped = isinstance(ref, str) and ref in dict(shipped())
+    return shipped_home() / ref if is_shipped else _folder(ref, Path())
+
+
+def _folder(ref: str | Path, base: Path) -> Path:
+    """The folder found from `base`, else that of the shipped team: in this order on the command line too."""
+    # os.path says no to names that no folder can have, such as too long ones, where Path raises.
+    folder = os.path.join(base, os.path.expanduser(ref))
+    if os.path.basename(folder) == "team.toml" and os.path.isfile(folder):
+        folder = os.path.dirname(folder)
+    if os.path.isdir(folder):
+        return Path(folder)
+    names = [name for name, _ in shipped()]
+    if ref in names:
+        return shipped_home() / ref
+    shown = str(ref)[:100]
+    raise InvalidTeam(f"There is no team {shown!r}: name a folder or a shipped team.{suggestion(shown, names)}")
+
+
+def shipped() -> list[tuple[str, str]]:
+    """Name and description of every team that comes with chargehand."""
+    return [(path.parent.name, _description(path)) for path in sorted(shipped_home().glob("*/team.toml"))]
+
+
+def _description(path: Path) -> str:
+    try:
+        return str(read(path).data.get("description", ""))
+    except UsageError:
+        return ""  # Loading that team says what is wrong; the others are not touched by it.
+
+
+def _load_folder(
+    folder: Path, trust: TrustRegistry | None, above: tuple[Path, ...] = (), max_depth: int | None = None
+) -> Team:
+    """`above` are the folders of the teams that this one is a delegate's of; the outermost's `max_depth` holds."""
+    bare = not (folder / "team.toml").is_file()
+    if bare and (folder / "workers").is_dir():
+        message = "team.toml:1:1: the folder has workers/ but no team.toml: add one with name and description."
+        raise invalid(folder.name, [Problem(code="no_team_file", message=message)])
+    parts = Parts(folder.resolve().name) if bare else read_parts(folder, trust)
+    parts.max_depth = max_depth or parts.max_depth
+    code = TeamCode() if bare else _code(folder, trust, parts.problems)
+    agents = _agents(folder, parts, code, bare)
+    if bare and not any(agent.worker or agent.problems for agent in agents):
+        message = "team.toml:1:1: the folder has neither a team.toml nor an agent file (*.md with name and description)"
+        message += ": name another one, or begin a team with `chargehand teams new NAME`."
+        raise invalid(parts.name, [Problem(code=NO_WORKERS, message=message)])
+    _keep_from_network(agents, folder, trust)
+    _delegates(agents, folder, trust, (*above, folder.resolve()), parts.max_depth)
+    parts.problems += [problem for agent in agents for problem in agent.problems]
+    found = [(agent, agent.worker) for agent in agents if agent.worker is not None]
+    workers = [worker for _, worker in found]
+    if bare:
+        # Every worker may hold any tool, as where the files come from.
+        parts.shared_tools = tuple(sorted({name for worker in workers for name in worker.tool_names}))
+    names = dict.fromkeys(name for worker in workers for name in (worker.name, worker.pool) if name)
+    examples = Examples() if bare else read_examples(folder, [*names])
+    making = _factory_tools(parts, code, folder, trust)
+    where = _where([agent for agent, _ in found], parts)
+    known_tools = [*BUILTIN, *code.tools]
+    of_roster = [
+        *worker_problems(workers, parts.shared_tools, where, known_tools=known_tools),
+        *route_problems(workers, parts.default, parts.routes, examples.routes, _where_routes(parts, examples)),
+        *factory_problems(making, workers, parts.place("factory", "tools"), known_tools),
+        *nesting_problems(workers, parts.max_depth, where),
+    ]
+    told = {agent.label for agent in agents if any(p.code in _OF_TEAM for p in agent.problems)}
+    of_roster = [p for p in of_roster if p.code != MISSING_TEAM or p.message.partition(":")[0] not in told]
+    if any(agent.worker is None and agent.problems for agent in agents):
+        of_roster = [p for p in of_roster if p.code != NO_WORKERS]
+    problems = [*parts.problems, *examples.problems, *of_roster]
+    if errors_in(problems):
+        raise invalid(parts.name, problems)
+    return Team(
+        workers,
+        name=parts.name,
+        description=parts.description,
+        shared_tools=parts.shared_tools,
+        examples=examples.plans,
+        synthesis=parts.synthesis,
+        scrutiny=parts.scrutiny,
+        disclaimer=parts.disclaimer,
+        when_nothing=parts.when_nothing,
+        budget=parts.budget,
+        limits=parts.limits,
+        models=parts.models,
+        ask=parts.ask,
+        recovery=parts.recovery,
+        tools_path=code.path,
+        tools_hash=code.hash,
+        mode=parts.mode,
+        default=parts.default,
+        routes=parts.routes,
+        route_examples=examples.routes,
+        factory_tools=making,
+        factory_tiers=parts.factory_tiers,
+        max_depth=parts.max_depth,
+        # The roster's own warnings are found again by `Team.problems`.
+        warnings=parts.problems,
+    )
+
+
+_OF_TEAM = frozenset({"unknown_team", "team_cycle", "depth", "invalid_team"})
+
+
+def _delegates(
+    agents: Sequence[AgentFile], folder: Path, trust: TrustRegistry | None, above: tuple[Path, ...], most: int
+) -> None:
+    """Give each delegate its team; what is wrong in there is told with the path to it."""
+    for agent in agents:
+        worker, ref = agent.worker, agent.team
+        if worker is None or worker.kind != "delegate" or not ref:
+            continue
+        try:
+            inner = _folder(ref, folder)
+            if inner.resolve() in above:
+                around = [path.name for path in above[above.index(inner.resolve()) :]]
+                agent.wrong(
+                    "team_cycle", "team", f"teams go in a circle: {' -> '.join([*around, inner.resolve().name])}."
+                )
+            elif len(above) > most:
+                path = " -> ".join([path.name for path in above] + [inner.resolve().name])
+                agent.wrong("depth", "team", f"teams nest more than {most} deep: {path}.")
+            else:
+                team = _load_folder(inner, trust, above, most)
+                agent.worker = worker.leading(team)
+                agent.problems += [_within(problem, ref) for problem in team.warnings]
+        except InvalidTeam as error:
+            inner_problems = [problem for problem in error.problems if isinstance(problem, Problem)]
+            if not inner_problems:
+                agent.wrong("unknown_team", "team", str(error))
+            else:
+                agent.wrong("invalid_team", "team", f"the team {ref!r} cannot be used:")
+                agent.problems += [_within(problem, ref) for problem in inner_problems]
+
+
+def _within(problem: Problem, ref: str) -> Problem:
+    return problem.model_copy(update={"message": f"{ref}/{problem.message}"})
+
+
+def _factory_tools(parts: Parts, code: TeamCode, folder: Path, trust: TrustRegistry | None) -> list[Tool | str] | None:
+    """The tools the factory may use; from an untrusted folder none that reaches the network."""
+    if parts.factory_tools is None:
+        return None
+    known = BUILTIN.beside(code.tools)
+    found: list[Tool | str] = [known.get(name, name) for name in parts.factory_tools]
+    reaching = [each.name for each in found if isinstance(each, Tool) and each.needs_trust]
+    if reaching and not is_trusted(folder / "team.toml", trust):
+        message = f"left out, since it reaches the network: {', '.join(reaching)}; to allow it: chargehand trust "
+        place = parts.place("factory", "tools")
+        warning = Problem(code="untrusted_tool", severity="warning", message=f"{place}{message}{folder.resolve()}")
+        parts.problems.append(warning)
+        found = [each for each in found if isinstance(each, str) or each.name not in reaching]
+    if code.warning is not None:
+        found = [each for each in found if isinstance(each, Tool)]  # it may be in the code that was not loaded
+    return found
+
+
+def _agents(folder: Path, parts: Parts, code: TeamCode, bare: bool) -> list[AgentFile]:
+    paths = sorted({*folder.glob("*.md"), *folder.glob("*/*.md")}) if bare else sorted(folder.glob("workers/*.md"))
+    tools = BUILTIN.beside(code.tools)
+    agents = [read_agent(path, folder, tools, bare=bare, steps=parts.steps) for path in paths]
+    if code.warning is not None:
+        # What could not be found may be in the code that was not loaded: the worker does without it.
+        lost = [name for agent in agents if agent.worker for name in agent.worker.missing_tools]
+        without = f" (left out: {', '.join(dict.fromkeys(lost))})" if lost else ""
+        parts.problems.append(Problem(code="untrusted_code", severity="warning", message=code.warning + without))
+        for agent in agents:
+            agent.worker = agent.worker and agent.worker.without_missing_tools()
+    return agents
+
+
+def _keep_from_network(agents: list[AgentFile], folder: Path, trust: TrustRegistry | None) -> None:
+    """Tools that reach the network are left out of workers whose file is not trusted."""
+    for agent in agents:
+        reaching = [t.name for t in agent.worker.tools if t.needs_trust] if agent.worker else []
+        reaching += ["web"] if agent.worker and agent.worker.web else []
+        if agent.worker is None or not reaching or is_trusted(folder / agent.label, trust):
+            continue
+        agent.worker = agent.worker.without_tools(reaching)
+        remedy = f"{folder} is not trusted; to allow it: chargehand trust {folder.resolve()}"
+        names = ", ".join(reaching)
+        key = "web" if reaching == ["web"] else "tools"
+        agent.warn("untrusted_tool", key, f"left out, since it reaches the network: {names}; {remedy}")
+
+
+def _where(agents: list[AgentFile], parts: Parts) -> Where:
+    def where(index: int, key: str) -> str:
+        return agents[index].place(key) if index >= 0 else parts.place(*filter(None, [key]))
+
+    return where
+
+
+def _where_routes(parts: Parts, examples: Examples) -> Callable[[str, int], str]:
+    def where(part: str, index: int) -> str:
+        match part:
+            case "examples":
+                return examples.places[index]
+            case "routes":
+                return parts.place("routes", str(index), "worker")
+            case _:
+                return parts.place("supervisor", "default")
+
+    return where
+
+
+def _code(folder: Path, trust: TrustRegistry | None, problems: list[Problem]) -> TeamCode:
+    try:
+        return read_code(folder, trust)
+    except UsageError as error:
+        problems.append(Problem(code="invalid_tools", message=str(error)))
+        return TeamCode()

@@ -1,0 +1,92 @@
+"""team.toml as a JSON schema, for editors: the same keys that `file.py` reads, with what each is for."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from chargehand.dispatcher.recovery import Policy
+from chargehand.settings.settings_file import MOST
+from chargehand.team.routes import Rule
+from chargehand.team.team import Scrutiny
+from chargehand.values.effect import Role
+from chargehand.values.plan import TIERS, Factory, Synthesis
+
+_TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
+_NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": MOST}
+_OVER_0: dict[str, Any] = {"type": "number", "exclusiveMinimum": 0, "maximum": MOST}
+_MODEL: dict[str, Any] = {"type": "string", "pattern": "^[^:]+:.+", "description": "provider:name"}
+
+
+def team_schema() -> dict[str, Any]:
+    """Draft 2020-12; unknown keys are errors, as they are when the file is read."""
+    definitions: dict[str, Any] = {}
+    properties: dict[str, Any] = {
+        "name": _TEXT | {"description": "Default: the folder's name."},
+        "description": _TEXT | {"description": "What requests the team is for."},
+        "disclaimer": _TEXT | {"description": "A line every answer ends with."},
+        "supervisor": _table(
+            {
+                "mode": {"enum": ["plan", "route"], "description": "Decompose a request, or hand it on as it is."},
+                "default": _TEXT | {"description": "The worker for what nobody can place. Default: the first."},
+            }
+        ),
+        "routes": {
+            "type": "array",
+            "items": _of(Rule, definitions),
+            "description": "Who gets what, tried in order before the router.",
+        },
+        "factory": _of(Factory, definitions) | {"description": "What workers may have that a plan defines."},
+        "shared_tools": _NAMES | {"description": "Tools that several workers may hold."},
+        "limits": _table(
+            {
+                "max_concurrent": _COUNT | {"description": "Calls at once."},
+                "max_tasks": _COUNT | {"description": "Tasks in a plan."},
+                "max_steps": _COUNT | {"description": "Steps of a worker."},
+                "max_depth": _COUNT | {"description": "How deep teams nest. Default: 3."},
+                "deadline": _OVER_0 | {"description": "Seconds."},
+            }
+        ),
+        "budget": _table({"tokens": _COUNT, "usd": _OVER_0}),
+        "recovery": _recovery(definitions),
+        "synthesis": _table(
+            {
+                **_of(Synthesis, definitions)["properties"],
+                **_of(Scrutiny, definitions)["properties"],
+                "when_nothing": _TEXT | {"description": "The answer where no worker could be reached."},
+            }
+        ),
+        "models": _table({**dict.fromkeys(TIERS, _MODEL), **dict.fromkeys(get_args(Role), _ROLE)}),
+        "people": _table({"ask": {"type": "boolean", "description": "Escalations may reach a person."}}),
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "team.toml",
+        **_table(properties),
+        "required": ["description"],
+        **({"$defs": definitions} if definitions else {}),
+    }
+
+
+def _table(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+_ROLE = _table(
+    {"model": _MODEL, "temperature": {"type": "number", "minimum": 0, "maximum": 2}, "options": {"type": "object"}}
+)
+
+
+def _of(shape: type[Rule | Factory | Synthesis | Scrutiny | Policy], definitions: dict[str, Any]) -> dict[str, Any]:
+    """A value's own schema; what it refers to is put with the others."""
+    schema = shape.model_json_schema()
+    definitions.update(schema.pop("$defs", {}))
+    return schema
+
+
+def _recovery(definitions: dict[str, Any]) -> dict[str, Any]:
+    schema = _of(Policy, definitions)
+    # The file has it in seconds without saying so.
+    del schema["properties"]["hedge_after_s"]
+    schema["properties"]["hedge_after"] = _OVER_0 | {"description": "Seconds until a call is made a second time."}
+    return schema

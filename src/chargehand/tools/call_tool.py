@@ -1,0 +1,117 @@
+"""A tool and a model's arguments become a ToolResult: checked, run where it belongs, turned into bounded text.
+
+Async tools run on the loop, sync ones in a thread, isolated ones in a process. Whatever a tool raises becomes part of
+the result; only cancellation goes through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pydantic_core import to_json
+
+from chargehand.errors import ToolError
+from chargehand.tools import isolation
+from chargehand.tools.definition import Tool
+from chargehand.tools.tool_context import Reads, ToolContext
+from chargehand.values.effect import ToolResult
+from chargehand.values.outcome import Fault
+
+MAX_TEXT = 50_000
+
+
+async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, max_text: int = MAX_TEXT) -> ToolResult:
+    """What the tool answered, or why it did not."""
+    context = ToolContext(context.material, context.folder, Reads())
+    try:
+        given = tool.arguments.check(arguments)
+    except ToolError as error:
+        return _failed(str(error), context)
+    if tool.isolated:
+        return await isolation.run(tool, arguments, context, max_text)
+    if tool.arguments.context is not None:
+        given[tool.arguments.context] = context
+    if tool.is_async:
+        try:
+            return _returned(await tool.fn(**given), context, max_text)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- recorded in the result
+            return _failed(_told(error), context)
+    return await _in_thread(lambda: run_sync(tool.fn, given, context, max_text))
+
+
+def run_sync(fn: Callable[..., Any], given: dict[str, Any], context: ToolContext, max_text: int) -> ToolResult:
+    """Call a function with checked arguments, here and now."""
+    try:
+        return _returned(fn(**given), context, max_text)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 -- recorded in the result
+        return _failed(_told(error), context)
+
+
+async def _in_thread(work: Callable[[], ToolResult]) -> ToolResult:
+    """Run in a daemon thread of its own: one that hangs holds neither the other tools nor the end of the process."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[ToolResult] = loop.create_future()
+    scope = contextvars.copy_context()
+
+    def settle(result: ToolResult | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        elif result is not None:
+            future.set_result(result)
+
+    def body() -> None:
+        result: ToolResult | None = None
+        raised: BaseException | None = None
+        try:
+            result = scope.run(work)
+        except BaseException as error:  # noqa: BLE001 -- raised again where the call is awaited
+            raised = error
+        # A closed loop means nobody waits any more.
+        if not loop.is_closed():
+            try:
+                loop.call_soon_threadsafe(settle, result, raised)
+            except RuntimeError:
+                return
+
+    threading.Thread(target=body, name="chargehand-tool", daemon=True).start()
+    return await future
+
+
+def _returned(value: object, context: ToolContext, max_text: int) -> ToolResult:
+    return ToolResult(text=_cut(_text(value), max_text), reads=context.reads.hashes, lines=context.reads.lines)
+
+
+def _failed(message: str, context: ToolContext) -> ToolResult:
+    fault = Fault(kind="tool", message=_cut(_text(message), MAX_TEXT))
+    return ToolResult(error=fault, reads=context.reads.hashes)
+
+
+def _told(error: BaseException) -> str:
+    try:
+        message = str(error)
+    except Exception as broken:  # noqa: BLE001 -- its type is all there is to say
+        message = f"(its message cannot be shown: {type(broken).__name__})"
+    if isinstance(error, ToolError):
+        return message
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        # Half a surrogate pair has no UTF-8 form and could never be recorded.
+        return value.encode("utf-8", "replace").decode()
+    return to_json(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64").decode()
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[cut: {len(text) - limit} characters left out]"

@@ -1,0 +1,164 @@
+"""The parts of a run's state: calls, attempts, tasks, sessions, cost; only the fold in `view.py` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from chargehand.values.key import above
+
+TaskStatus = Literal["waiting", "ready", "running", "done", "failed", "escalated", "skipped"]
+TASK_STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
+Data = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Tokens and money added up; `usd` is None once any price is unknown, never 0 instead."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    # Calls whose usage nobody reported, at all that was set aside for them.
+    estimated_tokens: int = 0
+    usd: float | None = 0.0
+    calls: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens + self.estimated_tokens
+
+    def add(self, call: CallView, usd: float | None) -> None:
+        self.calls += 1
+        self.input_tokens += call.input_tokens
+        self.output_tokens += call.output_tokens
+        self.cached_tokens += call.cached_tokens
+        self._pay(usd)
+
+    def estimate(self, tokens: int, usd: float | None) -> None:
+        self.estimated_tokens += tokens
+        self._pay(usd)
+
+    def _pay(self, usd: float | None) -> None:
+        self.usd = None if self.usd is None or usd is None else self.usd + usd
+
+
+@dataclass(slots=True)
+class CallView:
+    """One model or tool call. `ok` is None while it is in flight."""
+
+    key: str
+    kind: Literal["model", "tool"]
+    name: str
+    started: float
+    role: str = ""
+    task: str | None = None
+    attempt: int | None = None
+    ended: float | None = None
+    ok: bool | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    usd: float | None = None
+    # Seconds it waited for budget, for a slot and between transport retries.
+    waiting_s: float = 0.0
+    error: str | None = None
+    # More than 1: the same bytes were sent again after a crash or a transport error.
+    sends: int = 1
+    estimated: bool = False
+    reused: bool = False
+
+
+@dataclass(slots=True)
+class AttemptView:
+    number: int
+    worker: str
+    started: float
+    model: str = ""
+    tier: str = ""
+    ended: float | None = None
+    status: str = "running"
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class TaskView:
+    id: str
+    worker: str = ""
+    instruction: str = ""
+    success_criterion: str = ""
+    depends_on: tuple[str, ...] = ()
+    status: TaskStatus = "waiting"
+    attempts: list[AttemptView] = field(default_factory=list[AttemptView])
+    calls: list[CallView] = field(default_factory=list[CallView])
+    usage: Tally = field(default_factory=Tally)
+    ready: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    # Outcome JSON, once the task has ended.
+    outcome: Data | None = None
+    # Every call so far came from an earlier run's record.
+    reused: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return self.usage.tokens
+
+    @property
+    def usd(self) -> float | None:
+        return self.usage.usd
+
+    @property
+    def depth(self) -> int:
+        """How many teams it is inside of, besides the run's own."""
+        return len(above(self.id))
+
+    @property
+    def label(self) -> str:
+        """Its id as its own team has it, for where the tasks around it are shown as well."""
+        if not self.depth:
+            return self.id
+        _, attempt, name = self.id.rsplit("/", 2)
+        return f"{'' if attempt == '1' else f'{attempt}/'}{name.removeprefix('.')}"
+
+
+def arranged(tasks: Iterable[TaskView]) -> list[TaskView]:
+    """The same in the same order, but those of a nested team right after the task that their team does."""
+    known = {task.id: task for task in tasks}
+    below: dict[str, list[TaskView]] = {}
+    for task in known.values():
+        around = next((id for id, _ in above(task.id) if id in known), "")
+        below.setdefault(around, []).append(task)
+    found: list[TaskView] = []
+    todo = below.get("", [])[::-1]
+    while todo:
+        found.append(todo.pop())
+        todo += below.get(found[-1].id, [])[::-1]
+    return found
+
+
+@dataclass(slots=True)
+class SessionView:
+    """One process's turn at the run; `ended` is when its last event so far happened."""
+
+    epoch: int
+    started: float
+    ended: float
+    resumed: bool = False
+    # How long it only waited for a person.
+    parked_s: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return max(self.ended - self.started - self.parked_s, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    at: float
+    key: str
+    decision: str
+    value: Any
+    reason: str
+    task: str | None

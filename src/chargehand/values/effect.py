@@ -1,0 +1,202 @@
+"""Effects as values: everything the supervisor wants done to the world, and what came back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+from pydantic_core import to_json
+
+from chargehand.values.base import JSON, Value
+from chargehand.values.event import EventKind
+from chargehand.values.message import Message, Reply, TokenCount, ToolSpec
+from chargehand.values.outcome import Fault, Finding, Usage
+
+Role = Literal["planner", "refiner", "router", "worker", "scorer", "judge", "synthesizer", "critic"]
+ToolEffect = Literal["read", "idempotent", "once"]
+
+
+def _digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"".join([x for part in parts for x in (len(part).to_bytes(8, "big"), part)])).hexdigest()
+
+
+class ModelCall(Value):
+    """One question to a model. `model` is resolved (`provider:name`); clamps and timeouts are not part of it."""
+
+    started: ClassVar[EventKind] = "model_called"
+    ended: ClassVar[EventKind] = "model_replied"
+
+    kind: Literal["model"] = "model"
+    role: Role
+    worker: str | None = None
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    # "none" keeps the tools in the request, which a history with tool calls needs, and lets none be called.
+    tool_choice: Literal["auto", "none"] = "auto"
+    output_schema: dict[str, JSON] | None = None
+    options: dict[str, JSON] = Field(default_factory=dict)
+    output_cap: int = 4096
+    # How long to wait out a provider that is down before the call counts as failed.
+    patience_s: float = 60.0
+
+    def about(self, messages: Iterable[Message]) -> ModelCall:
+        """The same question with another conversation. What is packed of the rest is packed once for all of them."""
+        _ = self.packed_tools, self.packed_schema, self.packed_options
+        call = self.model_copy(update={"messages": tuple(messages)})
+        vars(call).pop("fingerprint", None)
+        return call
+
+    @cached_property
+    def packed_tools(self) -> bytes:
+        """One on each line."""
+        return b"\n".join([tool.packed for tool in self.tools])
+
+    @cached_property
+    def packed_schema(self) -> bytes:
+        return to_json(self.output_schema)
+
+    @cached_property
+    def packed_options(self) -> bytes:
+        return to_json(self.options)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Equal for calls that ask the same: model, messages, schemas and explicit options; nothing else."""
+        choice = () if self.tool_choice == "auto" else (self.tool_choice.encode(),)
+        said = bytes.fromhex("".join([message.digest for message in self.messages]))
+        return _digest(self.model.encode(), said, self.packed_tools, self.packed_schema, self.packed_options, *choice)
+
+
+class ToolCall(Value):
+    """One call of a tool by a worker."""
+
+    started: ClassVar[EventKind] = "tool_called"
+    ended: ClassVar[EventKind] = "tool_returned"
+
+    kind: Literal["tool"] = "tool"
+    worker: str
+    tool: str
+    arguments: dict[str, JSON]
+    effect: ToolEffect = "once"
+    # A hash of the tool's code.
+    code: str = ""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return _digest(self.tool.encode(), to_json(self.arguments), self.code.encode())
+
+
+class Analysis(Value):
+    """One look of an analyzer at some files. What they hold is read when it is performed: the result says what."""
+
+    started: ClassVar[EventKind] = "tool_called"
+    ended: ClassVar[EventKind] = "tool_returned"
+
+    kind: Literal["analysis"] = "analysis"
+    worker: str
+    analyzer: str
+    # The folder the files' names start from: another place, the same question.
+    root: str
+    files: tuple[str, ...]
+    # Path -> the first and last lines of what changed, as it is now; None is a look at whole files.
+    changed: dict[str, tuple[tuple[int, int], ...]] | None = None
+    # The revision the change starts from, where there is one.
+    base: str | None = None
+    options: dict[str, JSON] = Field(default_factory=dict)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        parts = (self.files, self.changed, self.base, self.options)
+        return _digest(self.analyzer.encode(), *map(to_json, parts))
+
+
+class ModelResult(Value):
+    """A reply, or why there is none."""
+
+    reply: Reply | None = None
+    error: Fault | None = None
+    usd: float | None = None
+    # What it may have used at the most, where the provider did not say.
+    estimated: TokenCount | None = None
+    # Whether anything of it left this machine.
+    sent: bool = True
+    # In flight, and kept from it by slots, backoff and budget; the engine writes both.
+    seconds: float = 0.0
+    waiting_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+
+def usage_of(result: ModelResult, model: str) -> Usage:
+    """What one call used. Where the provider did not say, it counts as much as it can have been, at unknown cost."""
+    known = result.reply.usage if result.reply else None
+    tokens = known or result.estimated or TokenCount()
+    return Usage(
+        input_tokens=tokens.input_tokens,
+        output_tokens=tokens.output_tokens,
+        cached_tokens=tokens.cached_tokens,
+        usd=result.usd if known else None if result.reply or result.estimated else 0.0,
+        calls=1 if result.sent else 0,
+        seconds=result.seconds,
+        waiting_s=result.waiting_s,
+        models=(model,),
+    )
+
+
+class ToolResult(Value):
+    """What the worker is told. `reads` maps each name the tool read to a hash of it, so that a rerun can check.
+
+    `lines` maps each file of which something was shown to the number of its lines.
+    """
+
+    text: str = ""
+    error: Fault | None = None
+    reads: dict[str, str] = Field(default_factory=dict)
+    lines: dict[str, int] = Field(default_factory=dict)
+    seconds: float = 0.0
+    waiting_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+
+class AnalysisResult(Value):
+    """What an analyzer found. `content` is a hash of the tool and of all it looked at, so that a rerun can check."""
+
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    # Path -> why it could not be checked.
+    unchecked: dict[str, str] = Field(default_factory=dict)
+    # What an analyzer made that makes something.
+    output: JSON = None
+    error: Fault | None = None
+    content: str = ""
+    # How many of the files were looked at by this analyzer, and for how many of those the findings were known before.
+    files: int = 0
+    reused: int = 0
+    seconds: float = 0.0
+    waiting_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+
+class Question(Value):
+    """Something only a person can say."""
+
+    id: str
+    kind: Literal["plan", "escalation", "tool", "task"]
+    prompt: str
+    answer_schema: dict[str, Any] | None = None
+
+
+Effect = ModelCall | ToolCall | Analysis
+Result = ModelResult | ToolResult | AnalysisResult

@@ -1,0 +1,100 @@
+"""Neutral chat messages, tool calls and tool specs: what every provider's wire format is made from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import Field
+
+from chargehand.values.base import JSON, Value
+
+
+class ToolRequest(Value):
+    """A model's wish to call a tool. `arguments` is None when what it wrote is not a JSON object: see `raw`."""
+
+    id: str
+    name: str
+    arguments: dict[str, JSON] | None
+    raw: str = ""
+
+
+class Message(Value):
+    """One turn. `opaque` holds a provider's own blocks that must go back unchanged with the turn (thinking)."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str = ""
+    tool_calls: tuple[ToolRequest, ...] = ()
+    tool_call_id: str | None = None
+    tool_failed: bool = False
+    opaque: tuple[dict[str, Any], ...] = ()
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The message as JSON bytes, made once however often it is sent."""
+        return self.model_dump_json(exclude_defaults=True).encode()
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(self.packed).hexdigest()
+
+    @cached_property
+    def written(self) -> dict[Callable[[Message], bytes], bytes]:
+        """What `as_written` has made."""
+        return {}
+
+    def as_written(self, write: Callable[[Message], bytes]) -> bytes:
+        """The message in a wire format, made once however often it is sent."""
+        if (known := self.written.get(write)) is None:
+            known = self.written[write] = write(self)
+        return known
+
+
+class ToolSpec(Value):
+    """What a model is told of a tool."""
+
+    name: str
+    description: str
+    parameters: dict[str, JSON] = Field(default_factory=lambda: {"type": "object", "properties": {}})
+
+    @cached_property
+    def packed(self) -> bytes:
+        return self.model_dump_json().encode()
+
+
+class TokenCount(Value):
+    """What the provider says a call used; `input_tokens` includes the cached ones."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class Reply(Value):
+    """What a model answered. `usage` is None when the provider did not say, or said what cannot be read."""
+
+    text: str = ""
+    tool_calls: tuple[ToolRequest, ...] = ()
+    stop: Literal["end", "tools", "length", "refused"] = "end"
+    usage: TokenCount | None = None
+    # Why what the provider said of its usage cannot be read.
+    usage_problem: str = ""
+    model: str = ""
+    opaque: tuple[dict[str, Any], ...] = ()
+
+    def as_message(self) -> Message:
+        return Message(role="assistant", text=self.text, tool_calls=self.tool_calls, opaque=self.opaque)
+
+
+def system(text: str) -> Message:
+    return Message(role="system", text=text)
+
+
+def user(text: str) -> Message:
+    return Message(role="user", text=text)
+
+
+def tool_result(request: ToolRequest, text: str, *, failed: bool = False) -> Message:
+    return Message(role="tool", text=text, tool_call_id=request.id, tool_failed=failed)

@@ -1,0 +1,221 @@
+"""What became of a task: Done | Failed | Escalated | Skipped, one JSON shape, with findings, claims and usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from chargehand.errors import ErrorKind
+from chargehand.values.base import JSON, Value
+
+Status = Literal["done", "failed", "escalated", "skipped"]
+EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]
+Severity = Literal["critical", "warning", "info"]
+Confidence = Annotated[int, Field(ge=0, le=100)]
+
+
+class Usage(Value):
+    """What was spent; `usd` is None when any price is unknown, never 0."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    usd: float | None = 0.0
+    calls: int = 0
+    seconds: float = 0.0
+    waiting_s: float = 0.0
+    models: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    @staticmethod
+    def total(parts: Iterable[Usage]) -> Usage:
+        """The sum; unknown money makes the sum unknown."""
+        parts = list(parts)
+        if len(parts) == 1:
+            return parts[0]
+        usd: float | None = 0.0
+        for part in parts:
+            usd = None if usd is None or part.usd is None else usd + part.usd
+        return Usage(
+            input_tokens=sum(p.input_tokens for p in parts),
+            output_tokens=sum(p.output_tokens for p in parts),
+            cached_tokens=sum(p.cached_tokens for p in parts),
+            usd=usd,
+            calls=sum(p.calls for p in parts),
+            seconds=sum(p.seconds for p in parts),
+            waiting_s=sum(p.waiting_s for p in parts),
+            models=tuple(dict.fromkeys(m for p in parts for m in p.models)),
+        )
+
+
+class Claim(Value):
+    statement: str
+    confidence: Confidence | None = None
+    sources: tuple[str, ...] = ()
+
+
+class Finding(Value):
+    severity: Severity = "info"
+    category: str = ""
+    path: str | None = None
+    line: int | None = None
+    end_line: int | None = None
+    message: str
+    suggestion: str | None = None
+    confidence: Confidence | None = None
+    sources: tuple[str, ...] = ()
+
+
+class Fault(Value):
+    """Why something failed: a closed kind and a sentence."""
+
+    kind: ErrorKind
+    message: str
+
+
+class Escalation(Value):
+    reason: EscalationReason
+    message: str
+
+
+class Score(Value):
+    """What a scorer says of a result: how far its success criterion is met."""
+
+    score: Confidence
+    met: bool
+    reason: str = ""
+
+
+class Contradiction(Value):
+    subject: str
+    claims: tuple[str, ...] = ()
+    cause: str | None = None
+    verdict: str | None = None
+    reason: str | None = None
+    resolved: bool = False
+
+
+class Gap(Value):
+    """Something the answer lacks; `task` is None when no task was to supply it."""
+
+    task: str | None = None
+    reason: str
+    impact: str = ""
+
+
+class Evidence(Value):
+    """What was found when the sources of a model's result were held against what it was given and had read."""
+
+    # Sources that named nothing of it; they were taken out.
+    removed: int = 0
+    # Statements that only the model's own knowledge stands for.
+    own_knowledge: int = 0
+
+    @staticmethod
+    def total(parts: Iterable[Outcome]) -> Evidence | None:
+        """What was found in all of them; None when that is nothing."""
+        known = [part.evidence for part in parts if part.evidence is not None]
+        removed, own = sum(each.removed for each in known), sum(each.own_knowledge for each in known)
+        return Evidence(removed=removed, own_knowledge=own) if removed or own else None
+
+
+class Outcome(Value):
+    """Exactly one per task. Made only by the four functions below, so that status and fields agree."""
+
+    task: str
+    status: Status
+    worker: str
+    summary: str = ""
+    output: JSON = None
+    partial: bool = False
+    claims: tuple[Claim, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    confidence: Confidence | None = None
+    error: Fault | None = None
+    escalation: Escalation | None = None
+    because: tuple[str, ...] = ()
+    # What a team that did the task leaves missing or unreconciled; with a gap the outcome is partial.
+    gaps: tuple[Gap, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    evidence: Evidence | None = None
+    attempts: int = 1
+    usage: Usage = Field(default_factory=Usage)
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "done"
+
+    def to_json(self) -> dict[str, JSON]:
+        """As in the contract: the optional fields only where they say something."""
+        data = super().to_json()
+        for name in ("partial", "error", "escalation", "because", "gaps", "contradictions", "evidence"):
+            if not data[name]:
+                del data[name]
+        return data
+
+
+def done(
+    task: str,
+    worker: str,
+    *,
+    summary: str,
+    output: JSON,
+    claims: Iterable[Claim] = (),
+    findings: Iterable[Finding] = (),
+    confidence: int | None = None,
+) -> Outcome:
+    """The task is finished; code, not the worker, adds the task's id to the sources."""
+    return Outcome(
+        task=task,
+        status="done",
+        worker=worker,
+        summary=summary,
+        output=output,
+        claims=tuple(c.model_copy(update={"sources": (task, *c.sources)}) for c in claims),
+        findings=tuple(f.model_copy(update={"sources": (task, *f.sources)}) for f in findings),
+        confidence=confidence,
+    )
+
+
+def failed(task: str, worker: str, kind: ErrorKind, message: str, *, output: JSON = None) -> Outcome:
+    """The task failed; `output` is what was there when it did."""
+    return Outcome(
+        task=task,
+        status="failed",
+        worker=worker,
+        summary=message,
+        output=output,
+        partial=output is not None,
+        error=Fault(kind=kind, message=message),
+    )
+
+
+def escalated(task: str, worker: str, reason: EscalationReason, message: str, partial: JSON = None) -> Outcome:
+    """The worker says it cannot; its partial result is the output."""
+    return Outcome(
+        task=task,
+        status="escalated",
+        worker=worker,
+        summary=message,
+        output=partial,
+        partial=partial is not None,
+        escalation=Escalation(reason=reason, message=message),
+    )
+
+
+def skipped(task: str, worker: str, because: Iterable[str]) -> Outcome:
+    """Not started, because tasks it depends on are not done."""
+    causes = tuple(because)
+    return Outcome(
+        task=task,
+        status="skipped",
+        worker=worker,
+        summary=f"Not started: it depends on {', '.join(causes)}.",
+        because=causes,
+        attempts=0,
+    )

@@ -1,0 +1,35 @@
+"""Task and Plan: the graph a supervisor makes, read from JSON, with all its problems at once."""
+
+from chargehand.values.plan.graph import (
+    MOST_MEMBERS,
+    TASK_ID,
+    TIERS,
+    UNASSIGNED,
+    WORKER_NAME,
+    Factory,
+    Plan,
+    Strategy,
+    Synthesis,
+    Task,
+    Tier,
+    WorkerSpec,
+)
+from chargehand.values.plan.problem import Problem, ProblemCode, errors_in
+
+__all__ = [
+    "MOST_MEMBERS",
+    "TASK_ID",
+    "TIERS",
+    "UNASSIGNED",
+    "WORKER_NAME",
+    "Factory",
+    "Plan",
+    "Problem",
+    "ProblemCode",
+    "Strategy",
+    "Synthesis",
+    "Task",
+    "Tier",
+    "WorkerSpec",
+    "errors_in",
+]

@@ -1,0 +1,57 @@
+"""What was asked: the words, the material, the team, the budget and the deadline."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from chargehand.values.base import JSON, Value
+from chargehand.values.budget import Budget
+from chargehand.values.outcome import Gap
+
+
+class Material(Value):
+    """One file or folder given with `--with`: workers see it under `name`, never its real path."""
+
+    name: str
+    path: str
+
+
+class Earlier(Value):
+    """The run a follow-up continues from: what was asked and answered."""
+
+    run: str
+    request: str
+    answer: str
+    outcomes: tuple[dict[str, JSON], ...] = ()
+
+
+class Subject(Value):
+    """What a given plan is about, for a planner that may add tasks to it: names and figures, never what is in files."""
+
+    # Name -> what is told of it.
+    files: dict[str, JSON] = Field(default_factory=dict[str, JSON])
+    notes: str = ""
+
+
+class Request(Value):
+    text: str
+    # The words in it that rules of routing are held against; None is all of them. Results of others never are.
+    asked: str | None = None
+    material: tuple[Material, ...] = ()
+    budget: Budget = Field(default_factory=Budget)
+    deadline_s: float | None = None
+    max_concurrent: int = 8
+    max_tasks: int = 1000
+    # A person is asked before a plan runs, and about escalations and tool calls that need approval.
+    approve: bool = False
+    ask: bool = False
+    # A reviewer looks at the answer before it is given.
+    critic: bool = False
+    # The workers the team names for it may search the web and fetch pages.
+    web: bool = False
+    answer_schema: dict[str, JSON] | None = None
+    earlier: Earlier | None = None
+    # Of a given plan to which tasks may be added; without it, that runs as it is.
+    subject: Subject | None = None
+    # What is known to be missing before anything begins.
+    gaps: tuple[Gap, ...] = ()

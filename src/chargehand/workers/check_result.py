@@ -1,0 +1,67 @@
+"""A worker's answer -> whether it is a result or says its instruction again, and whether findings were asked for.
+
+Code compares words only: whether they are true or useful is for a scorer, a judge or a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import cast
+
+from chargehand.values.base import JSON
+from chargehand.values.plan import Task
+from chargehand.workers.worker_answer import Answer
+
+# An echo has at least this share of the instruction's words and fewer than so many that the task does not have.
+COVERED = 0.8
+OWN_WORDS = 3
+# A task or a worker that names the field `findings` asks for them: then none is a result.
+_FINDINGS = re.compile(r"\bfindings?\b", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+ECHO = "it only says the instruction again and holds no result"
+
+
+def asks_for_findings(*texts: str) -> bool:
+    return any(_FINDINGS.search(text) for text in texts)
+
+
+def is_echo(answer: Answer, task: Task) -> bool:
+    """Whether it says the instruction again and next to nothing else. Real results are known by their first words."""
+    instruction = _words(task.instruction)
+    if not instruction:
+        return False
+    given = instruction | _words(task.success_criterion)
+    own, covered = set[str](), set[str]()
+    for text in _texts(answer):
+        for found in _WORD.finditer(text):
+            word = found[0].casefold()
+            if word not in given:
+                own.add(word)
+                if len(own) >= OWN_WORDS:
+                    return False
+            elif word in instruction:
+                covered.add(word)
+    return len(covered) >= COVERED * len(instruction)
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}
+
+
+def _texts(answer: Answer) -> Iterator[str]:
+    """The values of the output, without the names of its fields, and what claims and findings say."""
+    waiting: list[JSON] = [answer.output]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            waiting.extend(cast("dict[str, JSON]", node).values())
+        elif isinstance(node, list):
+            waiting.extend(cast("list[JSON]", node))
+        elif node is not None:
+            yield str(node)
+    for claim in answer.claims:
+        yield claim.statement
+    for finding in answer.findings:
+        yield f"{finding.message} {finding.suggestion or ''}"

@@ -1,0 +1,427 @@
+"""A worker's answer -> the same with sources that hold, and why others do not.
+
+A source holds when it names something the worker was given or had read in this attempt:
+
+    notes.md:12         a file of which a tool showed it something, or that its context or an input carried, and a line
+                        that the file has; where it has no such line, the one in which the words of the statement stand
+    https://a.example   an address in its task, in an input, or in what a tool was asked for or returned
+    t1                  a task it depends on; its own id and all others are put there by code only
+
+Other words ("the annual report") are left as they are: nobody can look them up. A false source is taken out, and the
+confidence of what rested on it is at most 50. A worker without material and without tools has only its own knowledge:
+its addresses are kept and marked, and its confidence is at most 70. Nothing is read here but what is on the record, so
+that a resumed run comes to the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+from chargehand.values.base import JSON
+from chargehand.values.effect import ToolResult
+from chargehand.values.outcome import Claim, Evidence, Finding, Outcome
+from chargehand.values.plan import Task
+from chargehand.workers.worker_answer import Answer
+
+MOST_WITH_FALSE_SOURCE = 50
+MOST_BY_OWN_KNOWLEDGE = 70
+UNCONFIRMED = " (unconfirmed)"
+# Characters of an input's output that are looked at: as many as the worker is shown.
+MOST_CHARACTERS = 24_000
+# Statements of one answer whose line is looked for by their words, and lines with the same word that are compared.
+MOST_LOOKED_FOR = 100
+_MOST_LINES = 200
+# A line is the one that is meant when it has this share of the statement's words, and no other has as many.
+_LEAST_SHARED = 0.5
+_LONGEST_SOURCE = 2_000
+# Of false sources that are told to a model.
+_MOST_SHOWN = 5
+_LONGEST_SHOWN = 100
+
+_URL = re.compile(r"(?:https?://|\bwww\.)[^\s<>\"'`()\[\]{}|\\^]+", re.IGNORECASE)
+# `a.md:12`, `a.md:12-14`, `a.py:12:5`, `a.md#L12`, `a.md, line 12`, `a.md (lines 12-14)`; words may follow.
+_PLACE = re.compile(
+    r"(?P<name>[^\n]{1,400}?)(?::|\#L?|,?\s+\(?(?:at\s+)?lines?\s+)(?P<first>\d{1,9})"
+    r"(?:\s*[-\u2013]\s*L?(?P<last>\d{1,9}))?(?![\w.])",
+    re.IGNORECASE,
+)
+_FILE = re.compile(r"[^\s:]*(?:/[^\s:]+|[^\s:/]\.[A-Za-z]\w{0,9})")
+# In running text: only what cannot be anything else.
+_MENTION = re.compile(r"[\w./-]+\.[A-Za-z]\w{0,9}:\d{1,9}", re.ASCII)
+_TASK = re.compile(r"(?:(?:result|output) of\s+)?(?:task\s+)?([A-Za-z][A-Za-z0-9_.-]{0,79})", re.IGNORECASE | re.ASCII)
+# What ids of tasks look like in plans that models make; such a one is false when no task has it.
+_LIKE_A_TASK = re.compile(r"(?:[A-Za-z]\d*\.)*(?:t|task)[_-]?\d{1,4}", re.IGNORECASE | re.ASCII)
+# The form of a source instead of one, as prompts say it: models copy it.
+_FORM = re.compile(r"urls?|(?:urls? or )?\w+:lines?", re.IGNORECASE)
+_NUMBERED = re.compile(r"(\d{1,9}): ?(.*)")
+_HEADER = re.compile(r"(.+?)(?: \(lines (\d+)-\d+ of \d+\b.*\)|:(\d+)-\d+)")
+_HIT = re.compile(r"(.{1,400}?):(\d{1,9}): ")
+_WORD = re.compile(r"\w+")
+_AROUND = " \t\n`'\"[]()<>"
+
+_Part = TypeVar("_Part", Claim, Finding)
+
+
+@dataclass(frozen=True, slots=True)
+class Grounded:
+    """An answer with the sources that hold; `false` are those that were taken out."""
+
+    answer: Answer
+    evidence: Evidence | None = None
+    false: tuple[str, ...] = ()
+
+
+@dataclass
+class Grounds:
+    """What a worker was given and what its tools returned in one attempt. Made when it has answered."""
+
+    task: Task
+    inputs: Mapping[str, Outcome]
+    # Calls of tools that succeeded: the arguments and the result.
+    results: Sequence[tuple[Mapping[str, Any], ToolResult]] = ()
+    # Whether there is material to read, or a tool to find something out with.
+    has_means: bool = False
+    # The ids of all tasks that are known in the run.
+    tasks: Collection[str] = ()
+    looked_for: int = field(default=0, init=False)
+
+    def hold(self, answer: Answer) -> Grounded:
+        """The answer with what holds. Claims and findings keep their order."""
+        false: list[str] = []
+        claims = [self._claim(claim, false) for claim in answer.claims]
+        findings = [self._finding(finding, false) for finding in answer.findings]
+        # A result that states nothing singly is one statement.
+        own = max(len(claims) + len(findings), 1) if self.is_own_knowledge else 0
+        confidence = answer.confidence
+        if confidence is not None:
+            confidence = _least(confidence, self._most(has_false=bool(false)))
+        held = replace(answer, claims=tuple(claims), findings=tuple(findings), confidence=confidence)
+        evidence = Evidence(removed=len(false), own_knowledge=own) if false or own else None
+        return Grounded(held, evidence, tuple(false))
+
+    def doubts(self, held: Grounded) -> tuple[str, ...]:
+        """Why it does not do where everything must be confirmed, in words for the model and the record."""
+        found: list[str] = []
+        if held.false:
+            shown = ", ".join(source[:_LONGEST_SHOWN] for source in held.false[:_MOST_SHOWN])
+            found.append(f"sources name nothing that was given or read: {shown}")
+        if count := self._unconfirmed(held.answer):
+            found.append(
+                f"{count:,} of its statements have no source that confirms them: a file:line that a tool read, an "
+                "address that a tool returned, or a task this one depends on"
+            )
+        return tuple(found)
+
+    def _unconfirmed(self, answer: Answer) -> int:
+        """How many statements of an answer that was held to this no source confirms."""
+        if self.is_own_knowledge:
+            return max(len(answer.claims) + len(answer.findings), 1)
+        stated = [(claim.sources, None) for claim in answer.claims]
+        stated += [(finding.sources, finding.path) for finding in answer.findings]
+        return sum(not self._is_confirmed(sources, path) for sources, path in stated)
+
+    @cached_property
+    def is_own_knowledge(self) -> bool:
+        """Whether nothing was given and nothing could be read: neither material, nor tools, nor sources of others."""
+        return not (self.has_means or self._in_context or any(map(_has_source, self.inputs.values())))
+
+    def _is_confirmed(self, sources: Sequence[str], path: str | None) -> bool:
+        return (path is not None and self._named(path) is not None) or any(
+            source in self.inputs
+            or (self._named(source.partition(":")[0]) is not None)
+            or (bool(_URL.search(source)) and not source.endswith(UNCONFIRMED))
+            for source in sources
+        )
+
+    # -- one statement -----------------------------------------------------------------------------------------------
+
+    def _claim(self, claim: Claim, false: list[str]) -> Claim:
+        before = len(false)
+        sources = self._sources(claim.sources, claim.statement, false)
+        changed: dict[str, Any] = {} if sources == claim.sources else {"sources": sources}
+        return self._with(claim, changed, has_false=len(false) > before)
+
+    def _finding(self, finding: Finding, false: list[str]) -> Finding:
+        before = len(false)
+        sources = self._sources(finding.sources, finding.message, false)
+        changed: dict[str, Any] = {} if sources == finding.sources else {"sources": sources}
+        if finding.path is not None:
+            changed |= self._placed(finding, finding.path, false)
+        return self._with(finding, changed, has_false=len(false) > before)
+
+    def _with(self, part: _Part, changed: dict[str, Any], *, has_false: bool) -> _Part:
+        """What was stated with what has to change, no surer than it may be. One copy: there may be thousands."""
+        most = _least(part.confidence, self._most(has_false=has_false))
+        if part.confidence is not None and most != part.confidence:
+            changed["confidence"] = most
+        return part.model_copy(update=changed) if changed else part
+
+    def _most(self, *, has_false: bool) -> int | None:
+        """The highest confidence there may be; None is any."""
+        if has_false:
+            return MOST_WITH_FALSE_SOURCE
+        return MOST_BY_OWN_KNOWLEDGE if self.is_own_knowledge else None
+
+    def _placed(self, finding: Finding, path: str, false: list[str]) -> dict[str, Any]:
+        """What of the place of a finding has to change."""
+        shown = path if finding.line is None else f"{path}:{finding.line}"
+        name = self._named(path)
+        if name is None:
+            if not _FILE.fullmatch(path.strip(_AROUND)):
+                return {}
+            false.append(shown)
+            return {"path": None, "line": None, "end_line": None}
+        changed: dict[str, Any] = {} if name == path else {"path": name}
+        if finding.line is None:
+            return changed
+        if self._has_line(name, finding.line):
+            if finding.end_line is not None and not self._has_line(name, finding.end_line):
+                changed["end_line"] = self.files[name]
+            return changed
+        line = self._line_of(name, finding.message)
+        if line is None:
+            false.append(shown)
+        return changed | {"line": line, "end_line": None}
+
+    def _sources(self, named: Sequence[str], statement: str, false: list[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(kept for source in named for kept in self._kept(source, statement, false)))
+
+    def _kept(self, source: str, statement: str, false: list[str]) -> Iterator[str]:
+        """The source as it is kept: none or one, of a list of tasks several."""
+        if len(source) > _LONGEST_SOURCE or source.endswith(UNCONFIRMED):
+            source = source[:_LONGEST_SOURCE].removesuffix(UNCONFIRMED)
+        bare = source.strip(_AROUND)
+        if not bare:
+            return
+        if (tasks := self._as_tasks(bare)) is not None:
+            for id in tasks:
+                if id in self.inputs:
+                    yield id
+                elif id != self.task.id:
+                    false.append(id)
+        elif _FORM.fullmatch(bare):
+            false.append(bare)
+        elif (url := _URL.search(source)) is not None:
+            yield from self._address(source.strip(), _plain(url[0]), false)
+        else:
+            yield from self._file(source.strip(), bare.removeprefix("file://"), statement, false)
+
+    def _as_tasks(self, text: str) -> list[str] | None:
+        """The ids that a source names; None when it is something else."""
+        if ":" in text or "/" in text:
+            return None
+        found: list[str] = []
+        for part in text.split(","):
+            named = _TASK.fullmatch(part.strip(_AROUND))
+            if named is None:
+                return None
+            id = self._ids.get(named[1].casefold())
+            if id is None and not _LIKE_A_TASK.fullmatch(named[1]):
+                return None
+            found.append(id or named[1])
+        return found
+
+    def _address(self, source: str, url: str, false: list[str]) -> Iterator[str]:
+        confirmed = self._addresses.get(url)
+        if confirmed:
+            yield source
+        elif confirmed is False or self.is_own_knowledge:
+            yield f"{source}{UNCONFIRMED}"
+        else:
+            false.append(source)
+
+    def _file(self, source: str, bare: str, statement: str, false: list[str]) -> Iterator[str]:
+        place = _PLACE.match(bare)
+        given = place["name"].strip(_AROUND) if place else bare
+        name = self._named(given)
+        if name is None:
+            if place is not None and _FILE.fullmatch(given):
+                false.append(source)
+            else:
+                yield source
+            return
+        first = int(place["first"]) if place else None
+        if first is not None and self._has_line(name, first):
+            last = int(place["last"]) if place and place["last"] else first
+            yield f"{name}:{first}-{last}" if last > first and self._has_line(name, last) else f"{name}:{first}"
+        elif (line := self._line_of(name, statement)) is not None:
+            yield f"{name}:{line}"
+        elif first is None:
+            yield name
+        else:
+            false.append(source)
+
+    # -- what there is -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _ids(self) -> dict[str, str]:
+        return {id.casefold(): id for id in (*self.tasks, *self.inputs, self.task.id)}
+
+    @cached_property
+    def files(self) -> dict[str, int | None]:
+        """Each file that may be named, with the last line it is known to have; None is any."""
+        found: dict[str, int | None] = dict(_carried(self.inputs.values()))
+        found.update(self._in_context)
+        for _, result in self.results:
+            # Names with `//` are lists and searches: what of their files was shown is among the lines.
+            found.update({name: None for name in result.reads if "//" not in name and name not in found})
+            found.update(result.lines)
+        return found
+
+    @cached_property
+    def _in_context(self) -> dict[str, int]:
+        return dict(_files_in(self.task.context))
+
+    @cached_property
+    def _by_last_part(self) -> dict[str, list[str]]:
+        names: dict[str, list[str]] = {}
+        for name in self.files:
+            names.setdefault(name.rpartition("/")[2], []).append(name)
+        return names
+
+    def _named(self, text: str) -> str | None:
+        """The file that is meant: by its name, or by an end of its path that only one has."""
+        text = text.strip(_AROUND).removeprefix("./")
+        if text in self.files:
+            return text
+        near = self._by_last_part.get(text.rpartition("/")[2], ())
+        same = [name for name in near if name.endswith(f"/{text}") or text.endswith(f"/{name}")]
+        return same[0] if len(same) == 1 else None
+
+    def _has_line(self, name: str, line: int) -> bool:
+        last = self.files[name]
+        return line >= 1 and (last is None or line <= last)
+
+    @cached_property
+    def _addresses(self) -> dict[str, bool]:
+        """Addresses the worker can know of; False where nobody has confirmed one."""
+        found: dict[str, bool] = {}
+        texts = [self.task.instruction, self.task.success_criterion, _text(self.task.context)]
+        for arguments, result in self.results:
+            texts += [result.text, _text(arguments)]
+        for outcome in self.inputs.values():
+            named = [source for item in (*outcome.claims, *outcome.findings) for source in item.sources]
+            for source in named:
+                for url in _URL.findall(source):
+                    found[_plain(url)] = not source.endswith(UNCONFIRMED)
+            texts += [outcome.summary[:MOST_CHARACTERS], _text(outcome.output)[:MOST_CHARACTERS]]
+        for text in texts:
+            for url in _URL.findall(text):
+                found.setdefault(_plain(url), True)
+        return found
+
+    def _line_of(self, name: str, statement: str) -> int | None:
+        """The one line of a file, among those that were shown, in which most words of a statement stand."""
+        self.looked_for += 1
+        wanted = {word.casefold() for word in _WORD.findall(statement[:MOST_CHARACTERS]) if len(word) > 2}
+        if self.looked_for > MOST_LOOKED_FOR or not wanted:
+            return None
+        index, hits = self._index.get(name, {}), Counter[int]()
+        for word in wanted:
+            hits.update(index.get(word, ())[:_MOST_LINES])
+        best = hits.most_common(2)
+        if not best or best[0][1] < max(_LEAST_SHARED * len(wanted), 2) or (len(best) > 1 and best[1][1] == best[0][1]):
+            return None
+        return best[0][0]
+
+    @cached_property
+    def _index(self) -> dict[str, dict[str, list[int]]]:
+        """File -> word -> the lines it stands in, of what tools showed."""
+        index: dict[str, dict[str, list[int]]] = {}
+        seen: set[tuple[str, int]] = set()
+        for _, result in self.results:
+            for name, number, text in shown_lines(result.text, result.lines):
+                if (name, number) not in seen:
+                    seen.add((name, number))
+                    of_file = index.setdefault(name, {})
+                    for word in {word.casefold() for word in _WORD.findall(text)}:
+                        of_file.setdefault(word, []).append(number)
+        return index
+
+
+def shown_lines(text: str, names: Collection[str]) -> Iterator[tuple[str, int, str]]:
+    """The numbered lines of these files in what a tool that reads files returned."""
+    if not names:
+        return
+    at: tuple[str, int] | None = None
+    for line in text.split("\n"):
+        header = _HEADER.fullmatch(line)
+        if header is not None and header[1] in names:
+            at = header[1], int(header[2] or header[3])
+            continue
+        hit = _HIT.match(line)
+        if hit is not None and hit[1] in names:
+            at = None
+            yield hit[1], int(hit[2]), line[hit.end() :]
+        elif at is not None:
+            yield *at, line
+            at = at[0], at[1] + 1
+
+
+def _carried(inputs: Iterable[Outcome]) -> Iterator[tuple[str, int | None]]:
+    """The files that inputs name as sources, each with the last line they name of it."""
+    last: dict[str, int] = {}
+    for outcome in inputs:
+        for finding in outcome.findings:
+            if finding.path is not None:
+                line = max(finding.line or 0, finding.end_line or 0)
+                last[finding.path] = max(last.get(finding.path, 0), line)
+        sources = [source for item in (*outcome.claims, *outcome.findings) for source in item.sources]
+        for source in (*sources, *_MENTION.findall(_text(outcome.output)[:MOST_CHARACTERS])):
+            if (place := _place_in_file(source)) is not None:
+                line = max(int(place["first"]), int(place["last"] or 0))
+                last[place["name"]] = max(last.get(place["name"], 0), line)
+    yield from last.items()
+
+
+def _files_in(context: JSON) -> Iterator[tuple[str, int]]:
+    """Files that a task has in its context, as text under their names: each with its last line."""
+    waiting: list[JSON] = [context]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting.extend(cast("list[JSON]", node))
+        elif isinstance(node, dict):
+            for name, value in cast("dict[str, JSON]", node).items():
+                if not isinstance(value, str):
+                    waiting.append(value)
+                elif numbers := [int(found[1]) for line in value.split("\n") if (found := _NUMBERED.match(line))]:
+                    yield name, max(numbers)
+                elif _FILE.fullmatch(name):
+                    yield name, value.removesuffix("\n").count("\n") + 1
+
+
+def _has_source(outcome: Outcome) -> bool:
+    """Whether it names something that was confirmed: a place in a file or an address."""
+    if any(finding.path is not None for finding in outcome.findings):
+        return True
+    sources = (source for item in (*outcome.claims, *outcome.findings) for source in item.sources)
+    return any(
+        not source.endswith(UNCONFIRMED) and (_URL.search(source) is not None or _place_in_file(source) is not None)
+        for source in sources
+    )
+
+
+def _place_in_file(source: str) -> re.Match[str] | None:
+    place = _PLACE.match(source)
+    return place if place is not None and _FILE.fullmatch(place["name"]) else None
+
+
+def _text(value: JSON) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _plain(url: str) -> str:
+    """What spellings of one address have in common."""
+    url = url.partition("#")[0].rstrip("/.,;:!?*_~").lower()
+    return url.removeprefix("https://").removeprefix("http://").removeprefix("www.")
+
+
+def _least(*values: int | None) -> int | None:
+    return min((value for value in values if value is not None), default=None)

@@ -1,0 +1,247 @@
+"""A worker's answer: the JSON schema its model is given, and the text it sends back read into one value."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from chargehand.text.json_repair import read_json
+from chargehand.text.json_schema import violations
+from chargehand.values.base import JSON
+from chargehand.values.outcome import Claim, Finding, Severity
+
+_CONFIDENCE: dict[str, Any] = {"type": ["integer", "null"], "minimum": 0, "maximum": 100}
+_SOURCES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+_CLAIM: dict[str, Any] = {
+    "type": "object",
+    "properties": {"statement": {"type": "string"}, "confidence": _CONFIDENCE, "sources": _SOURCES},
+    "required": ["statement"],
+}
+_FINDING: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "severity": {"enum": ["critical", "warning", "info"]},
+        "category": {"type": "string"},
+        "path": {"type": ["string", "null"]},
+        "line": {"type": ["integer", "null"]},
+        "end_line": {"type": ["integer", "null"]},
+        "message": {"type": "string"},
+        "suggestion": {"type": ["string", "null"]},
+        "confidence": _CONFIDENCE,
+        "sources": _SOURCES,
+    },
+    "required": ["message"],
+}
+
+
+def answer_schema(output: dict[str, Any] | None) -> dict[str, Any]:
+    """The JSON schema of a worker's answer; `output` is the worker's own, anything without one."""
+    return {
+        "type": "object",
+        "properties": {
+            "summary": {"type": "string"},
+            "output": output if output is not None else {},
+            "claims": {"type": "array", "items": _CLAIM},
+            "findings": {"type": "array", "items": _FINDING},
+            "confidence": _CONFIDENCE,
+        },
+        "required": ["summary", "output"],
+    }
+
+
+# What models call a severity, by ours; of other scales the top is critical, the middle warning and the rest info.
+_SEVERITIES: dict[str, Severity] = {
+    **dict.fromkeys(("critical", "high", "error", "severe", "fatal", "blocker"), "critical"),
+    **dict.fromkeys(("warning", "warn", "medium", "moderate", "major"), "warning"),
+    **dict.fromkeys(("info", "information", "low", "minor", "note", "notice", "hint", "suggestion", "nit"), "info"),
+}
+_NUMBER = re.compile(r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*%?\s*")
+_LINES = re.compile(r"\s*[Ll]?(\d{1,9})(?:\s*[-–:]\s*[Ll]?(\d{1,9}))?\s*")
+_EMPTY: tuple[JSON, ...] = (None, "", {}, [])
+# Fields that say something about a result and are not one.
+_ABOUT = frozenset({"summary", "confidence"})
+_LONGEST_SUMMARY = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a worker answered, in the agreed shape. `mended` says what of the optional parts was changed or left out."""
+
+    summary: str
+    output: JSON
+    claims: tuple[Claim, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    confidence: int | None = None
+    mended: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Why a text is not an answer, as the model is told. `empty`: there is no result in it to fall back on."""
+
+    problems: tuple[str, ...]
+    empty: bool = False
+
+
+# Why an answer is not a result, for the model and for the record.
+NOTHING = "it holds no result: output, claims and findings are all empty, and a summary alone is not a result"
+
+
+def read_answer(text: str, output_schema: dict[str, Any] | None, *, wants_findings: bool = False) -> Answer | Unusable:
+    """The answer in a text. Only what is required can make it unusable: the rest is mended, or left out.
+
+    Output, claims and findings may not all be empty. Of a worker that was asked for findings an empty list of them is
+    a result, and so is whatever a schema allows; claims alone become the output.
+    """
+    if not text.strip():
+        return Unusable(("the answer is empty",), empty=True)
+    found, problem = read_json(text)
+    if problem is not None:
+        return Unusable((problem,))
+    if not isinstance(found, dict):
+        return Unusable(tuple(violations(found, {"type": "object"})), empty=_blank(found))
+    data = cast("dict[str, JSON]", found)
+    summary, output = data.get("summary"), data.get("output")
+    mended: list[str] = []
+    claims = tuple(_each(data.get("claims"), "claims", _claim, mended))
+    findings = tuple(_each(data.get("findings"), "findings", _finding, mended))
+    # What they state can stand for an output of any form.
+    stated = output_schema is None and bool(claims or findings or (wants_findings and data.get("findings") == []))
+    required = ("summary",) if stated else ("summary", "output")
+    if missing := [f"{name}: Field required" for name in required if name not in data]:
+        return Unusable(tuple(missing), empty=all(_blank(value) for name, value in data.items() if name not in _ABOUT))
+    if summary is not None and not isinstance(summary, str):
+        return Unusable(("summary: should be a string",), empty=_blank(output) and not stated)
+    if output_schema is not None and (wrong := violations(output, output_schema)):
+        return Unusable(tuple(f"output: {problem}" for problem in wrong))
+    if output_schema is None and _blank(output):
+        if not stated:
+            return Unusable((NOTHING,), empty=True)
+        if claims:
+            mark = "- " if len(claims) > 1 else ""
+            output = "\n".join(f"{mark}{claim.statement}" for claim in claims)
+    return Answer(
+        summary=(summary or "").strip() or head(output),
+        output=output,
+        claims=claims,
+        findings=findings,
+        confidence=read_confidence(data.get("confidence"), "confidence", mended),
+        mended=tuple(mended),
+    )
+
+
+def _blank(value: JSON) -> bool:
+    return value in _EMPTY or (isinstance(value, str) and not value.strip())
+
+
+def head(output: JSON) -> str:
+    """The beginning of an output on one line: a summary where none was given."""
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    return " ".join(text.split())[:_LONGEST_SUMMARY]
+
+
+def read_confidence(value: JSON, where: str, mended: list[str]) -> int | None:
+    """A confidence from 0 to 100, None where there is none to read. Models write 87.5, 0.87 and "87 %" as well."""
+    if isinstance(value, str) and (number := _NUMBER.fullmatch(value)):
+        value = float(number[1]) if "." in number[1] else int(number[1])
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        if value is not None:
+            mended.append(f"{where} {_shown(value)} left out")
+        return None
+    # A fraction is a share of 1: nobody writes 1.0 for one of a hundred.
+    scaled = round(value * 100) if isinstance(value, float) and 0 < value <= 1 else round(value)
+    if not 0 <= scaled <= 100:
+        mended.append(f"{where} {_shown(value)} read as {min(max(scaled, 0), 100)}")
+    return min(max(scaled, 0), 100)
+
+
+_Part = TypeVar("_Part", Claim, Finding)
+
+
+def _each(
+    value: JSON, where: str, read: Callable[[dict[str, JSON], str, list[str]], _Part | None], mended: list[str]
+) -> Iterator[_Part]:
+    """The parts of a list that can be read; one part alone is a list of one, and its words alone are a part."""
+    items = cast("list[JSON]", value) if isinstance(value, list) else [] if value in _EMPTY else [value]
+    for number, item in enumerate(items):
+        place = f"{where}[{number}]"
+        words = {"statement": item, "message": item} if isinstance(item, str) else item
+        part = read(cast("dict[str, JSON]", words), place, mended) if isinstance(words, dict) else None
+        if part is None:
+            mended.append(f"{place} {_shown(item)} left out")
+        else:
+            yield part
+
+
+def _claim(data: dict[str, JSON], where: str, mended: list[str]) -> Claim | None:
+    statement = data.get("statement")
+    if not isinstance(statement, str) or not statement.strip():
+        return None
+    return Claim(
+        statement=statement,
+        confidence=read_confidence(data.get("confidence"), f"{where}.confidence", mended),
+        sources=_sources(data.get("sources"), f"{where}.sources", mended),
+    )
+
+
+def _finding(data: dict[str, JSON], where: str, mended: list[str]) -> Finding | None:
+    message = data.get("message")
+    if not isinstance(message, str) or not message.strip():
+        return None
+
+    def text(name: str) -> str | None:
+        value = data.get(name)
+        if value is None or isinstance(value, str):
+            return value
+        mended.append(f"{where}.{name} {_shown(value)} left out")
+        return None
+
+    line, last = _lines(data.get("line"), f"{where}.line", mended)
+    return Finding(
+        severity=_severity(data.get("severity"), where, mended),
+        category=text("category") or "",
+        path=text("path"),
+        line=line,
+        end_line=_lines(data.get("end_line"), f"{where}.end_line", mended)[0] or last,
+        message=message,
+        suggestion=text("suggestion"),
+        confidence=read_confidence(data.get("confidence"), f"{where}.confidence", mended),
+        sources=_sources(data.get("sources"), f"{where}.sources", mended),
+    )
+
+
+def _severity(value: JSON, where: str, mended: list[str]) -> Severity:
+    if value is None:
+        return "info"
+    known = _SEVERITIES.get(value.strip().lower()) if isinstance(value, str) else None
+    if known is None or known != value:
+        # An unknown word is not taken lightly.
+        mended.append(f"{where}.severity {_shown(value)} read as {known or 'warning'}")
+    return known or "warning"
+
+
+def _lines(value: JSON, where: str, mended: list[str]) -> tuple[int | None, int | None]:
+    """A line, and the last one where a range is given in its place."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value, None
+    if isinstance(value, float) and value.is_integer():
+        return int(value), None
+    if isinstance(value, str) and (found := _LINES.fullmatch(value)):
+        return int(found[1]), int(found[2]) if found[2] else None
+    mended.append(f"{where} {_shown(value)} left out")
+    return None, None
+
+
+def _sources(value: JSON, where: str, mended: list[str]) -> tuple[str, ...]:
+    items = cast("list[JSON]", value) if isinstance(value, list) else [] if value in _EMPTY else [value]
+    if others := [item for item in items if not isinstance(item, str)]:
+        mended.append(f"{where}: {', '.join(map(_shown, others[:5]))} left out")
+    return tuple(item for item in items if isinstance(item, str))
+
+
+def _shown(value: JSON) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
