@@ -11,7 +11,6 @@ import pytest
 
 from chargehand import tool
 from chargehand.dispatcher import Help, assemble, dispatch
-from chargehand.dispatcher.recovery import Policy
 from chargehand.engine.port import Engine
 from chargehand.errors import StorageError
 from chargehand.models import Attribution
@@ -29,6 +28,7 @@ from chargehand.values.effect import ModelCall
 from chargehand.values.key import place
 from chargehand.values.outcome import Outcome, Usage, done, failed
 from chargehand.values.plan import Task, Tier
+from chargehand.values.recovery_policy import Policy
 from chargehand.values.request import Request
 from chargehand.workers import Assignment
 from tests.flows import TIERS, Flow, Said, by_task, clerks, task, tasks, works

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from chargehand.dispatcher.recovery import Policy
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models, Provider
@@ -22,6 +21,7 @@ from chargehand.values.budget import SMALLEST_SHARE, Budget
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, TokenCount
 from chargehand.values.plan import Plan
+from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
 from chargehand.values.request import Request
 from tests.flows import Flow, Said, by_task, clerks, task, tasks, works

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from chargehand import tool
-from chargehand.dispatcher.recovery import Policy
 from chargehand.errors import InvalidTeam
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryStore
@@ -24,6 +23,7 @@ from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
 from chargehand.values.key import above, lineage, place, within
 from chargehand.values.message import Reply
+from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
 from chargehand.workers.delegate import uncited
 from tests.flows import Flow, Said, by_task, escalate, task, tasks, works

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import pytest
 
-from chargehand.dispatcher.recovery import Policy
 from chargehand.models import Attribution
 from chargehand.team import Worker
 from chargehand.values.effect import ModelCall
+from chargehand.values.recovery_policy import Policy
 from tests.flows import Flow, Said, by_task, clerks, task, tasks, works
 from tests.kernel import result
 

@@ -13,7 +13,6 @@ import pytest
 from chargehand import Supervisor, Team, Worker
 from chargehand.dispatcher import refine as refiner
 from chargehand.dispatcher import score as scorer
-from chargehand.dispatcher.recovery import Policy
 from chargehand.models import Attribution
 from chargehand.planner import add as additions
 from chargehand.planner import draft as planner
@@ -25,6 +24,7 @@ from chargehand.team.code import shipped_home
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply
+from chargehand.values.recovery_policy import Policy
 from chargehand.values.request import Request
 from chargehand.workers import worker_prompt as workers_prompt
 from tests.flows import Flow, Said, task, tasks, works

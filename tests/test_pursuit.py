@@ -12,7 +12,6 @@ import pytest
 
 from chargehand.dispatcher import Help, assemble, dispatch
 from chargehand.dispatcher.available_workers import Crew
-from chargehand.dispatcher.recovery import Policy
 from chargehand.dispatcher.split_parts import joined
 from chargehand.engine.port import Engine
 from chargehand.errors import ModelError
@@ -24,6 +23,7 @@ from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall, Question
 from chargehand.values.outcome import Finding, Outcome, done, escalated, failed
 from chargehand.values.plan import Plan, Tier
+from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
 from chargehand.workers import Assignment
 from chargehand.workers.human import Human

@@ -14,16 +14,12 @@ from chargehand.dispatcher.recovery import (
     LADDER,
     LAST_RESORTS,
     LONGEST_BACKOFF_S,
-    MOST_ATTEMPTS,
     Ask,
-    Condition,
     Decision,
     GiveUp,
-    Policy,
     Reassign,
     Refine,
     Retry,
-    Rung,
     Situation,
     Split,
     Upgrade,
@@ -32,6 +28,7 @@ from chargehand.dispatcher.recovery import (
 )
 from chargehand.errors import ErrorKind
 from chargehand.values.outcome import EscalationReason, Outcome, done, escalated, failed
+from chargehand.values.recovery_policy import MOST_ATTEMPTS, Condition, Policy, Rung
 
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 RUNGS: tuple[Rung, ...] = get_args(Rung)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.dispatcher.recovery import Condition, Policy, Rung
 from chargehand.errors import InvalidTeam
 from chargehand.record.trust import TrustRegistry
 from chargehand.settings import Limits, Models, RoleModel
@@ -18,6 +17,7 @@ from chargehand.team import Example, Team, Worker, load, shipped, stored_tools
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.values.budget import Budget
 from chargehand.values.plan import Problem, errors_in
+from chargehand.values.recovery_policy import Condition, Policy, Rung
 
 
 @tool(effect="read")

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker
-from chargehand.dispatcher.recovery import Policy
 from chargehand.engine.local import model_calls as calls
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
@@ -28,6 +27,7 @@ from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import user
+from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
 from tests.loopback import Answer, Handler, Seen, answer_json, error, serve
 from tests.pace import Timed, slowness

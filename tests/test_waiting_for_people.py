@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
-from chargehand.dispatcher.recovery import Policy
 from chargehand.engine.local import model_calls as calls
 from chargehand.record.replay import replay
 from chargehand.testing import ScriptedModel, run_virtual
@@ -17,6 +16,7 @@ from chargehand.text.plan_json import parse
 from chargehand.values.effect import Question
 from chargehand.values.event import Event
 from chargehand.values.plan import Plan
+from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
 
 HOUR = 3_600.0

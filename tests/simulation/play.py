@@ -8,7 +8,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from chargehand.dispatcher.recovery import MOST_ATTEMPTS
 from chargehand.engine.local.engine import DRAIN_S
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import Replay, replay
@@ -19,6 +18,7 @@ from chargehand.trace import RunView, fold
 from chargehand.values.event import FIELDS, Event
 from chargehand.values.key import lineage, within
 from chargehand.values.outcome import Outcome
+from chargehand.values.recovery_policy import MOST_ATTEMPTS
 from chargehand.values.report import Report
 from tests.simulation.world import CURRENT, EPOCH, RUN, Stop, World, idempotency_key
 

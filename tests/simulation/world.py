@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, get_args
 
-from chargehand.dispatcher.recovery import LADDER, Condition, Policy, Rung
+from chargehand.dispatcher.recovery import LADDER
 from chargehand.errors import ModelError, ToolError
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
@@ -30,6 +30,7 @@ from chargehand.values.effect import ModelCall, Question
 from chargehand.values.message import Reply, TokenCount, ToolRequest
 from chargehand.values.outcome import EscalationReason
 from chargehand.values.plan import Plan, Synthesis, Task
+from chargehand.values.recovery_policy import Condition, Policy, Rung
 from chargehand.values.request import Request
 
 RUN = "simulated"

@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 
 from chargehand.dispatcher.available_workers import Crew, out_key
 from chargehand.dispatcher.pool import Pools
-from chargehand.dispatcher.recovery import Policy
 from chargehand.dispatcher.supervisor_help import Help
 from chargehand.dispatcher.task_attempts import Pursuit
 from chargehand.dispatcher.time_limits import Allowance
 from chargehand.engine.port import Engine
 from chargehand.values.outcome import Outcome, skipped
 from chargehand.values.plan import Plan, Task
+from chargehand.values.recovery_policy import Policy
 from chargehand.workers import Roster
 
 __all__ = ["Help", "assemble", "dispatch"]

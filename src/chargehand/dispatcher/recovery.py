@@ -18,26 +18,8 @@ from pydantic import Field
 from chargehand.values.base import Value
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Tier
+from chargehand.values.recovery_policy import Condition, Policy, Rung
 
-Condition = Literal[
-    "transient",
-    "failure",
-    "contract",
-    "timeout",
-    "too_long",
-    "refused",
-    "out_of_scope",
-    "ambiguous_input",
-    "confidence_too_low",
-    "in_doubt",
-    "final",
-]
-Rung = Literal["retry", "refine", "upgrade", "fallback", "reassign", "split", "ask"]
-
-# How far results are held to what they rest on. strict: what nothing confirms fails too; off: only nothing at all does.
-EvidenceRule = Literal["strict", "normal", "off"]
-
-MOST_ATTEMPTS = 3
 FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 60.0
 TIERS: tuple[Tier, ...] = ("small", "medium", "large")
@@ -120,18 +102,6 @@ class GiveUp(Value):
 
 
 Decision: TypeAlias = Annotated[Retry | Refine | Upgrade | Reassign | Split | Ask | GiveUp, Field(discriminator="kind")]
-
-
-class Policy(Value):
-    """A team's own rules: its ladder is laid over the default one."""
-
-    attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)] = MOST_ATTEMPTS
-    ladder: dict[Condition, tuple[Rung, ...]] = Field(default_factory=dict[Condition, tuple[Rung, ...]])
-    # Whether a small model scores each result against its criterion.
-    score: bool = False
-    # A call without an answer for this long is made a second time beside the first; None is never.
-    hedge_after_s: Annotated[float, Field(gt=0)] | None = None
-    evidence: EvidenceRule = "normal"
 
 
 class Situation(Value):

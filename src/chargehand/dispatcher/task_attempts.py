@@ -19,10 +19,8 @@ from chargehand.dispatcher.available_workers import Crew
 from chargehand.dispatcher.criterion import checked
 from chargehand.dispatcher.recovery import (
     Ask,
-    Condition,
     Decision,
     GiveUp,
-    Policy,
     Reassign,
     Refine,
     Retry,
@@ -43,6 +41,7 @@ from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.outcome import Outcome, Usage, failed
 from chargehand.values.plan import Plan, Task
+from chargehand.values.recovery_policy import Condition, Policy
 from chargehand.workers import Assignment
 from chargehand.workers.human import outcome_of
 

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from chargehand.dispatcher.recovery import Policy
 from chargehand.engine.local.engine import LocalEngine
 from chargehand.engine.local.handlers import Handlers
 from chargehand.evaluation import scorers
@@ -32,6 +31,7 @@ from chargehand.values.base import JSON
 from chargehand.values.event import Event
 from chargehand.values.outcome import Claim, Fault, Finding, Outcome, Usage
 from chargehand.values.plan import Plan, Task
+from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Gap, Report
 from chargehand.values.request import Request
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from chargehand.dispatcher.recovery import Policy
 from chargehand.errors import InvalidTeam
 from chargehand.settings import Limits, Models
 from chargehand.team.nesting import nesting_problems
@@ -19,6 +18,7 @@ from chargehand.tools import BUILTIN, Tool
 from chargehand.values.base import JSON, Value
 from chargehand.values.budget import Budget
 from chargehand.values.plan import TIERS, UNASSIGNED, Factory, Plan, Problem, Synthesis, Tier, WorkerSpec, errors_in
+from chargehand.values.recovery_policy import Policy
 
 # plan: a planner decomposes the request. route: a router hands it on as it is.
 Mode = Literal["plan", "route"]

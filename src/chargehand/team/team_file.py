@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast, get_args
 
 from pydantic import ValidationError
 
-from chargehand.dispatcher.recovery import EvidenceRule, Policy
 from chargehand.errors import UsageError
 from chargehand.record.trust import TrustRegistry
 from chargehand.settings import Limits, Models
@@ -21,6 +20,7 @@ from chargehand.team.team import MOST_DEPTH, Mode, Scrutiny
 from chargehand.team.worker import DEFAULT_STEPS
 from chargehand.values.budget import Budget
 from chargehand.values.plan import TIERS, Problem, Synthesis, Tier
+from chargehand.values.recovery_policy import EvidenceRule, Policy
 
 _KEYS = frozenset(
     {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from chargehand.dispatcher.recovery import Policy
 from chargehand.settings.settings_file import MOST
 from chargehand.team.routes import Rule
 from chargehand.team.team import Scrutiny
 from chargehand.values.effect import Role
 from chargehand.values.plan import TIERS, Factory, Synthesis
+from chargehand.values.recovery_policy import Policy
 
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from chargehand.dispatcher.recovery import EvidenceRule
 from chargehand.engine.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
@@ -18,6 +17,7 @@ from chargehand.values.effect import ModelCall, ToolCall, ToolEffect, ToolResult
 from chargehand.values.message import Message, Reply, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
 from chargehand.values.plan import Tier
+from chargehand.values.recovery_policy import EvidenceRule
 from chargehand.values.request import Request
 from chargehand.workers import Assignment
 from chargehand.workers.check_result import ECHO, asks_for_findings, is_echo

@@ -1,0 +1,41 @@
+"""A team's own rules for what fails: how many attempts, which rungs of the ladder, how much evidence a result needs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from chargehand.values.base import Value
+
+Condition = Literal[
+    "transient",
+    "failure",
+    "contract",
+    "timeout",
+    "too_long",
+    "refused",
+    "out_of_scope",
+    "ambiguous_input",
+    "confidence_too_low",
+    "in_doubt",
+    "final",
+]
+Rung = Literal["retry", "refine", "upgrade", "fallback", "reassign", "split", "ask"]
+
+# How far results are held to what they rest on. strict: what nothing confirms fails too; off: only nothing at all does.
+EvidenceRule = Literal["strict", "normal", "off"]
+
+MOST_ATTEMPTS = 3
+
+
+class Policy(Value):
+    """A team's own rules: its ladder is laid over the default one."""
+
+    attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)] = MOST_ATTEMPTS
+    ladder: dict[Condition, tuple[Rung, ...]] = Field(default_factory=dict[Condition, tuple[Rung, ...]])
+    # Whether a small model scores each result against its criterion.
+    score: bool = False
+    # A call without an answer for this long is made a second time beside the first; None is never.
+    hedge_after_s: Annotated[float, Field(gt=0)] | None = None
+    evidence: EvidenceRule = "normal"
