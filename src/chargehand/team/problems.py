@@ -106,9 +106,9 @@ def _own_problems(worker: Worker, where: Callable[[str], str], known_tools: Sequ
 
 
 def _analyzer_problems(worker: Worker, where: Callable[[str], str]) -> list[Problem]:
-    from chargehand.engine.local.analysis import analyzers
+    from chargehand.engine.analyzer import find_analyzers
 
-    known = analyzers()
+    known = find_analyzers()
     found: list[Problem] = []
     for key in (name for name, value in {"model": worker.model, "tier": worker.tier}.items() if value):
         message = f"{where(key)}the worker {worker.name!r} is an analyzer, which has no {key!r}: leave it out."

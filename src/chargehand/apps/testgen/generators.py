@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from chargehand.apps.review.analyzers import PYTHON, Analysis, Analyzer, Scope
+from chargehand.engine.analyzer import Analysis, Analyzer, Scope
 
 if TYPE_CHECKING:
     from chargehand.apps.testgen.ghostwrite import Job
@@ -145,7 +145,7 @@ def _failure(name: str, why: str, job: Job) -> Finding:
 
 
 def _generator(name: str, run: Callable[[Scope], Awaitable[Analysis]]) -> Analyzer:
-    return Analyzer(name, "tests", PYTHON, per_file=False, version=version, run=run)
+    return Analyzer(name, "tests", frozenset({"python"}), per_file=False, version=version, run=run)
 
 
 GENERATORS: Mapping[str, Analyzer] = {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 from pydantic_core import to_json
 
+from chargehand.engine.analyzer import UNREAD, Scope, find_analyzers
 from chargehand.errors import AnalyzerFailed
 from chargehand.record.cache import Cache
 from chargehand.values.base import JSON
@@ -22,8 +23,8 @@ from chargehand.values.effect import Analysis, AnalysisResult
 from chargehand.values.outcome import Fault, Finding
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Analysis as Found
-    from chargehand.apps.review.analyzers import Analyzer
+    from chargehand.engine.analyzer import Analysis as Found
+    from chargehand.engine.analyzer import Analyzer
 
 # Part of every key of the cache: raised when what is stored changes its form.
 _FORM = "3"
@@ -89,14 +90,6 @@ class Look:
         )
 
 
-def analyzers() -> Mapping[str, Analyzer]:
-    """Everything an analysis may name: what finds, and what makes tests."""
-    from chargehand.apps.review.analyzers import ANALYZERS
-    from chargehand.apps.testgen.generators import GENERATORS
-
-    return {**ANALYZERS, **GENERATORS}
-
-
 class Hashes:
     """What files hold, as a hash. A file is read once as long as it is not written to; threads may share this."""
 
@@ -131,14 +124,12 @@ class Hashes:
 
 def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
     """Reads the files; nothing is analysed yet. A file that has gone, or is outside of the root, is left out."""
-    from chargehand.apps.review.analyzers.sources import UNREAD
-
-    analyzer = analyzers().get(effect.analyzer)
+    analyzer = find_analyzers().get(effect.analyzer)
     if analyzer is None:
         return Fault(kind="analyzer", message=f"There is no analyzer {effect.analyzer!r} here.")
     hashes, unreadable, gone = dict[str, str](), dict[str, str](), 0
     for path in dict.fromkeys(effect.files):
-        if not _speaks(analyzer, effect.root, path):
+        if analyzer.accepts is not None and not analyzer.accepts(effect.root, path):
             continue
         if (hash := files.of(effect.root, path)) is not None:
             hashes[path] = hash
@@ -160,8 +151,6 @@ def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
 
 async def run(look: Look, cache: Cache | None, files: Hashes) -> AnalysisResult:
     """Look at what is not known. What goes wrong is the result's error, and what is known stands beside it."""
-    from chargehand.apps.review.analyzers import Scope
-
     effect, missing = look.effect, look.missing
     whole = look.analyzer.per_file
     scope = Scope(
@@ -186,12 +175,6 @@ def _fault(effect: Analysis, error: Exception) -> Fault:
     own = isinstance(error, AnalyzerFailed)
     message = str(error) if own else f"{effect.analyzer} failed: {type(error).__name__}: {error}"
     return Fault(kind="analyzer", message=message)
-
-
-def _speaks(analyzer: Analyzer, root: str, path: str) -> bool:
-    from chargehand.apps.review.analyzers.sources import is_python
-
-    return analyzer.languages is None or ("python" in analyzer.languages and is_python(path, root))
 
 
 def _recalled(found: Look, cache: Cache) -> Look:

@@ -5,65 +5,24 @@ Importing this package imports no analyzer: each is loaded when it runs.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, get_args
+
+from chargehand.engine.analyzer import Analysis, Analyzer, Ranges, Scope
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from chargehand.values.base import JSON
-    from chargehand.values.outcome import Finding
+__all__ = ["ANALYZERS", "LENSES", "PYTHON", "Analysis", "Analyzer", "Lens", "Ranges", "Scope"]
 
 Lens = Literal["security", "bugs", "performance", "style", "history", "comments", "tests", "shape"]
-Ranges = tuple[tuple[int, int], ...]
 
 PYTHON: frozenset[str] = frozenset({"python"})
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What one analysis looks at: files under `root`, relative, posix, confined, text."""
-
-    root: Path
-    files: tuple[str, ...]
-    # Lines of the new version that the change wrote, by path; None when a whole tree is reviewed.
-    changed: Mapping[str, Ranges] | None = None
-    # The revision the change is measured against.
-    base: str | None = None
-    options: Mapping[str, JSON] = field(default_factory=dict[str, "JSON"])
-
-
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """What an analyzer found, what else is worth saying, and what it could not look at."""
-
-    findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
-    # What it made, if it makes something; the first note then says what that is.
-    output: JSON = None
-    # Path -> why it could not be checked.
-    unchecked: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True, slots=True)
-class Analyzer:
-    """One way of looking at files; AnalyzerFailed when it cannot."""
-
-    name: str
-    lens: Lens
-    # None: any text file.
-    languages: frozenset[str] | None
-    # The findings of a file depend on that file's content alone.
-    per_file: bool
-    # Part of the fingerprint: the tool's version and that of our mapping of its rules.
-    version: Callable[[], str]
-    run: Callable[[Scope], Awaitable[Analysis]]
-    # It looks through the whole tree the files are in.
-    whole_tree: bool = False
-    # Besides its files, what its findings in whole files depend on; gets the root and what hashes a file there.
-    around: Callable[[Path, Callable[[str], str | None]], Iterator[str]] | None = None
+def _accepts(root: str, path: str) -> bool:
+    return import_module("chargehand.apps.review.analyzers.sources").is_python(path, root)
 
 
 def _analyzer(
@@ -87,7 +46,8 @@ def _analyzer(
     def read(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
         return import_module(f"chargehand.apps.review.analyzers.{module}").around(root, hash)
 
-    return Analyzer(name, lens, languages, per_file, version, run, whole_tree, read if around else None)
+    accepts = _accepts if languages else None
+    return Analyzer(name, lens, languages, per_file, version, run, whole_tree, read if around else None, accepts)
 
 
 ANALYZERS: Mapping[str, Analyzer] = {

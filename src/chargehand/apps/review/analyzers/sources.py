@@ -19,6 +19,8 @@ from functools import cached_property
 from pathlib import Path
 
 # A larger file is data or generated; analyzers would take minutes over it.
+from chargehand.engine.analyzer import UNREAD
+
 MAX_BYTES = 2 * 1024 * 1024
 PYTHON_SUFFIXES = (".py", ".pyi", ".pyw")
 # A tree with more files of one language is looked through no further.
@@ -39,7 +41,6 @@ _SHEBANG = re.compile(rb"#!.{0,80}\bpython[\d.]*\b")
 # Why a file could not be checked. Said alike by all analyzers: what stopped several of them is one cause.
 UNPARSED = "Could not be parsed (a syntax error, or another version of Python)"
 UNDECODED = "Could not be decoded"
-UNREAD = "Could not be read"
 TEST_PARTS = frozenset({"test", "tests", "spec", "specs", "__tests__", "fixtures", "testdata"})
 
 
