@@ -119,7 +119,7 @@ class Accounts(RuleBasedStateMachine):
     @invariant()
     def what_is_held_back_is_there(self) -> None:
         if not self.held_was_used:
-            left = self.ledger.left(held=True)
+            left = self.ledger.tokens_left(held=True)
             assert left is not None
             assert left >= self.ledger.held_back - self.ledger.short
             left_usd = USD - self.ledger.spent_usd - sum(r.usd_set_aside for r in self.ledger.open.values())
@@ -152,7 +152,7 @@ def granted(verdict: Grant | Wait | Deny) -> Reservation:
 def test_without_a_limit_everything_is_granted_in_full() -> None:
     """None is no limit, not zero."""
     assert granted(Ledger(Budget()).reserve(Wish("c", 10**9, 10**9))).output_tokens == 10**9
-    assert Ledger(Budget()).left() is None
+    assert Ledger(Budget()).tokens_left() is None
 
 
 @pytest.mark.parametrize("wrong", [{"tokens": 0}, {"tokens": -1}, {"usd": 0}, {"usd": -0.5}, {"seconds": 0}])
@@ -195,11 +195,11 @@ def test_what_a_worker_writes_is_set_aside_twice() -> None:
     """Once to write it and once for the synthesizer to read it; after the call just what was written stays held."""
     ledger = Ledger(Budget(tokens=LIMIT))
     reservation = granted(ledger.reserve(Wish("c", 1_000, 2_000, echo=True)))
-    assert ledger.left() == LIMIT - 1_000 - 2 * 2_000
+    assert ledger.tokens_left() == LIMIT - 1_000 - 2 * 2_000
     ledger.settle("c", 1_000 + 300, None, written=300)
     assert reservation.tokens == 3_000
-    assert ledger.left() == LIMIT - 1_300 - 300
-    assert ledger.left(held=True) == LIMIT - 1_300
+    assert ledger.tokens_left() == LIMIT - 1_300 - 300
+    assert ledger.tokens_left(held=True) == LIMIT - 1_300
 
 
 def test_what_is_unused_returns() -> None:

@@ -13,19 +13,19 @@ from chargehand.errors import InvalidTeam
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryStore
 from chargehand.record.replay import replay
-from chargehand.runs.resume import Added, _models_of, _reopened  # pyright: ignore[reportPrivateUsage]
+from chargehand.runs.resume import Added, _models_of, _tasks_to_reopen  # pyright: ignore[reportPrivateUsage]
 from chargehand.settings import Limits, Models, RoleModel
 from chargehand.team import Team, Worker
 from chargehand.text.redaction import Redactor
 from chargehand.trace import fold, to_html
-from chargehand.trace.run_parts import TaskView, arranged
+from chargehand.trace.run_parts import TaskView, arrange_tasks
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
 from chargehand.values.key import above, lineage, place, within
 from chargehand.values.message import Reply
 from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
-from chargehand.workers.delegate import uncited
+from chargehand.workers.delegate import drop_own_citations
 from tests.flows import Flow, Said, by_task, escalate, task, tasks, works
 from tests.kernel import result, stored
 from tests.simulation.world import idempotency_key
@@ -155,7 +155,7 @@ def test_the_trace_shows_nested_tasks_with_their_parent() -> None:
 def test_tasks_of_a_team_stand_after_the_task_it_does() -> None:
     """In trace and timeline, at every depth; what is no path of ours stays where it is."""
     ids = ["a", "b", "odd/one", "b/1/x", "a/1/y", "a/2/.model", "a/1/y/1/z", "c/1/lost"]
-    shown = arranged([TaskView(id) for id in ids])
+    shown = arrange_tasks([TaskView(id) for id in ids])
     assert [task.id for task in shown] == ["a", "a/1/y", "a/1/y/1/z", "a/2/.model", "b", "b/1/x", "odd/one", "c/1/lost"]
     assert [task.label for task in shown][1:4] == ["y", "z", "2/model"]
 
@@ -325,7 +325,7 @@ def test_a_delegate_with_a_schema_gives_data() -> None:
 def test_citations_of_nested_tasks_are_taken_out() -> None:
     """Links, code and brackets that cite nothing stay."""
     text = "One [t1], two [t1, t2]. See [docs](https://example.org) and `a[t1]`."
-    assert uncited(text, {"t1", "t2"}) == "One, two. See [docs](https://example.org) and `a[t1]`."
+    assert drop_own_citations(text, {"t1", "t2"}) == "One, two. See [docs](https://example.org) and `a[t1]`."
 
 
 def test_a_run_that_failed_in_a_team_is_reopened_as_a_whole() -> None:
@@ -523,12 +523,12 @@ def test_a_team_that_is_done_is_not_reopened_for_what_failed_on_the_way() -> Non
     assert run.run().status == "complete"
     state = replay(run.events)
     assert {state.ended[path].status for path in ("b/1/t1", "b/2/t1")} == {"escalated", "done"}
-    assert _reopened(state, Added(retry_failed=True)) == set()
+    assert _tasks_to_reopen(state, Added(retry_failed=True)) == set()
     gaps = saying(GAP)
     gaps.run()
     state = replay(gaps.events)
     state.ended["b/1/t2"] = state.ended["b/1/t2"].model_copy(update={"status": "failed"})
-    assert _reopened(state, Added(retry_failed=True)) == {"b"}
+    assert _tasks_to_reopen(state, Added(retry_failed=True)) == {"b"}
 
 
 def test_models_of_nested_teams_are_checked_before_a_resume() -> None:

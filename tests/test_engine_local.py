@@ -206,7 +206,7 @@ def test_what_workers_wrote_before_is_held_back_for_the_synthesis_after_a_resume
             FunctionModel(after(1)), MemoryJournal(store), replay=replayed, budget=Budget(tokens=9_000)
         ) as local:
             await local.perform(f"t/{number}/model/1", question())
-            return local.ledger.held_back, local.ledger.left()
+            return local.ledger.held_back, local.ledger.tokens_left()
 
     assert run_virtual(work(1))[0] == (5, 9_000 - 15 - 5)
     assert run_virtual(work(2))[0] == (10, 9_000 - 30 - 10)
@@ -303,7 +303,7 @@ def test_what_a_reused_tool_returned_counts_as_returned() -> None:
     async def session(store: MemoryStore, prior: Prior | None = None) -> list[str]:
         async with engine(FunctionModel(after(0)), MemoryJournal(store), {"look": look}, prior=prior) as local:
             await local.perform("t1/1/tool/1", ToolCall(worker="clerk", tool="look", arguments={}, effect="read"))
-            return list(local.returned())
+            return list(local.tool_texts())
 
     first, _ = run_virtual(session(old))
     again, _ = run_virtual(session(new := MemoryStore(), Prior("old", replay(stored(old)))))

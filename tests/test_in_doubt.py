@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chargehand import Team, Worker, tool
-from chargehand.engine.people import DOUBT_SCHEMA, choices, doubt, read_words, told
+from chargehand.engine.people import DOUBT_SCHEMA, choices, describe_question, doubt, read_words
 from chargehand.errors import InvalidAnswer
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
@@ -151,7 +151,7 @@ def test_the_question_offers_its_three_answers() -> None:
     """In words or as data; anything else is refused with what may be said."""
     asked = Question(id="a-send", kind="tool", prompt="Was it sent?", answer_schema=DOUBT_SCHEMA)
     assert choices(asked) == ("happened [result]", "send (it did not happen)", "give up")
-    assert told(asked) == "Was it sent?"
+    assert describe_question(asked) == "Was it sent?"
     for words in ("approve", "yes", '{"verdict": "maybe"}', "send it to Bob", "giveup"):
         with pytest.raises(InvalidAnswer, match=r"happened \[result\]"):
             read_words(asked, words, Request(text="x"), [])

@@ -15,7 +15,7 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
 from chargehand.engine.local.engine import LocalEngine, Parked, Prior
-from chargehand.engine.people import Later, as_text, edited_plan, question_about, read_words, told, verdict
+from chargehand.engine.people import Later, as_text, describe_question, edited_plan, question_about, read_words, verdict
 from chargehand.errors import InvalidAnswer, InvalidTeam, NoOpenQuestion, RunOwned
 from chargehand.planner.preview import preview
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
@@ -111,8 +111,8 @@ def test_words_that_are_no_answer_are_refused_with_the_remedy(kind: Any, words: 
 def test_an_answer_fits_the_schema_of_its_question() -> None:
     """Data is checked, text is taken where the schema has a place for it, and handing back is always possible."""
     wants = asks(answer_schema=SCHEMA)
-    assert told(asks()) == "Which?"
-    assert '"price"' in told(wants)
+    assert describe_question(asks()) == "Which?"
+    assert '"price"' in describe_question(wants)
     assert read_words(wants, '{"price": 3}', REQUEST, []) == {"price": 3}
     with pytest.raises(InvalidAnswer, match="price"):
         read_words(wants, '{"prize": 3}', REQUEST, [])
@@ -229,7 +229,7 @@ def test_time_spent_only_on_a_person_is_not_the_runs() -> None:
     run_virtual(main())
     assert now == pytest.approx([3, 6])
     assert replay(stored(store)).owned_s == pytest.approx(6)
-    assert fold(stored(store)).elapsed() == pytest.approx(6)
+    assert fold(stored(store)).elapsed_seconds() == pytest.approx(6)
 
 
 def test_a_question_left_for_later_stays_open_and_the_run_parks() -> None:
@@ -319,7 +319,7 @@ def test_answers_given_between_sessions_cost_the_run_no_time() -> None:
         Event("r", 6, 1001 + 3 * day, "warning", None, None, {"message": "x"}),
     ]
     assert replay(events).owned_s == pytest.approx(5)
-    assert fold(events).elapsed() == pytest.approx(5)
+    assert fold(events).elapsed_seconds() == pytest.approx(5)
 
 
 # -- a person as a worker --------------------------------------------------------------------------------------------

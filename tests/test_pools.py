@@ -44,10 +44,10 @@ def test_what_ended_lately_counts_most() -> None:
     """A member that has become fast again is taken for fast soon."""
     load = Load()
     for seconds in (10.0, 1.0, 1.0, 1.0, 1.0, 1.0):
-        load.ended(seconds)
+        load.record_end(seconds)
     assert load.seconds is not None
     assert load.seconds < 3
-    load.ended(None)
+    load.record_end(None)
     assert 0 < load.errors < 0.5
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from chargehand.dispatcher import Help, assemble, dispatch
 from chargehand.dispatcher.available_workers import Crew
-from chargehand.dispatcher.split_parts import joined
+from chargehand.dispatcher.split_parts import join_parts
 from chargehand.engine.port import Engine
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
@@ -326,7 +326,7 @@ def test_parts_that_are_done_keep_their_findings() -> None:
     """A split with one part missing fails, and what the other part found is still in the report."""
     found = Finding(severity="critical", message="A hole.")
     good = done("a.s.x", "clerk", summary="s", output=1, findings=[found])
-    outcome = joined(task("a"), [good, failed("a.s.y", "clerk", "tool", "no")])
+    outcome = join_parts(task("a"), [good, failed("a.s.y", "clerk", "tool", "no")])
     assert outcome.status == "failed"
     assert [(f.message, f.sources) for f in outcome.findings] == [("A hole.", ("a",))]
 

@@ -13,7 +13,7 @@ import pytest
 from chargehand.errors import InvalidTeam
 from chargehand.record.trust import TrustRegistry
 from chargehand.settings import Limits, Models, RoleModel
-from chargehand.team import Example, Team, Worker, load, shipped, stored_tools
+from chargehand.team import Example, Team, Worker, load, shipped_teams, stored_tools
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.values.budget import Budget
 from chargehand.values.plan import Problem, errors_in
@@ -189,10 +189,10 @@ def test_the_general_team_ships_whole() -> None:
     assert len(team.examples) == 2
     assert all(example.plan.problems(team.names) == [] for example in team.examples)
     assert team.problems() == []
-    assert ("general", team.description) in shipped()
+    assert ("general", team.description) in shipped_teams()
 
 
-@pytest.mark.parametrize("name", [name for name, _ in shipped()])
+@pytest.mark.parametrize("name", [name for name, _ in shipped_teams()])
 def test_every_shipped_team_loads(name: str) -> None:
     """Its folder has no errors and its stored form comes back."""
     team = load(name)
@@ -203,7 +203,7 @@ def test_a_broken_shipped_team_takes_no_other_with_it(tmp_path: Path, monkeypatc
     """It is listed, and says what is wrong when it is loaded."""
     write(tmp_path, {"bad/team.toml": "name =", "good/team.toml": TOML, "good/workers/a.md": agent()})
     monkeypatch.setattr("chargehand.team.team_folder.shipped_home", lambda: tmp_path)
-    assert shipped() == [("bad", ""), ("good", "Mine.")]
+    assert shipped_teams() == [("bad", ""), ("good", "Mine.")]
     assert load("good").name == "mine"
     with pytest.raises(InvalidTeam, match="not valid TOML"):
         load("bad")

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from chargehand.team import shipped
+from chargehand.team import shipped_teams
 from tests.testgen.rooms import means
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "chargehand"
 # The teams with commands of their own: they bring no script.
 COMMANDS = ("review", "testgen")
-TEAMS = [name for name, _ in shipped() if name not in COMMANDS]
+TEAMS = [name for name, _ in shipped_teams() if name not in COMMANDS]
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ async def run(
     if not isinstance(agreed, Agreed):
         return _answer_when_nothing(_nothing_run(request, engine, agreed), team)
     if factory is not None and agreed.plan.workers:
-        team, roster = team.hiring(agreed.plan.workers), {**roster, **factory.hired(agreed.plan.workers)}
+        team, roster = team.hiring(agreed.plan.workers), {**roster, **factory.hire(agreed.plan.workers)}
     engine.hold(cost_of_synthesis(agreed.plan, brains.get("synthesizer")))
     work = _begin(agreed, request, team, roster, engine, brains)
     await work.run()
@@ -151,7 +151,7 @@ class _Work:
         added = self.plan.model_copy(update={"tasks": extension.tasks})
         self.outcomes = {**self.outcomes, **await self.run_tasks(added, earlier=self.outcomes)}
         self.plan = whole
-        self.filled |= extension.filled(self.outcomes)
+        self.filled |= extension.filled_gaps(self.outcomes)
         return True
 
     async def _may_extend(self, number: int, draft: Lacking | None) -> bool:
@@ -161,7 +161,7 @@ class _Work:
         """
         engine, stop_at = self.engine, _workers_stop_at(self.request)
         key = f"@extend/{number}/{'whether' if draft is None else 'gaps'}"
-        if draft is None and engine.decided(key) is None and not worth_extending(self.outcomes, self.filled):
+        if draft is None and engine.recorded_decision(key) is None and not worth_extending(self.outcomes, self.filled):
             return False
         if draft is not None:
             self.to_read = draft.tokens_read
@@ -216,7 +216,7 @@ async def _write(
         rounds=team.scrutiny.rounds,
         rater=brains.get("scorer") if team.scrutiny.rate_findings else None,
         examiner=brains.get("examiner"),
-        read=engine.returned(),
+        read=engine.tool_texts(),
         on_draft=on_draft,
         pause=work.left > 0,
         before=before,
@@ -277,7 +277,7 @@ def _report(request: Request, team: Team, done: _Done, synthesis: Synthesis, eng
         run=engine.run,
         request=request.text,
         status=status,
-        answer=_disclaimed(synthesis.answer, team, done.outcomes.values()),
+        answer=_add_disclaimers(synthesis.answer, team, done.outcomes.values()),
         findings=synthesis.findings,
         contradictions=synthesis.contradictions,
         gaps=synthesis.gaps,
@@ -303,15 +303,15 @@ def _answer_when_nothing(report: Report, team: Team) -> Report:
         return report
     if any(outcome.partial for outcome in report.outcomes):
         return report
-    return report.model_copy(update={"answer": _disclaimed(team.when_nothing, team, ()), "when_nothing": True})
+    return report.model_copy(update={"answer": _add_disclaimers(team.when_nothing, team, ()), "when_nothing": True})
 
 
-def _disclaimed(answer: str, team: Team, outcomes: Iterable[Outcome]) -> str:
+def _add_disclaimers(answer: str, team: Team, outcomes: Iterable[Outcome]) -> str:
     """The answer, then each disclaimer once: those of teams that gave a part of it, which stand there, and the own."""
     if not team.disclaimers:
         return answer
     given = "\n".join(json.dumps([outcome.summary, outcome.output], ensure_ascii=False) for outcome in outcomes)
-    lines = [line for line in team.disclaimers if line == team.disclaimer or _quoted(line) in given]
+    lines = [line for line in team.disclaimers if line == team.disclaimer or _quote(line) in given]
     ends = [f"*{line}*" for line in lines]
     paragraphs = answer.split("\n\n")
     while paragraphs and paragraphs[-1] in ends:
@@ -319,7 +319,7 @@ def _disclaimed(answer: str, team: Team, outcomes: Iterable[Outcome]) -> str:
     return "\n\n".join([*paragraphs, *ends])
 
 
-def _quoted(line: str) -> str:
+def _quote(line: str) -> str:
     return json.dumps(line, ensure_ascii=False)[1:-1]
 
 

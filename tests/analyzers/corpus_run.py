@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chargehand.apps.review.analyzers import ANALYZERS, Analysis, Ranges, Scope
-from chargehand.apps.review.analyzers.confidence import adjusted
+from chargehand.apps.review.analyzers.confidence import adjusted_confidence
 from chargehand.apps.review.analyzers.sources import is_test
 from chargehand.values.outcome import Finding
 from tests.analyzers.running import all_analyzed
@@ -87,7 +87,7 @@ class CorpusRun:
         assert finding.line is not None
         ranges = self.changed.get(finding.path)
         changed = None if ranges is None else any(first <= finding.line <= last for first, last in ranges)
-        return adjusted(finding, changed=changed, test_code=is_test(finding.path))
+        return adjusted_confidence(finding, changed=changed, test_code=is_test(finding.path))
 
     @cached_property
     def reported(self) -> tuple[tuple[str, Finding], ...]:

@@ -16,7 +16,7 @@ from chargehand.apps.review.analyzers.child import Order
 from chargehand.apps.review.analyzers.hit import Hit
 from chargehand.apps.review.analyzers.ruff import IGNORE, SELECT
 from chargehand.apps.review.analyzers.secrets import entropy
-from chargehand.apps.review.analyzers.suppression import kept, silenced
+from chargehand.apps.review.analyzers.suppression import drop_silenced, silenced_codes
 from chargehand.errors import AnalyzerFailed
 from chargehand.values.outcome import Finding
 from tests.analyzers.running import analyzed, write
@@ -114,12 +114,12 @@ def test_the_page_names_every_category() -> None:
 )
 def test_a_comment_silences_what_it_names(line: str, rule: str, is_silenced: bool) -> None:
     """Across tools: the same test has the same number in both."""
-    assert (kept([Hit(rule, "a.py", 1, "m")], [line]) == []) == is_silenced
+    assert (drop_silenced([Hit(rule, "a.py", 1, "m")], [line]) == []) == is_silenced
 
 
 def test_a_plain_line_silences_nothing() -> None:
     """The common case is cheap."""
-    assert silenced("return nothing") == frozenset()
+    assert silenced_codes("return nothing") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -142,15 +142,15 @@ def test_confidence_depends_on_the_place(
 ) -> None:
     """The rule of the reference page, case by case."""
     finding = Finding(category=category, confidence=figure, message="m", sources=("tool:rule",))
-    assert confidence.adjusted(finding, changed=changed, test_code=test_code) == expected
+    assert confidence.adjusted_confidence(finding, changed=changed, test_code=test_code) == expected
 
 
 def test_a_key_of_known_form_is_as_bad_in_a_test() -> None:
     """A password made up for a test is not."""
     key = Finding(category="hardcoded-secret", confidence=95, message="m", sources=("t1", "secrets:known"))
     word = key.model_copy(update={"sources": ("t1", "secrets:assigned")})
-    assert confidence.adjusted(key, changed=None, test_code=True) == 95
-    assert confidence.adjusted(word, changed=None, test_code=True) == 70
+    assert confidence.adjusted_confidence(key, changed=None, test_code=True) == 95
+    assert confidence.adjusted_confidence(word, changed=None, test_code=True) == 70
 
 
 def test_every_category_exempt_from_the_rule_for_tests_exists() -> None:

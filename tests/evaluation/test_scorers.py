@@ -29,7 +29,7 @@ JSON_VALUES = st.recursive(
 
 
 def passed(expect: dict[str, Any], output: Any, summary: str = "") -> list[bool]:
-    found = scorers.worked(WorkerExpectation.model_validate(expect), output, summary)
+    found = scorers.check_worker(WorkerExpectation.model_validate(expect), output, summary)
     return [check.passed for check in found]
 
 
@@ -106,9 +106,9 @@ def test_routing_counts_the_secondary_worker_only_where_one_is_given() -> None:
     """Without a label for it, any secondary will do."""
     one = RoutingCase(request="Help", primary="a")
     two = RoutingCase(request="Help", primary="a", secondary="b")
-    assert [check.passed for check in scorers.routed(one, "a", "x")] == [True]
-    assert [check.passed for check in scorers.routed(two, "a", "x")] == [True, False]
-    assert [check.passed for check in scorers.routed(two, "b", "b")] == [False, True]
+    assert [check.passed for check in scorers.check_route(one, "a", "x")] == [True]
+    assert [check.passed for check in scorers.check_route(two, "a", "x")] == [True, False]
+    assert [check.passed for check in scorers.check_route(two, "b", "b")] == [False, True]
 
 
 REFERENCE = graph(task("t1", "r"), task("t2", "r"), task("t3", "w", "t1", "t2"))
@@ -127,7 +127,7 @@ REFERENCE = graph(task("t1", "r"), task("t2", "r"), task("t3", "w", "t1", "t2"))
 )
 def test_a_plan_is_compared_with_its_reference_by_workers(plan: Any, nodes: Any, edges: Any) -> None:
     """Ids and order do not matter; missing tasks lower recall, an edge the wrong way round is no edge."""
-    _, figures, score = scorers.planned(PlanCase(request="x", plan=REFERENCE), plan)
+    _, figures, score = scorers.check_plan(PlanCase(request="x", plan=REFERENCE), plan)
     assert [figures[f"node_{name}"] for name in ("precision", "recall", "f1")] == pytest.approx(nodes)
     assert [figures[f"edge_{name}"] for name in ("precision", "recall", "f1")] == pytest.approx(edges)
     assert score == pytest.approx((nodes[2] + edges[2]) / 2)
@@ -135,7 +135,7 @@ def test_a_plan_is_compared_with_its_reference_by_workers(plan: Any, nodes: Any,
 
 def test_no_plan_is_worth_nothing() -> None:
     """A planner that gives no valid plan scores 0, even against a reference without edges."""
-    checks, figures, score = scorers.planned(PlanCase(request="x", plan=graph(task("t1", "r"))), None, "no JSON")
+    checks, figures, score = scorers.check_plan(PlanCase(request="x", plan=graph(task("t1", "r"))), None, "no JSON")
     assert [(check.passed, check.said) for check in checks] == [(False, "no JSON")]
     assert (score, figures["validity"], figures["node_f1"], figures["edge_f1"]) == (0, 0, 0, 0)
 
@@ -144,7 +144,7 @@ def test_parallelism_is_tasks_for_each_step_of_the_longest_chain() -> None:
     """A chain has 1; what the reference does at the same time and the plan does not is lost."""
     chain = graph(task("t1", "r"), task("t2", "r", "t1"), task("t3", "w", "t2"))
     assert (graphs.parallelism(chain), graphs.parallelism(REFERENCE)) == (1, 1.5)
-    _, figures, _ = scorers.planned(PlanCase(request="x", plan=REFERENCE), chain)
+    _, figures, _ = scorers.check_plan(PlanCase(request="x", plan=REFERENCE), chain)
     assert figures["parallelism_kept"] == pytest.approx(2 / 3)
 
 
@@ -173,7 +173,7 @@ def test_an_answer_is_checked_for_words_citations_contradictions_and_gaps() -> N
     expect = AnswerExpectation.model_validate(
         {"contains": ["well", "ill"], "cites": ["t1", "t2"], "contradictions": 1, "gaps": ["t3", "t4"]}
     )
-    checks = scorers.answered(
+    checks = scorers.check_answer(
         expect,
         "All is well.",
         Provenance(citations={"1": ("t1",)}),

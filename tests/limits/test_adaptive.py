@@ -12,7 +12,7 @@ def test_fifty_refusals_of_calls_already_in_flight_halve_once() -> None:
     """A burst tells one thing."""
     adaptive = Adaptive(most=50)
     for left in range(50, 0, -1):
-        adaptive.throttled(1.0, 0, left, None)
+        adaptive.record_throttle(1.0, 0, left, None)
     assert adaptive.limit == 25
     assert adaptive.resume_at < 1.0
 
@@ -20,7 +20,7 @@ def test_fifty_refusals_of_calls_already_in_flight_halve_once() -> None:
 def test_an_unlimited_provider_is_halved_from_what_was_in_flight() -> None:
     """Not from infinity, which would take 60 rounds."""
     adaptive = Adaptive()
-    adaptive.throttled(0.0, 0, 40, None)
+    adaptive.record_throttle(0.0, 0, 40, None)
     assert adaptive.limit == 20
 
 
@@ -29,7 +29,7 @@ def test_it_grows_by_one_for_as_many_successes_as_its_limit() -> None:
     adaptive = Adaptive(most=5, start=3)
     limits = list[int]()
     for _ in range(14):
-        adaptive.succeeded(0, adaptive.limit)
+        adaptive.record_success(0, adaptive.limit)
         limits.append(adaptive.limit)
     assert limits == [3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5]
 
@@ -38,16 +38,16 @@ def test_successes_that_do_not_test_the_limit_do_not_raise_it() -> None:
     """One call at a time says nothing about twenty at once."""
     adaptive = Adaptive(most=50, start=20)
     for _ in range(1_000):
-        adaptive.succeeded(0, 1)
+        adaptive.record_success(0, 1)
     assert adaptive.limit == 20
 
 
 def test_retry_after_holds_everything_back_even_when_it_comes_late() -> None:
     """The longest one asked for counts."""
     adaptive = Adaptive(most=8)
-    adaptive.throttled(10.0, 0, 8, 5.0)
-    adaptive.throttled(11.0, 0, 7, 30.0)
-    adaptive.throttled(12.0, 0, 6, 1.0)
+    adaptive.record_throttle(10.0, 0, 8, 5.0)
+    adaptive.record_throttle(11.0, 0, 7, 30.0)
+    adaptive.record_throttle(12.0, 0, 6, 1.0)
     assert adaptive.resume_at == 41.0
     assert adaptive.limit == 4
 
@@ -57,11 +57,11 @@ def test_refusals_with_no_success_in_between_are_paused_longer_and_longer() -> N
     adaptive = Adaptive(most=1)
     pauses = list[float]()
     for _ in range(9):
-        adaptive.throttled(0.0, adaptive.epoch, 1, None)
+        adaptive.record_throttle(0.0, adaptive.epoch, 1, None)
         pauses.append(adaptive.resume_at)
     assert pauses[1:] == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
-    adaptive.succeeded(adaptive.epoch, 1)
-    adaptive.throttled(1_000.0, adaptive.epoch, 1, None)
+    adaptive.record_success(adaptive.epoch, 1)
+    adaptive.record_throttle(1_000.0, adaptive.epoch, 1, None)
     assert adaptive.resume_at == 60.0
 
 
@@ -70,15 +70,15 @@ def test_a_steady_capacity_is_tested_less_and_less() -> None:
     adaptive = Adaptive(most=50, start=4)
     rounds = list[int]()
     for _ in range(6):
-        adaptive.throttled(0.0, adaptive.epoch, 4, None)
+        adaptive.record_throttle(0.0, adaptive.epoch, 4, None)
         successes = 0
         while adaptive.limit < 4:
-            adaptive.succeeded(adaptive.epoch, adaptive.limit)
+            adaptive.record_success(adaptive.epoch, adaptive.limit)
             successes += 1
         rounds.append(successes - 2)  # two for the step from 2 to 3
     assert rounds == [3 * 2, 3 * 4, 3 * 8, 3 * 16, 3 * 16, 3 * 16]
     for _ in range(4 + 5 + 6):
-        adaptive.succeeded(adaptive.epoch, adaptive.limit)
+        adaptive.record_success(adaptive.epoch, adaptive.limit)
     assert adaptive.limit == 7
 
 
@@ -97,9 +97,9 @@ def test_the_limit_stays_between_one_and_the_most(
         epoch = adaptive.epoch - late
         match step:
             case "ok":
-                adaptive.succeeded(epoch, amount)
+                adaptive.record_success(epoch, amount)
             case "throttled":
-                adaptive.throttled(number, epoch, amount, None)
+                adaptive.record_throttle(number, epoch, amount, None)
             case _:
                 adaptive.tighten(amount)
         assert 1 <= adaptive.limit <= adaptive.most <= most

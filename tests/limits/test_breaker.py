@@ -13,7 +13,7 @@ from chargehand.limits import Breaker, Change, Ticket
 def opened(threshold: int = 3, cooldown_s: float = 1.0, longest_s: float = 8.0) -> Breaker:
     breaker = Breaker("worker:writer", threshold, cooldown_s, longest_s)
     for number in range(threshold):
-        breaker.failed(breaker.begin(0.0), 0.0, f"t{number}", "boom")
+        breaker.record_failure(breaker.begin(0.0), 0.0, f"t{number}", "boom")
     assert breaker.state == "open"
     return breaker
 
@@ -37,21 +37,21 @@ def test_three_different_failures_in_a_row_open_it(results: str, state: str) -> 
     for result in results.split():
         ticket = breaker.begin(0.0)
         if result == "ok":
-            breaker.succeeded(ticket)
+            breaker.record_success(ticket)
         else:
-            breaker.failed(ticket, 0.0, result, "boom")
+            breaker.record_failure(ticket, 0.0, result, "boom")
     assert breaker.state == state
 
 
 def test_every_change_says_its_name_its_state_and_why() -> None:
     """Open, half open, open for longer, half open, closed: one value each, and nothing for what changes nothing."""
     breaker = Breaker("worker:writer", threshold=2, cooldown_s=1.0)
-    assert breaker.failed(breaker.begin(0.0), 0.0, "t1", "boom") is None
-    changes = [breaker.failed(breaker.begin(0.0), 0.0, "t2", "bang")]
+    assert breaker.record_failure(breaker.begin(0.0), 0.0, "t1", "boom") is None
+    changes = [breaker.record_failure(breaker.begin(0.0), 0.0, "t2", "bang")]
     trial = breaker.begin(1.0)
-    changes += [trial.change, breaker.failed(trial, 1.5, "t3", "still")]
+    changes += [trial.change, breaker.record_failure(trial, 1.5, "t3", "still")]
     trial = breaker.begin(3.5)
-    changes += [trial.change, breaker.succeeded(trial)]
+    changes += [trial.change, breaker.record_success(trial)]
     assert changes == [
         Change("worker:writer", "open", "2 failures in a row, the last: bang; tried again in 1 s"),
         Change("worker:writer", "half_open", "one call is tried after 1 s"),
@@ -59,7 +59,7 @@ def test_every_change_says_its_name_its_state_and_why() -> None:
         Change("worker:writer", "half_open", "one call is tried after 2 s"),
         Change("worker:writer", "closed", "it works again"),
     ]
-    assert breaker.succeeded(breaker.begin(4.0)) is None
+    assert breaker.record_success(breaker.begin(4.0)) is None
 
 
 def test_each_failed_trial_doubles_the_wait_up_to_the_longest() -> None:
@@ -72,12 +72,12 @@ def test_each_failed_trial_doubles_the_wait_up_to_the_longest() -> None:
         assert at is not None
         waits.append(at - now)
         now = at
-        breaker.failed(breaker.begin(now), now, "t", "boom")
+        breaker.record_failure(breaker.begin(now), now, "t", "boom")
     assert waits == [1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
     now += 8.0
-    breaker.succeeded(breaker.begin(now))
+    breaker.record_success(breaker.begin(now))
     for number in range(3):
-        breaker.failed(breaker.begin(now), now, f"t{number}", "boom")
+        breaker.record_failure(breaker.begin(now), now, f"t{number}", "boom")
     assert breaker.retry_at(now) == now + 1.0
 
 
@@ -89,12 +89,12 @@ def test_only_one_trial_goes_at_a_time() -> None:
     assert not breaker.allows(1.0)
     assert not breaker.allows(8.9)
     assert breaker.allows(9.0)
-    breaker.abandoned(trial, 2.0)
+    breaker.forget(trial, 2.0)
     assert breaker.allows(2.0)
     second = breaker.begin(2.0)
     assert second.change is None
     assert not breaker.allows(9.9)
-    assert breaker.succeeded(second) == Change("worker:writer", "closed", "it works again")
+    assert breaker.record_success(second) == Change("worker:writer", "closed", "it works again")
 
 
 @pytest.mark.parametrize("late", ["succeeded", "failed", "abandoned"])
@@ -104,19 +104,19 @@ def test_a_result_from_before_it_opened_moves_nothing(late: str, during: str) ->
     breaker = Breaker("p", threshold=2)
     tickets = [breaker.begin(0.0) for _ in range(4)]
     for number, ticket in enumerate(tickets[:2]):
-        breaker.failed(ticket, 0.0, str(number), "boom")
+        breaker.record_failure(ticket, 0.0, str(number), "boom")
     trial = breaker.begin(1.0) if during != "open" else None
     if during == "closed":
         assert trial is not None
-        breaker.succeeded(trial)
+        breaker.record_success(trial)
     before = (breaker.state, breaker.retry_at(1.5), breaker.allows(1.5))
     for number, ticket in enumerate(tickets[2:]):
         if late == "succeeded":
-            assert breaker.succeeded(ticket) is None
+            assert breaker.record_success(ticket) is None
         elif late == "failed":
-            assert breaker.failed(ticket, 1.5, f"late{number}", "boom") is None
+            assert breaker.record_failure(ticket, 1.5, f"late{number}", "boom") is None
         else:
-            breaker.abandoned(ticket, 1.5)
+            breaker.forget(ticket, 1.5)
     assert (breaker.state, breaker.retry_at(1.5), breaker.allows(1.5)) == before
     assert breaker.state == during
 
@@ -127,7 +127,7 @@ def test_open_for_good_is_never_tried_again() -> None:
     ticket = breaker.begin(0.0)
     assert breaker.open_for_good("the key was refused") == Change("p", "open", "the key was refused")
     assert breaker.open_for_good("again") is None
-    assert breaker.succeeded(ticket) is None
+    assert breaker.record_success(ticket) is None
     assert not breaker.allows(1e9)
     assert breaker.retry_at(1e9) is None
 
@@ -169,15 +169,15 @@ class AnyOrder(RuleBasedStateMachine):
         before = self.breaker.state
         match result:
             case "ok":
-                change = self.breaker.succeeded(ticket)
+                change = self.breaker.record_success(ticket)
                 expected = "closed" if began == "half_open" else None
                 self.row -= self.row if not late else set()
             case "failed":
                 self.row |= set() if late else {what}
-                change = self.breaker.failed(ticket, self.now, what, "boom")
+                change = self.breaker.record_failure(ticket, self.now, what, "boom")
                 expected = "open" if began == "half_open" or len(self.row) >= 3 else None
             case _:
-                self.breaker.abandoned(ticket, self.now)
+                self.breaker.forget(ticket, self.now)
                 change, expected = None, None
         assert (change.state if change else None) == (None if late else expected)
         if late:

@@ -29,7 +29,7 @@ async def permit(limits: ProviderLimits, run: str = "r", order: int = 0, tokens:
 
 
 async def fail(limits: ProviderLimits, times: int, result: CallResult = "connection") -> list[Change]:
-    return [change for _ in range(times) for change in (await permit(limits)).done(result, now())]
+    return [change for _ in range(times) for change in (await permit(limits)).give_back(result, now())]
 
 
 def left_behind(limits: ProviderLimits) -> tuple[int, int, object]:
@@ -86,7 +86,7 @@ async def worker(
             granted = await permit(limits)
             changes += [granted.change] if granted.change else []
             result = await provider.call()
-            changes += granted.done(result, now())
+            changes += granted.give_back(result, now())
             if result != "ok":
                 await asyncio.sleep(chance.uniform(0, 0.5))
 
@@ -165,14 +165,14 @@ def test_retry_after_is_honoured_by_everybody() -> None:
 
     async def main() -> list[float]:
         limits = ProviderLimits("p", max_concurrent=4)
-        (await permit(limits)).done("rate_limited", now(), retry_after=30.0)
+        (await permit(limits)).give_back("rate_limited", now(), retry_after=30.0)
         starts = list[float]()
 
         async def one() -> None:
             granted = await permit(limits)
             starts.append(now())
             await asyncio.sleep(1)
-            granted.done("ok", now())
+            granted.give_back("ok", now())
 
         async with asyncio.TaskGroup() as group:
             for _ in range(3):
@@ -221,7 +221,7 @@ def test_a_refused_key_closes_the_provider_to_its_run_at_once() -> None:
         waiting = [asyncio.create_task(limits.acquire("bad", 0, 0)) for _ in range(2)]
         other = asyncio.create_task(limits.acquire("good", 0, 0))
         await asyncio.sleep(0)
-        changes = first.done("auth", now(), reason="401")
+        changes = first.give_back("auth", now(), reason="401")
         assert [(change.name, change.state) for change in changes] == [("provider:p", "open")]
         for refused in await asyncio.gather(*waiting):
             assert isinstance(refused, Refused)
@@ -229,7 +229,7 @@ def test_a_refused_key_closes_the_provider_to_its_run_at_once() -> None:
             assert "401" in refused.reason
         granted = await other
         assert isinstance(granted, Permit)
-        assert granted.done("ok", now()) == []
+        assert granted.give_back("ok", now()) == []
         assert isinstance(await limits.acquire("bad", 0, 0), Refused)
         limits.leave("bad", now())
         assert isinstance(await limits.acquire("bad", 0, 0), Permit)
@@ -252,7 +252,7 @@ def test_an_outage_refuses_at_once_who_will_not_wait() -> None:
         assert isinstance(trial, Permit)
         assert trial.change == Change("provider:p", "half_open", "one call is tried after 4 s")
         assert isinstance(await limits.acquire("r", 0, 0, max_wait=0), Refused)
-        assert [change.state for change in trial.done("ok", now())] == ["closed"]
+        assert [change.state for change in trial.give_back("ok", now())] == ["closed"]
         assert isinstance(await limits.acquire("r", 0, 0, max_wait=0), Permit)
 
     run_virtual(main())
@@ -273,7 +273,7 @@ def test_waiters_are_patient_as_long_as_they_said(
         async def trial() -> None:
             granted = await permit(limits, order=-1)
             await asyncio.sleep(2)
-            granted.done("ok", now())
+            granted.give_back("ok", now())
 
         async with asyncio.TaskGroup() as group:
             group.create_task(trial())
@@ -291,7 +291,7 @@ def test_waiting_for_a_slot_is_not_an_outage() -> None:
     async def main() -> float:
         limits = ProviderLimits("p", max_concurrent=1, rpm=6)
         first = await permit(limits)
-        asyncio.get_running_loop().call_later(3, lambda: first.done("ok", now()))
+        asyncio.get_running_loop().call_later(3, lambda: first.give_back("ok", now()))
         assert isinstance(await limits.acquire("r", 0, 0, max_wait=0), Permit)
         return now()
 
@@ -309,10 +309,10 @@ def test_patience_counts_from_the_beginning_of_each_outage() -> None:
             holder = await permit(limits)
             waiting = asyncio.create_task(limits.acquire("r", 0, 0, max_wait=5.0))
             await asyncio.sleep(10)
-            holder.done("connection", now())
+            holder.give_back("connection", now())
             trial = await waiting
             assert isinstance(trial, Permit)
-            trial.done("ok", now())
+            trial.give_back("ok", now())
 
     run_virtual(main())
 
@@ -323,14 +323,14 @@ def test_after_an_outage_the_waiters_do_not_come_back_all_at_once() -> None:
     async def main() -> int:
         limits = ProviderLimits("p")
         for lost in [await permit(limits) for _ in range(40)]:
-            lost.done("connection", now())
+            lost.give_back("connection", now())
         waiting = [asyncio.create_task(permit(limits)) for _ in range(40)]
         await asyncio.sleep(1)
         assert limits.in_flight == 1
-        (await waiting[0]).done("ok", now())
+        (await waiting[0]).give_back("ok", now())
         started = limits.in_flight
         for task in waiting[1:]:
-            (await task).done("ok", now())
+            (await task).give_back("ok", now())
         return started
 
     started, _ = run_virtual(main())
@@ -346,8 +346,8 @@ def test_a_trial_that_is_broken_off_goes_to_the_next() -> None:
         trial = await permit(limits)
         heir = asyncio.create_task(permit(limits))
         await asyncio.sleep(0.5)
-        assert trial.done("cancelled", now()) == []
-        assert [change.state for change in (await heir).done("ok", now())] == ["closed"]
+        assert trial.give_back("cancelled", now()) == []
+        assert [change.state for change in (await heir).give_back("ok", now())] == ["closed"]
         assert now() == 1.5
 
     run_virtual(main())
@@ -360,7 +360,7 @@ def test_a_permit_counts_once() -> None:
         limits = ProviderLimits("p", threshold=2)
         granted = await permit(limits)
         for _ in range(5):
-            assert granted.done("connection", now()) == []
+            assert granted.give_back("connection", now()) == []
         assert limits.in_flight == 0
         assert limits.breaker.state == "closed"
 
@@ -378,7 +378,7 @@ def test_a_small_run_is_not_starved_by_a_large_one() -> None:
         granted = await permit(limits, run, order)
         served.append(f"{run}{order}")
         await asyncio.sleep(1)
-        granted.done("ok", now())
+        granted.give_back("ok", now())
 
     async def main() -> None:
         limits = ProviderLimits("p", max_concurrent=1)
@@ -404,12 +404,12 @@ def test_a_large_request_is_not_overtaken_for_ever() -> None:
 
         async def small(after: float) -> None:
             await asyncio.sleep(after)
-            (await permit(limits, "small", tokens=300)).done("ok", now())
+            (await permit(limits, "small", tokens=300)).give_back("ok", now())
 
         async def large() -> None:
             nonlocal went
             await asyncio.sleep(1)
-            (await permit(limits, "large", tokens=20_000)).done("ok", now())
+            (await permit(limits, "large", tokens=20_000)).give_back("ok", now())
             went = now()
 
         async with asyncio.TaskGroup() as group:
@@ -451,13 +451,13 @@ def test_a_permit_handed_over_in_the_moment_of_cancellation_goes_on(first: str) 
         doomed = asyncio.create_task(limits.acquire("r", 0, 100))
         heir = asyncio.create_task(permit(limits, order=1, tokens=100))
         await asyncio.sleep(0)
-        steps: list[Callable[[], object]] = [doomed.cancel, lambda: holder.done("ok", now())]
+        steps: list[Callable[[], object]] = [doomed.cancel, lambda: holder.give_back("ok", now())]
         for step in steps if first == "cancel" else reversed(steps):
             step()
         granted = await heir
         assert doomed.cancelled()
         assert limits.in_flight == 1
-        granted.done("ok", now())
+        granted.give_back("ok", now())
         assert left_behind(limits) == EMPTY
         return now()
 
@@ -524,9 +524,9 @@ def test_whatever_happens_everybody_is_answered_and_nothing_leaks(
         assert limits.in_flight <= (max_concurrent or 100)
         try:
             await asyncio.sleep(caller.takes_s)
-            got.done(caller.result, now(), retry_after=caller.retry_after, tokens_actual=caller.tokens // 2)
+            got.give_back(caller.result, now(), retry_after=caller.retry_after, tokens_actual=caller.tokens // 2)
         finally:
-            got.done("cancelled", now())
+            got.give_back("cancelled", now())
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -559,10 +559,10 @@ def test_a_storm_of_cancellations_loses_no_slot(seed: int) -> None:
         granted = await permit(limits, chance.choice("abcd"), chance.randrange(9), 10)
         try:
             await asyncio.sleep(chance.choice((0, 0.1, 1)))
-            granted.done("ok", now())
+            granted.give_back("ok", now())
             served += 1
         finally:
-            granted.done("cancelled", now())
+            granted.give_back("cancelled", now())
 
     async def main() -> int:
         limits = ProviderLimits("p", max_concurrent=5, rpm=1_200, tpm=12_000)
@@ -589,10 +589,10 @@ def test_the_end_of_a_run_sends_its_waiters_away() -> None:
         limits.leave("ours", now())
         assert await ours == Refused(None, "run ours has ended")
         assert limits.waiting == 1
-        holder.done("ok", now())
+        holder.give_back("ok", now())
         granted = await theirs
         assert isinstance(granted, Permit)
-        granted.done("ok", now())
+        granted.give_back("ok", now())
         assert left_behind(limits) == EMPTY
 
     run_virtual(main())
@@ -603,13 +603,13 @@ def test_a_run_that_ends_at_the_head_of_the_queue_lets_the_next_go_at_once() -> 
 
     async def main() -> float:
         limits = ProviderLimits("p", tpm=6_000)
-        (await permit(limits, tokens=500)).done("ok", now())
+        (await permit(limits, tokens=500)).give_back("ok", now())
         ours = asyncio.create_task(limits.acquire("ours", 0, 1_000))
         theirs = asyncio.create_task(permit(limits, "theirs", tokens=100))
         await asyncio.sleep(0)
         limits.leave("ours", now())
         assert isinstance(await ours, Refused)
-        (await theirs).done("ok", now())
+        (await theirs).give_back("ok", now())
         assert left_behind(limits) == EMPTY
         return now()
 
@@ -659,7 +659,7 @@ def test_a_loop_that_was_closed_takes_its_waiters_with_it() -> None:
 
     async def fresh() -> ProviderLimits:
         limits = registry.limits_for("p", "http://localhost")
-        (await permit(limits)).done("ok", now())
+        (await permit(limits)).give_back("ok", now())
         return limits
 
     def on_a_new_loop(work: Callable[[], Awaitable[ProviderLimits]]) -> tuple[weakref.ref[object], ...]:
@@ -685,7 +685,7 @@ def test_a_refusal_is_an_answer_too(said: CallResult, answered: bool) -> None:
         limits = ProviderLimits("p")
         permit = await limits.acquire("run", 0, 1)
         assert isinstance(permit, Permit)
-        permit.done(said, asyncio.get_running_loop().time())
+        permit.give_back(said, asyncio.get_running_loop().time())
         return limits.answered
 
     assert run_virtual(main())[0] is answered

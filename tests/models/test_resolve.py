@@ -177,7 +177,7 @@ def test_cached_tokens_cost_their_own_rate() -> None:
 
 def test_listed_prices_are_whole() -> None:
     """Every listed model has positive prices, cached at most as dear as fresh."""
-    for model, price, window in prices.listed():
+    for model, price, window in prices.list_models():
         assert 0 < price.cached <= price.input < price.output, model
         assert window >= 100_000
 

@@ -14,7 +14,7 @@ from chargehand.apps.review.from_git import read_diff, read_staged
 from chargehand.apps.review.from_patch import read_patch
 from chargehand.apps.review.model_readers import excerpt
 from chargehand.apps.review.patch import parse
-from chargehand.apps.review.playbook import missed, playbook, unable
+from chargehand.apps.review.playbook import playbook, unable, unreviewed_gaps
 from chargehand.errors import UsageError
 from tests.review.world import commit, git, repository, write
 
@@ -163,11 +163,14 @@ def test_a_series_of_patches_to_one_file_is_one_change(tmp_path: Path, applied: 
 
 def test_two_files_that_swap_names_are_no_series() -> None:
     """In one diff all names are of the same two moments."""
-    from chargehand.apps.review.patch_series import composed
+    from chargehand.apps.review.patch_series import compose_series
 
     head = "diff --git a/{0} b/{1}\nsimilarity index 90%\nrename from {0}\nrename to {1}\n"
     files = parse(head.format("a.py", "b.py") + head.format("b.py", "a.py"))
-    assert [(file.old, file.new) for file in composed(files, lambda _: None)] == [("a.py", "b.py"), ("b.py", "a.py")]
+    assert [(file.old, file.new) for file in compose_series(files, lambda _: None)] == [
+        ("a.py", "b.py"),
+        ("b.py", "a.py"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +239,7 @@ def test_of_a_fragment_secrets_are_looked_for_and_what_cannot_look_is_said(tmp_p
     assert isinstance(security, dict)
     assert (security["analyzers"], security["files"]) == (["secrets"], ["a.py"])
     assert "style" not in tasks
-    (gap,) = missed(change)
+    (gap,) = unreviewed_gaps(change)
     assert gap.reason == "The patch was not made for a.py as here."
     assert "bandit" in gap.impact
 

@@ -187,7 +187,7 @@ def test_what_is_said_of_lines_that_were_taken_out_is_part_of_the_change(tmp_pat
 def test_no_excerpt_holds_a_secret_whatever_it_is_about(tmp_path: Path, line: str, shown: str) -> None:
     """Another finding may stand on the same line; a value in quotes goes as a whole."""
     write(tmp_path, {"a.py": f"{line}\n"})
-    assert Source(tmp_path, Redactor().text).shown(finding(1, category="code-injection")) == shown
+    assert Source(tmp_path, Redactor().text).line_of(finding(1, category="code-injection")) == shown
 
 
 def test_what_the_baseline_knew_stays_in_the_log(tmp_path: Path) -> None:

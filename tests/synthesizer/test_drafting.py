@@ -9,7 +9,7 @@ import pytest
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryStore
 from chargehand.synthesizer.stated_gaps import contradictions, gaps
-from chargehand.synthesizer.typed_figures import unsupported
+from chargehand.synthesizer.typed_figures import unsupported_figures
 from chargehand.team import Scrutiny
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
@@ -264,11 +264,11 @@ def test_a_figure_in_the_data_that_is_nowhere_else_is_shown_and_bars_nothing() -
 def test_figures_of_results_and_answer_are_supported_in_any_writing(data: Any) -> None:
     """So are flags and the lengths of the data's own lists."""
     outcomes = {each.task: each for each in TWO}
-    assert unsupported(data, outcomes, "25 % of 1.5 million on May 1, 2024") == ()
+    assert unsupported_figures(data, outcomes, "25 % of 1.5 million on May 1, 2024") == ()
 
 
 def test_of_many_unsupported_figures_some_are_spelled_out() -> None:
     """The others are counted."""
-    found = unsupported([100 + n for n in range(30)], {}, "")
+    found = unsupported_figures([100 + n for n in range(30)], {}, "")
     assert len(found) == 11
     assert found[-1] == "unsupported_data: 20 more of this kind."

@@ -110,7 +110,7 @@ def test_the_scorer_sees_the_lines_a_finding_is_about() -> None:
     """As the plan's tasks show them; a finding off the changed lines, or in a file nobody was shown, is not rated."""
     plan = Plan(tasks=(Task(id="t1", worker="w", instruction="Look.", context=CODE),))
     seen = Exhibits.of(plan)
-    assert seen.shown(placed()) == "3: first()\n4: run(cmd, shell=True)\n5: last()"
+    assert seen.lines_around(placed()) == "3: first()\n4: run(cmd, shell=True)\n5: last()"
     assert seen.rates(placed())
     assert seen.rates(placed(line=3, end_line=5))
     assert not seen.rates(placed(line=5))

@@ -150,8 +150,8 @@ def test_names_of_private_networks_are_refused_whatever_their_address(host: str)
         return ["93.184.215.14"]
 
     with pytest.raises(ToolError, match="public host"):
-        asyncio.run(addresses.checked(URL.build(scheme="http", host=host), public, addresses.PORTS, frozenset()))
-    fine = addresses.checked(URL("http://example.com/"), public, addresses.PORTS, frozenset())
+        asyncio.run(addresses.check_target(URL.build(scheme="http", host=host), public, addresses.PORTS, frozenset()))
+    fine = addresses.check_target(URL("http://example.com/"), public, addresses.PORTS, frozenset())
     assert asyncio.run(fine).addresses == ("93.184.215.14",)
 
 

@@ -202,7 +202,7 @@ def run_here(statement: str, known: tables.Catalog) -> None:
     with sql._connection() as base:  # pyright: ignore[reportPrivateUsage]
         base.execute("CREATE TABLE sales_2024 AS SELECT 'x' AS city, 1 AS amount")
         sql._lock(base)  # pyright: ignore[reportPrivateUsage]
-        sql._wanted(statement, known)  # pyright: ignore[reportPrivateUsage]
+        sql._wanted_sources(statement, known)  # pyright: ignore[reportPrivateUsage]
         sql._result(base, statement)  # pyright: ignore[reportPrivateUsage]
 
 
@@ -314,7 +314,7 @@ def test_more_files_than_tables_are_told(tmp_path: Path) -> None:
     for number in range(501):
         (tmp_path / f"t{number:03}.db").touch()
     assert answer(tmp_path, "SHOW TABLES").endswith(f"\n[{tables.MORE}]")
-    assert tables.listed(tables.catalog(given_data(tmp_path))).endswith(tables.MORE)
+    assert tables.list_sources(tables.catalog(given_data(tmp_path))).endswith(tables.MORE)
 
 
 HEAD = "id,name,eur\n"

@@ -55,9 +55,9 @@ def test_bm25_ranks_as_the_formula_says(tmp_path: Path) -> None:
         "rare": "quince pear pear pear",
     }
     index = passages.Index(passages.Passage(name, 1, 1, text) for name, text in texts.items())
-    assert [each.name for each in index.ranked("apple", 9)] == ["many", "once", "long"]
-    assert index.ranked("apple quince", 1)[0].name == "rare"
-    assert index.ranked("nothing", 9) == []
+    assert [each.name for each in index.rank("apple", 9)] == ["many", "once", "long"]
+    assert index.rank("apple quince", 1)[0].name == "rare"
+    assert index.rank("nothing", 9) == []
     once = dict(index._scores("apple"))[1]  # pyright: ignore[reportPrivateUsage]
     # By hand: N = 4, df = 3, tf = 1, length 4 of a mean of (4 + 4 + 61 + 4) / 4.
     assert once == pytest.approx(0.3566749 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 4 / 18.25)), rel=1e-6)
@@ -122,7 +122,7 @@ def test_a_word_on_a_cut_is_found() -> None:
         assert max(map(len, parts)) <= passages.MOST
     for line in (spaced, spaced.replace(" ", ";")):
         index = passages.Index(passages.passages("f", [line]))
-        assert all(len(index.ranked(f"word{number}", 9)) == 1 for number in range(1000))
+        assert all(len(index.rank(f"word{number}", 9)) == 1 for number in range(1000))
 
 
 def test_files_that_are_no_text_are_told(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_a_resumed_run_leaves_out_the_time_between() -> None:
     text = _visible(Page(to_html(record.events(), Redactor())))
     assert "resumed" in text
     assert "4.0 s" in text
-    assert fold(record.events()).elapsed() == 4.0
+    assert fold(record.events()).elapsed_seconds() == 4.0
 
 
 def test_open_questions_stand_first() -> None:

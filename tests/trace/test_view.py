@@ -36,7 +36,7 @@ def test_the_sample_folds_to_what_happened() -> None:
         "contract: The answer is not the JSON object the schema asks for: `ratio` is missing."
     )
     assert [call.role for call in view.calls] == ["planner", "synthesizer"]
-    assert (view.usage.calls, view.usage.tokens, view.elapsed()) == (13, 18_620, 15.25)
+    assert (view.usage.calls, view.usage.tokens, view.elapsed_seconds()) == (13, 18_620, 15.25)
     assert view.usage.usd is not None
     assert round(view.usage.usd, 4) == 0.1053
     assert view.tasks["t6"].outcome is not None
@@ -113,7 +113,12 @@ def test_a_call_sent_again_after_a_crash_is_one_call_sent_twice() -> None:
     (call,) = view.tasks["t1"].calls
     assert (call.sends, call.ok, call.estimated) == (2, True, True)
     assert len(view.tasks["t1"].attempts) == 1
-    assert (view.epoch, len(view.sessions), view.elapsed(), view.elapsed(BEGAN + 1010)) == (2, 2, 5.0, 12.0)
+    assert (view.epoch, len(view.sessions), view.elapsed_seconds(), view.elapsed_seconds(BEGAN + 1010)) == (
+        2,
+        2,
+        5.0,
+        12.0,
+    )
     assert (view.usage.tokens, view.usage.usd) == (515, 0.03)
 
 
@@ -186,7 +191,7 @@ def test_refused_tools_are_calls_that_failed() -> None:
 def test_a_view_of_nothing_is_empty() -> None:
     """Before the first event there is nothing, and asking for it is no error."""
     assert fold([]) == RunView()
-    assert (RunView().elapsed(5.0), RunView().epoch, RunView().counts()) == (0, 0, {})
+    assert (RunView().elapsed_seconds(5.0), RunView().epoch, RunView().counts()) == (0, 0, {})
 
 
 def test_counts_follow_the_tasks() -> None:

@@ -126,7 +126,7 @@ def _code(args: list[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 -- the last line: told to the user, the record has what happened
-        return _unexpected(error, args)
+        return _report_unexpected(error, args)
     return done if isinstance(done, int) else 0
 
 
@@ -147,7 +147,7 @@ def _usage(error: click.ClickException) -> str:
     return f"{message} See `{ctx.command_path} --help`."
 
 
-def _unexpected(error: Exception, args: list[str]) -> int:
+def _report_unexpected(error: Exception, args: list[str]) -> int:
     if {"-v", "--verbose"}.intersection(args):
         import traceback
 

@@ -45,20 +45,20 @@ def answer(run_id: str, question: str, text: str) -> None:
 
 def listing(run: str, questions: Sequence[Question]) -> list[str]:
     """The open questions as lines, each with how to answer it."""
-    from chargehand.engine.people import choices, told
+    from chargehand.engine.people import choices, describe_question
 
     lines: list[str] = []
     for question in questions[:MOST]:
         lines += ["", f"question {question.id} ({question.kind})"]
-        lines += [f"  {line}".rstrip() for line in told(question).splitlines()]
+        lines += [f"  {line}".rstrip() for line in describe_question(question).splitlines()]
         lines.append("  answer with")
-        lines += [f"    chargehand answer {run} {question.id} {_quoted(choice)}" for choice in choices(question)]
+        lines += [f"    chargehand answer {run} {question.id} {_quote_choice(choice)}" for choice in choices(question)]
     if len(questions) > MOST:
         lines += ["", f"and {len(questions) - MOST} more questions: chargehand show {run} --json"]
     return [*lines, ""] if lines else []
 
 
-def _quoted(choice: str) -> str:
+def _quote_choice(choice: str) -> str:
     """A choice as it is typed in a shell, what it means as a comment."""
     words, bracket, meaning = choice.partition(" (")
     typed = f"'{words}'" if " " in words else words

@@ -9,7 +9,7 @@ import termios
 from typing import TYPE_CHECKING
 
 from chargehand.cli import read_inputs as inputs
-from chargehand.engine.people import Later, choices, told
+from chargehand.engine.people import Later, choices, describe_question
 from chargehand.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Terminal:
             return False  # not the terminal that controls this process
 
     async def __call__(self, question: Question, wrong: str | None) -> str:
-        with self._progress.held():
+        with self._progress.hold():
             if wrong is None:
                 self._show(question)
             while True:
@@ -58,7 +58,7 @@ class Terminal:
                     wrong = str(error)
 
     def _show(self, question: Question) -> None:
-        self._write(f"\n{told(question)}\n\n")
+        self._write(f"\n{describe_question(question)}\n\n")
         self._write(f"Answer with: {' | '.join(choices(question))}   (Ctrl-D: later)\n")
 
     def _write(self, text: str) -> None:

@@ -95,10 +95,10 @@ def _of_plan(path: str, team: str | None) -> list[Problem]:
     data = inputs.read_bytes(path, "a plan")
     reading = read(inputs.parse_json(data, path, "a plan"))
     door = supervisor(team or reading.plan.team, {}, given=team is not None)
-    return placed(_found(reading, door), data, path)
+    return place_problems(_find_problems(reading, door), data, path)
 
 
-def _found(reading: Reading, door: Supervisor) -> list[Problem]:
+def _find_problems(reading: Reading, door: Supervisor) -> list[Problem]:
     settings = door.team_settings()
     return reading.problems(
         door.team.assignable,
@@ -108,7 +108,7 @@ def _found(reading: Reading, door: Supervisor) -> list[Problem]:
     )
 
 
-def placed(problems: Sequence[Problem], data: bytes, path: str) -> list[Problem]:
+def place_problems(problems: Sequence[Problem], data: bytes, path: str) -> list[Problem]:
     """The problems with `file:line: ` before each message: the line that gives the task its id, else the first."""
     from pydantic_core import from_json
 

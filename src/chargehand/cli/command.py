@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
 
 
-def _noted(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def _note_flag(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
-        _said(ctx)[param.name or ""] = True
+        _flags_so_far(ctx)[param.name or ""] = True
 
 
-def _said(ctx: click.Context) -> dict[str, bool]:
+def _flags_so_far(ctx: click.Context) -> dict[str, bool]:
     """What -v and -q have set so far; one for the group and its commands."""
     if ctx.obj is None:
         ctx.obj = {}
@@ -32,8 +32,8 @@ class Command(click.Command):
 
 def verbosity() -> list[click.Parameter]:
     return [
-        click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, callback=_noted, help="Say more."),
-        click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_noted, help="Say less."),
+        click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, callback=_note_flag, help="Say more."),
+        click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_note_flag, help="Say less."),
     ]
 
 
@@ -41,5 +41,5 @@ def screen() -> Screen:
     """Where this command writes to."""
     from chargehand.cli.screen import Screen
 
-    said = _said(click.get_current_context())
+    said = _flags_so_far(click.get_current_context())
     return Screen.of_process(verbose=said.get("verbose", False), quiet=said.get("quiet", False))

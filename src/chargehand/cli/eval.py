@@ -58,18 +58,27 @@ def eval(
     import asyncio
 
     from chargehand.cli.screen import check_writable
-    from chargehand.evaluation import SuiteInfo, against, check_candidates, items, known, measure, store_of, summarise
+    from chargehand.evaluation import (
+        SuiteInfo,
+        against,
+        check_candidates,
+        items,
+        known_results,
+        measure,
+        store_of,
+        summarise,
+    )
 
     check_writable(output)
     out = screen()
-    saved = _saved(baseline) if baseline is not None else None
-    read, candidates = _prepared(suite, models, teams, judge, out)
+    saved = _read_baseline(baseline) if baseline is not None else None
+    read, candidates = _prepare(suite, models, teams, judge, out)
     asyncio.run(check_candidates(candidates))
     wanted = items(read, candidates, repeat)
     store = store_of(read, Path(candidates[0].settings.home))
     if fresh:
         store.drop({item.key for item in wanted})
-    if kept := len(known(wanted, store)):
+    if kept := len(known_results(wanted, store)):
         out.say(f"{kept} of {len(wanted)} results are there from before; --fresh measures them again.")
     progress = _Progress(out, kept, len(wanted))
     try:
@@ -88,30 +97,30 @@ def eval(
     return _exit_code(evaluation, verdict, out)
 
 
-def _prepared(
+def _prepare(
     suite: str, models: Sequence[str], teams: Sequence[str], judge: str | None, out: Screen
 ) -> tuple[Suite, list[Candidate]]:
     """The suite, and every team with every model."""
     from chargehand.evaluation import files_of, read_suite
 
-    path, team = _located(suite)
+    path, team = _locate_suite(suite)
     refs = list(dict.fromkeys(teams)) or [team]
     found = [_candidate(ref, model, judge) for ref in refs for model in dict.fromkeys(models) or (None,)]
     for warning in dict.fromkeys(line for _, lines in found for line in lines):
         out.say(f"warning: {warning}")
     candidates = [candidate for candidate, _ in found]
     several_teams, several_models = len(refs) > 1, len(set(models)) > 1
-    candidates = _named(candidates, by_team=several_teams, by_model=several_models)
+    candidates = _name_candidates(candidates, by_team=several_teams, by_model=several_models)
     tried = {each.team_ref: each.team for each in candidates}
     folder = path if path.is_dir() else path.parent.parent if path.parent.name == "evals" else None
     return read_suite(suite, files_of(path), tried, folder), candidates
 
 
-def _located(suite: str) -> tuple[Path, str | None]:
+def _locate_suite(suite: str) -> tuple[Path, str | None]:
     """Where the suite is, and the team it is of; None is the team the settings name."""
     from chargehand.errors import UsageError
     from chargehand.settings.toml_file import suggestion
-    from chargehand.team import shipped
+    from chargehand.team import shipped_teams
     from chargehand.team.code import shipped_home
 
     path = Path(os.path.expanduser(suite))  # of a user nobody knows it stays as it is
@@ -121,7 +130,7 @@ def _located(suite: str) -> tuple[Path, str | None]:
         owned = path.absolute().parent.name == "evals" and (owner / "team.toml").is_file()
         return path, str(owner) if owned else None
     # As with --team, a shipped name is that team whatever there is in this folder.
-    names = [name for name, _ in shipped()]
+    names = [name for name, _ in shipped_teams()]
     if suite in names:
         return shipped_home() / suite, suite
     if os.path.isdir(path):
@@ -142,7 +151,7 @@ def _candidate(team: str | None, model: str | None, judge: str | None) -> tuple[
     return Candidate(door.team.name, door.team, door.team_ref or "", door.team_settings(), judge), door.warnings
 
 
-def _named(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) -> list[Candidate]:
+def _name_candidates(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) -> list[Candidate]:
     """Each called after what tells it from the others, and the same on every machine."""
     from dataclasses import replace
 
@@ -159,7 +168,7 @@ def _named(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) ->
     return list(named.values())
 
 
-def _saved(path: str) -> Evaluation:
+def _read_baseline(path: str) -> Evaluation:
     from pydantic import ValidationError
 
     from chargehand.cli.read_inputs import read_json

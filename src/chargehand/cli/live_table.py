@@ -84,7 +84,7 @@ class LiveTable:
         self._draft = (number, (before + text)[-_DRAFT_TAIL:])
 
     @contextmanager
-    def held(self) -> Generator[None]:
+    def hold(self) -> Generator[None]:
         self._live.update(self.render(time.time()), refresh=True)
         self._live.stop()
         self._kept = []
@@ -158,7 +158,7 @@ class LiveTable:
         spent = f" of {money(self._budget['usd'])}" if self._budget.get("usd") else ""
         parts = [
             self._phase(),
-            _seconds(view.elapsed(now)),
+            _seconds(view.elapsed_seconds(now)),
             f"{ended}/{len(view.tasks)} tasks",
             f"{view.usage.tokens:,}{limit} tokens",
             f"cost {money(view.usage.usd)}{spent}",

@@ -11,12 +11,12 @@ from chargehand.record.home import default_path
 from chargehand.record.trust import TrustRegistry
 from chargehand.runs.supervisor import Supervisor
 from chargehand.settings import Settings, load_settings
-from chargehand.team import shipped
+from chargehand.team import shipped_teams
 
 
 def supervisor(team: str | None, flags: Mapping[str, Any], *, given: bool = True) -> Supervisor:
     """The front door. A team that was not given by a flag, but named in a plan, counts only if it ships."""
-    if not given and team not in dict(shipped()):
+    if not given and team not in dict(shipped_teams()):
         team = None
     settings, warnings = load_settings(os.environ, Path.cwd(), flags)
     door = Supervisor(team, settings=settings)
@@ -40,13 +40,13 @@ def by_consent(model: str | None) -> tuple[Settings, list[str]]:
     own, _ = load_settings(env, Path(here.anchor), {})
     models = {"tiers": own.tiers, "roles": own.roles, "model": own.model}
     same = all(getattr(settings, name) == value for name, value in models.items())
-    if same or (folder := _untrusted(here, TrustRegistry(settings.home))) is None:
+    if same or (folder := _untrusted_folder(here, TrustRegistry(settings.home))) is None:
         return settings, warnings
     said = f"{folder}: ignored, the models its settings name would be sent code; to allow it: chargehand trust {folder}"
     return settings.model_copy(update=models), [*warnings, said]
 
 
-def _untrusted(here: Path, trust: TrustRegistry) -> Path | None:
+def _untrusted_folder(here: Path, trust: TrustRegistry) -> Path | None:
     """The nearest folder whose settings count here and which nobody has trusted."""
     chain = (here, *here.parents)
     top = next((number for number, folder in enumerate(chain) if (folder / ".git").exists()), 0)

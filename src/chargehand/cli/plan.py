@@ -40,9 +40,9 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     text = inputs.text_of_stdin("the request") if request == "-" else request or ""
     out = screen()
     if team == "review":
-        from chargehand.cli.review import planned
+        from chargehand.cli.review import plan_review
 
-        made = planned(material, model, out)
+        made = plan_review(material, model, out)
         _show(made, form, out)
         out.say(f"Running it: {several(len(made.tasks), 'task')}, {made.strategy}; `chargehand review` does.")
         return

@@ -27,7 +27,7 @@ class Progress(Protocol):
         """A draft of the answer grows; a higher number begins another."""
         ...
 
-    def held(self) -> AbstractContextManager[None]:
+    def hold(self) -> AbstractContextManager[None]:
         """Nothing is shown meanwhile, so that a person can be asked; what there was to show comes after."""
         ...
 
@@ -50,7 +50,7 @@ class Lines:
         self._kept: list[str] | None = None
 
     @contextmanager
-    def held(self) -> Generator[None]:
+    def hold(self) -> Generator[None]:
         self._kept = []
         try:
             yield
@@ -63,13 +63,13 @@ class Lines:
         self._view.apply(event)
         if self._screen.quiet:
             return
-        line = told(event, self._view)
+        line = describe_event(event, self._view)
         if line is None and self._screen.verbose:
             line = detail(event)
         if line is not None:
             # A warning ends with what to do about it.
             line = line if event.kind == "warning" else short(line, LONGEST)
-            line = f"{self._view.elapsed(event.at):7.1f} s  {line}"
+            line = f"{self._view.elapsed_seconds(event.at):7.1f} s  {line}"
             if self._kept is None:
                 self._screen.say(line)
             else:
@@ -87,13 +87,13 @@ class Lines:
         return None
 
 
-def told(event: Event, view: RunView) -> str | None:
+def describe_event(event: Event, view: RunView) -> str | None:
     """The event in words; None for those only -v shows. What a nested team's supervisor does is told with its task."""
-    words = _told(event, view)
+    words = _describe(event, view)
     return f"{event.task}: {words}" if words is not None and event.data.get("within") else words
 
 
-def _told(event: Event, view: RunView) -> str | None:
+def _describe(event: Event, view: RunView) -> str | None:
     data, task = event.data, event.task or ""
     match event.kind:
         case "run_started":
@@ -108,7 +108,7 @@ def _told(event: Event, view: RunView) -> str | None:
         case "tool_refused":
             return f"{task} was refused the tool {data.get('tool')}: {data.get('reason')}"
         case "task_ended":
-            return _ended(task, view)
+            return _describe_end(task, view)
         case "question_asked":
             return f"{task or 'the supervisor'} asks a person: question {data['question'].get('id')}"
         case "synthesis_started":
@@ -164,7 +164,7 @@ def detail(event: Event) -> str:
     return f"{event.kind} {event.task or ''} {words}"
 
 
-def _ended(task: str, view: RunView) -> str:
+def _describe_end(task: str, view: RunView) -> str:
     ended = view.tasks[task]
     outcome: dict[str, Any] = ended.outcome or {}
     took = duration(max(ended.ended - ended.started, 0.0)) if ended.ended and ended.started else ""

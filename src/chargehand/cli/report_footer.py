@@ -28,26 +28,26 @@ def print_footer(report: Report, screen: Screen) -> None:
         return
     width = min(shutil.get_terminal_size().columns, WIDEST)
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    first, *more = _wrapped(screen.clean(f"{report.status}: {figures(report)}"), width - 2)
+    first, *more = _wrap(screen.clean(f"{report.status}: {figures(report)}"), width - 2)
     if colour:
         status = click.style(report.status, fg=COLOURS.get(report.status), bold=True)
         first = first.replace(report.status, status, 1)
     lines = ["", first, *(f"  {line}" for line in more)]
-    for label, text in (*details(report), *documents(report), *labelled("next", commands(report))):
+    for label, text in (*details(report), *documents(report), *label_first("next", commands(report))):
         head = f"{label:<{LABEL}}"
         # A path is to be copied: it stays whole.
         whole = screen.clean(text)
-        first, *more = [whole] if label == DOCUMENT else _wrapped(whole, width - LABEL)
+        first, *more = [whole] if label == DOCUMENT else _wrap(whole, width - LABEL)
         lines += [(click.style(head, dim=True) if colour else head) + first, *(" " * LABEL + line for line in more)]
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
-def labelled(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+def label_first(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
     """The texts, the first with the label."""
     return [("" if number else label, text) for number, text in enumerate(texts)]
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap(text: str, width: int) -> list[str]:
     # Where there is no room beside a label, lines are too long rather than a word each.
     return textwrap.wrap(" ".join(text.split()), max(width, NARROWEST), break_on_hyphens=False) or [""]
 

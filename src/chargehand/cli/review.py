@@ -91,7 +91,7 @@ def review(
     from chargehand.apps.review.analyzers import standby
 
     standby.begin()  # its tools load while ours do
-    from chargehand.apps.review.formats import as_json, rendered
+    from chargehand.apps.review.formats import as_json, render_review
     from chargehand.apps.review.known_findings import read_baseline
     from chargehand.apps.review.stored_options import choice
     from chargehand.cli.make_supervisor import by_consent
@@ -125,8 +125,8 @@ def review(
             _put(as_json(report, out.redactor), out, output)
         out.complain(report.answer)
         return code
-    reviewed = _reviewed(report, change, kept, out)
-    _put(rendered(reviewed, form, out.redactor, _paint(output), _width(output)), out, output)
+    reviewed = _select_findings(report, change, kept, out)
+    _put(render_review(reviewed, form, out.redactor, _paint(output), _width(output)), out, output)
     # The text says itself what it lacks.
     on_screen = form == "text" and output is None
     print_footer(_without_gaps(reviewed) if on_screen else reviewed.report, out)
@@ -151,7 +151,7 @@ def _check_tools() -> None:
         raise UsageError(f"review cannot run {faults}. Install what it needs: {packages.INSTALL}")
 
 
-def planned(paths: Sequence[str], model: str | None, out: Screen) -> Plan:
+def plan_review(paths: Sequence[str], model: str | None, out: Screen) -> Plan:
     """The plan of a review of a folder, for `chargehand plan --team review`, with what a planner adds to it."""
     import asyncio
 
@@ -187,10 +187,10 @@ def again(report: Report, out: Screen, *, later: bool = False, brief: bool = Fal
 
     if report.plan is None or report.plan.team != "review" or report.status not in FINISHED:
         return report
-    from chargehand.apps.review.stored_options import recalled
+    from chargehand.apps.review.stored_options import recall_review
 
-    known = recalled(report.plan)
-    return report if known is None else _reviewed(report, *known, out, later=later, brief=brief).report
+    known = recall_review(report.plan)
+    return report if known is None else _select_findings(report, *known, out, later=later, brief=brief).report
 
 
 def _change(path: str, base: str | None, patch: str | None, home: Path, *, staged: bool) -> Change:
@@ -227,7 +227,7 @@ def _comments(path: str | None) -> str | None:
 def _run(
     change: Change, kept: Choice, settings: Settings, warnings: list[str], comments: str | None, out: Screen
 ) -> tuple[Report, int]:
-    from chargehand.apps.review.playbook import missed, playbook, subject
+    from chargehand.apps.review.playbook import playbook, subject, unreviewed_gaps
     from chargehand.cli.watch_run import drive
     from chargehand.runs.supervisor import Supervisor
 
@@ -235,10 +235,10 @@ def _run(
     door.warnings = warnings
     plan = playbook(change, model=settings.has_model, pr_comments=comments, kept=kept)
     about = subject(plan, change, comments) if settings.has_model else None
-    return drive(partial(door.run, plan.goal, plan=plan, subject=about, gaps=missed(change)), out)
+    return drive(partial(door.run, plan.goal, plan=plan, subject=about, gaps=unreviewed_gaps(change)), out)
 
 
-def _reviewed(
+def _select_findings(
     report: Report, change: Change, kept: Choice, out: Screen, *, later: bool = False, brief: bool = False
 ) -> Review:
     from chargehand.apps.review.formats import Review
@@ -266,7 +266,7 @@ def _without_gaps(review: Review) -> Report:
 
 def _put_nothing(change: Change, why: str, form: Form, out: Screen, output: Path | None) -> int:
     """Who asked for a document gets an empty one."""
-    from chargehand.apps.review.formats import Review, rendered
+    from chargehand.apps.review.formats import Review, render_review
     from chargehand.apps.review.selection import Selection
     from chargehand.apps.review.source_lines import Source
     from chargehand.apps.review.view import nothing
@@ -274,7 +274,7 @@ def _put_nothing(change: Change, why: str, form: Form, out: Screen, output: Path
     report = nothing(change, why)
     if form != "text":
         empty = Review(report, Selection((), ()), change, Source(change.root))
-        _put(rendered(empty, form, out.redactor, _paint(output)), out, output)
+        _put(render_review(empty, form, out.redactor, _paint(output)), out, output)
     return report.exit_code
 
 

@@ -126,7 +126,7 @@ def run(
         critic=critic,
         web=web,
     )
-    return _watched(door, start, as_json=as_json, as_data=schema is not None, output=output)
+    return _watch(door, start, as_json=as_json, as_data=schema is not None, output=output)
 
 
 @click.command(cls=Command)
@@ -161,7 +161,7 @@ def resume(
     with closing(door.home.read(name)) as reader:
         view = fold(reader.events())
     start = partial(door.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
-    return _watched(door, start, as_json=as_json, output=output, view=view)
+    return _watch(door, start, as_json=as_json, output=output, view=view)
 
 
 @click.command(cls=Command)
@@ -184,10 +184,10 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None
     door = supervisor(None, {"model": model})
-    return _watched(door, partial(door.rerun, run_id, plan=plan), as_json=as_json, output=output)
+    return _watch(door, partial(door.rerun, run_id, plan=plan), as_json=as_json, output=output)
 
 
-def _watched(
+def _watch(
     door: Supervisor,
     start: Start,
     *,

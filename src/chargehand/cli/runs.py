@@ -93,7 +93,7 @@ def show(run_id: str, as_json: bool) -> None:
 
 def _show(report: Report, questions: Sequence[Question], out: Screen) -> None:
     from chargehand.cli.answer import listing
-    from chargehand.cli.report_footer import LABEL, commands, details, documents, figures, labelled
+    from chargehand.cli.report_footer import LABEL, commands, details, documents, figures, label_first
     from chargehand.trace.number_text import duration, several
 
     out.put(f"run      {report.run}")
@@ -115,7 +115,7 @@ def _show(report: Report, questions: Sequence[Question], out: Screen) -> None:
         out.put(line)
     out.put("")
     found = (*details(report), *documents(report))
-    for label, text in (*found, *labelled("next", commands(report)[1:])):
+    for label, text in (*found, *label_first("next", commands(report)[1:])):
         out.put(f"{label:<{LABEL}}{text}")
 
 

@@ -60,7 +60,7 @@ class Screen:
 
     def answer(self, text: str) -> None:
         """What was asked for: as `markdown`, but only what is a secret beyond doubt is taken out."""
-        _render(self.redactor.delivered(text))
+        _render(self.redactor.redact_delivered(text))
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Columns that line up; the last one is cut to fit a terminal."""

@@ -29,9 +29,9 @@ def teams(ctx: click.Context, as_json: bool) -> None:
     """List the teams that ship with chargehand and those in this folder, with their workers."""
     if ctx.invoked_subcommand is not None:
         return
-    from chargehand.team import shipped
+    from chargehand.team import shipped_teams
 
-    found = [_team(name, "shipped") for name, _ in shipped()]
+    found = [_team(name, "shipped") for name, _ in shipped_teams()]
     found += [_team(str(folder), "folder") for folder in _folders(Path())]
     out = screen()
     if as_json:
@@ -61,9 +61,9 @@ def show(name: str, as_json: bool) -> None:
     the folder shown to change it.
     """
     from chargehand.errors import InvalidTeam
-    from chargehand.team import folder_of, shipped
+    from chargehand.team import folder_of, shipped_teams
 
-    is_shipped = name in dict(shipped())
+    is_shipped = name in dict(shipped_teams())
     team = _team(name, "shipped" if is_shipped else "folder")
     if team["name"] is None:
         raise InvalidTeam("\n".join(team["problems"]))

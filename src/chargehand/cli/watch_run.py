@@ -156,8 +156,8 @@ def _text(report: Report, screen: Screen, *, as_json: bool, as_data: bool) -> st
 
     The answer and its data are what was asked for: they lose only what is a secret beyond doubt.
     """
-    answer = screen.redactor.delivered(report.answer)
-    data = screen.redactor.delivered(report.data)
+    answer = screen.redactor.redact_delivered(report.answer)
+    data = screen.redactor.redact_delivered(report.data)
     if as_json:
         whole = screen.redactor.json(report.to_json())
         return screen.as_document(whole | {"answer": answer} | ({} if data is None else {"data": data}))

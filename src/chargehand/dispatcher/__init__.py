@@ -52,7 +52,7 @@ def assemble(
     """
     crew = Crew(roster, fallbacks or {}, ask, Pools(pools or {}, width))
     for name in roster:
-        crew.restore(name, engine.decided(out_key(name)))
+        crew.restore(name, engine.recorded_decision(out_key(name)))
     return crew
 
 
@@ -112,7 +112,7 @@ class _Dispatch:
         for dependency in task.depends_on:
             if dependency in self.over:  # else it was over before this began
                 await self.over[dependency].wait()
-        outcome = self.engine.ended(task.id)
+        outcome = self.engine.ended_outcome(task.id)
         if outcome is None:
             outcome = await self._outcome(task)
             self.engine.emit("task_ended", task=task.id, attempt=outcome.attempts, outcome=outcome.to_json())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chargehand.dispatcher.available_workers import Crew, Shift, out_key
-from chargehand.dispatcher.best_of import Members, broken, is_workers_own, worked
+from chargehand.dispatcher.best_of import Members, failed_by_bug, is_workers_own, work_and_check
 from chargehand.dispatcher.supervisor_help import Help
 from chargehand.dispatcher.time_limits import Allowance, Countdown
 from chargehand.engine.port import Engine
@@ -67,24 +67,24 @@ class Attempt:
         """What the worker or its time makes of it; None when it was called back."""
         self._tell(ticket.change)
         task, number = self.assignment.task, self.assignment.attempt
-        shift = Shift(ticket, countdown, lambda: self.engine.sent(task.id, number))
+        shift = Shift(ticket, countdown, lambda: self.engine.has_sent(task.id, number))
         self.crew.starts(task.worker, shift)
         members = self._members(worker)
         try:
             async with countdown:
                 if members is not None:
                     return await members.work()
-                return await worked(self.assignment, worker, self.engine, self.help.score)
+                return await work_and_check(self.assignment, worker, self.engine, self.help.score)
         except Exception as error:  # recorded: a worker's bug is its task's failure, never its siblings'
             if shift.called_back and countdown.expired:
                 return None
             if isinstance(error, TimeoutError) and countdown.expired:
-                salvaged = await members.salvaged() if members is not None else None
+                salvaged = await members.salvage() if members is not None else None
                 outcome = salvaged or countdown.verdict(task, number, countdown.kind)
             elif not is_workers_own(error):
                 raise
             else:
-                outcome = broken(task, error)
+                outcome = failed_by_bug(task, error)
             return outcome.model_copy(update={"usage": Usage.total(self.assignment.used)})
         finally:
             self.crew.stops(task.worker, shift, self.engine.now())
@@ -102,7 +102,7 @@ class Attempt:
 
     def _tell_crew(self, ticket: Ticket, outcome: Outcome) -> None:
         task = self.assignment.task
-        change = self.crew.ended(ticket, task, outcome, self.engine.now())
+        change = self.crew.record_end(ticket, task, outcome, self.engine.now())
         if change is None:
             return
         self._tell(change)

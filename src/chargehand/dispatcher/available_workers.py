@@ -145,7 +145,7 @@ class Crew:
     def stops(self, name: str, shift: Shift, now: float) -> None:
         self.shifts[name].remove(shift)
         if shift.called_back:
-            self.breakers[name].abandoned(shift.ticket, now)
+            self.breakers[name].forget(shift.ticket, now)
 
     def call_back(self, name: str) -> None:
         """Stop what this worker has begun and sent nothing of: a worker that is out does not get a whole queue."""
@@ -154,16 +154,16 @@ class Crew:
                 shift.called_back = True
                 shift.countdown.stop()
 
-    def ended(self, ticket: Ticket, task: Task, outcome: Outcome, now: float) -> Change | None:
+    def record_end(self, ticket: Ticket, task: Task, outcome: Outcome, now: float) -> Change | None:
         """What an attempt says about its worker. A failed trial takes it out for the rest of the run."""
         breaker = self.breakers[task.worker]
         if outcome.error is None:
-            return breaker.succeeded(ticket)
+            return breaker.record_success(ticket)
         if outcome.error.kind in _NOT_ITS_DOING:
-            breaker.abandoned(ticket, now)
+            breaker.forget(ticket, now)
             return None
         trial = breaker.state == "half_open"
-        change = breaker.failed(ticket, now, task.id, outcome.error.message)
+        change = breaker.record_failure(ticket, now, task.id, outcome.error.message)
         if trial and change is not None:
             return breaker.open_for_good(f"the trial failed too: {outcome.error.message}")
         return change

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from chargehand.dispatcher.criterion import Scorer, checked
+from chargehand.dispatcher.criterion import Scorer, check_criterion
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError
 from chargehand.values.base import JSON
@@ -42,7 +42,7 @@ class Members:
 
     async def work(self) -> Outcome:
         """The best outcome with what all of them used; when none is done, one that has something, else the first."""
-        if (known := self.engine.decided(self._key)) is not None and known["chosen"] is not None:
+        if (known := self.engine.recorded_decision(self._key)) is not None and known["chosen"] is not None:
             return await self._chosen_before(known)
         await self._all()
         good = self._good()
@@ -56,7 +56,7 @@ class Members:
         index, why = await self.select(self.assignment.task, named, self.assignment.attempt, self.assignment.used)
         return await self._choose(good[index], f"selected from {', '.join(each.task for each in named)}: {why}")
 
-    async def salvaged(self) -> Outcome | None:
+    async def salvage(self) -> Outcome | None:
         """When the time is over: the best of those that had ended by then, if any is done."""
         good = self._good()
         return await self._choose(self._surest(good), "the surest when the time was over") if good else None
@@ -76,24 +76,24 @@ class Members:
 
     async def _member(self, number: int, used: list[Usage]) -> None:
         try:
-            outcome = await worked(self._assigned(number, used), self.worker, self.engine, self.score)
+            outcome = await work_and_check(self._assignment_of(number, used), self.worker, self.engine, self.score)
         except Exception as error:
             if not is_workers_own(error):
                 raise
-            outcome = broken(self.assignment.task, error)
+            outcome = failed_by_bug(self.assignment.task, error)
         self.outcomes[number] = outcome
 
-    def _assigned(self, number: int, used: list[Usage]) -> Assignment:
+    def _assignment_of(self, number: int, used: list[Usage]) -> Assignment:
         whole = self.assignment
         return Assignment(whole.task, whole.attempt, whole.inputs, used, within=f"b{number}", tasks=whole.tasks)
 
     async def _chosen_before(self, known: JSON) -> Outcome:
-        outcome = await worked(self._assigned(known["chosen"], []), self.worker, self.engine, self.score)
+        outcome = await work_and_check(self._assignment_of(known["chosen"], []), self.worker, self.engine, self.score)
         return outcome.model_copy(update={"usage": Usage.model_validate(known["usage"])})
 
     async def _choose(self, number: int, reason: str) -> Outcome:
         usage = Usage.total(self.assignment.used)
-        value = {"chosen": number, "members": self._told(), "usage": usage.to_json()}
+        value = {"chosen": number, "members": self._member_lines(), "usage": usage.to_json()}
         await self.engine.decide(self._key, "best_of", lambda: value, f"b{number} is {reason}")
         return self.outcomes[number].model_copy(update={"usage": usage})
 
@@ -108,12 +108,12 @@ class Members:
             attempt=self.assignment.attempt,
             key=self._key,
             decision="best_of",
-            value={"chosen": None, "members": self._told()},
+            value={"chosen": None, "members": self._member_lines()},
             reason="none of them is done",
         )
         return outcome.model_copy(update={"usage": Usage.total(self.assignment.used)})
 
-    def _told(self) -> list[JSON]:
+    def _member_lines(self) -> list[JSON]:
         """A line about each member, those that were stopped included."""
         lines: list[JSON] = []
         for number in range(1, self.number + 1):
@@ -140,13 +140,13 @@ def _confidence(outcome: Outcome) -> int:
     return -1 if outcome.confidence is None else outcome.confidence
 
 
-async def worked(assignment: Assignment, worker: WorkerPort, engine: Engine, score: Scorer | None) -> Outcome:
+async def work_and_check(assignment: Assignment, worker: WorkerPort, engine: Engine, score: Scorer | None) -> Outcome:
     """What a worker makes of an assignment, held to its criterion."""
     outcome = await worker.work(assignment, engine)
-    return await checked(assignment, outcome, worker, engine, score) if outcome.ok else outcome
+    return await check_criterion(assignment, outcome, worker, engine, score) if outcome.ok else outcome
 
 
-def broken(task: Task, error: Exception) -> Outcome:
+def failed_by_bug(task: Task, error: Exception) -> Outcome:
     return failed(task.id, task.worker, "internal", f"{type(error).__name__} in {task.worker}: {error}")
 
 

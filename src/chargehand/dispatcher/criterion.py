@@ -13,7 +13,7 @@ from chargehand.workers import Assignment, WorkerPort
 Scorer = Callable[[Assignment, Outcome], Awaitable[Score | None]]
 
 
-async def checked(
+async def check_criterion(
     assignment: Assignment, outcome: Outcome, worker: WorkerPort, engine: Engine, score: Scorer | None
 ) -> Outcome:
     """The outcome, or criterion_not_met with what was there as a partial result. "No exception" is not success."""

@@ -31,7 +31,7 @@ class Load:
     seconds: float | None = None
     errors: float = 0.0
 
-    def ended(self, seconds: float | None) -> None:
+    def record_end(self, seconds: float | None) -> None:
         """Something was done in so many seconds; None when it failed."""
         if seconds is not None:
             self.seconds = seconds if self.seconds is None else (1 - RECENT) * self.seconds + RECENT * seconds
@@ -44,10 +44,10 @@ def choose(loads: Mapping[str, Load], room: int) -> str | None:
     # Who has not ended anything yet is taken for the fastest, and so is tried.
     guess = min(known, default=1.0)
     free = [name for name, load in loads.items() if load.under_way < room]
-    return min(free, key=lambda name: expected(loads[name], guess), default=None)
+    return min(free, key=lambda name: expected_wait(loads[name], guess), default=None)
 
 
-def expected(load: Load, guess: float) -> float:
+def expected_wait(load: Load, guess: float) -> float:
     seconds = guess if load.seconds is None else load.seconds
     return (load.under_way + 1) * seconds / max(1 - load.errors, WORST)
 
@@ -99,7 +99,7 @@ class Pools:
         load = self.loads[worker]
         load.under_way -= 1
         if outcome is not None:
-            load.ended(outcome.usage.seconds if outcome.ok else None)
+            load.record_end(outcome.usage.seconds if outcome.ok else None)
         self._wake()
 
     def _wake(self) -> None:

@@ -163,15 +163,15 @@ def recover(situation: Situation, policy: Policy, chance: float) -> Decision:
         left = ("fallback", "reassign") if "reassign" in rungs else ("fallback",)
     if tried < policy.attempts:
         for rung in left:
-            if (decision := _taken(rung, situation, chance, why)) is not None:
+            if (decision := _take_rung(rung, situation, chance, why)) is not None:
                 return decision
     for rung in LAST_RESORTS.get(condition, ()) if situation.in_service else ():
-        if (decision := _taken(rung, situation, chance, why)) is not None:
+        if (decision := _take_rung(rung, situation, chance, why)) is not None:
             return decision
     return GiveUp(reason=why)
 
 
-def _taken(rung: Rung, situation: Situation, chance: float, why: str) -> Decision | None:
+def _take_rung(rung: Rung, situation: Situation, chance: float, why: str) -> Decision | None:
     """The rung as a decision, or None where it cannot be taken."""
     match rung:
         case "retry":

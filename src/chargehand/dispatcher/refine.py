@@ -10,7 +10,7 @@ from chargehand.models.supervisor_models import Brain
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Task
-from chargehand.workers.worker_prompt import quoted, task_prompt
+from chargehand.workers.worker_prompt import quote_data, task_prompt
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -35,7 +35,7 @@ async def refine(task: Task, outcome: Outcome, number: int, used: list[Usage], *
     what = {"status": outcome.status, "why": outcome.summary, "result": outcome.output}
     messages = [
         system(_RULES),
-        user(f"{task_prompt(task, {})}\n\nWhat came of attempt {number}, by {outcome.worker}\n{quoted(what)}"),
+        user(f"{task_prompt(task, {})}\n\nWhat came of attempt {number}, by {outcome.worker}\n{quote_data(what)}"),
     ]
     # The inputs are left out: the rewrite is of the task's own words.
     asked = await consult(engine, f"{task.id}/{number}/refine", "refiner", brain, messages, SCHEMA, used)

@@ -10,7 +10,7 @@ from chargehand.models.supervisor_models import Brain
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Outcome, Score
 from chargehand.workers import Assignment
-from chargehand.workers.worker_prompt import quoted
+from chargehand.workers.worker_prompt import quote_data
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -38,7 +38,7 @@ async def score(assignment: Assignment, outcome: Outcome, engine: Engine, brain:
         "claims": [claim.to_json() for claim in outcome.claims],
         "findings": [finding.to_json() for finding in outcome.findings],
     }
-    text = f"Task\n{task.instruction}\n\nSuccess criterion\n{task.success_criterion}\n\nResult\n{quoted(result)}"
+    text = f"Task\n{task.instruction}\n\nSuccess criterion\n{task.success_criterion}\n\nResult\n{quote_data(result)}"
     messages = [system(_RULES), user(text)]
     asked = await consult(engine, assignment.key("score"), "scorer", brain, messages, SCHEMA, assignment.used)
     if asked.data is None:

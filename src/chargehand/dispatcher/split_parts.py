@@ -9,7 +9,7 @@ from chargehand.values.outcome import Claim, Contradiction, Evidence, Finding, O
 from chargehand.values.plan import Task
 
 
-def joined(task: Task, parts: list[Outcome]) -> Outcome:
+def join_parts(task: Task, parts: list[Outcome]) -> Outcome:
     """Done only when all of them are; else failed, with what is there as a partial result."""
     good = [part for part in parts if part.ok]
     output = {part.task: part.output for part in good}

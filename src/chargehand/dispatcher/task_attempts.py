@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from chargehand.dispatcher.attempt import Attempt
 from chargehand.dispatcher.available_workers import Crew
-from chargehand.dispatcher.criterion import checked
+from chargehand.dispatcher.criterion import check_criterion
 from chargehand.dispatcher.recovery import (
     Ask,
     Decision,
@@ -30,7 +30,7 @@ from chargehand.dispatcher.recovery import (
     condition_of,
     recover,
 )
-from chargehand.dispatcher.split_parts import joined
+from chargehand.dispatcher.split_parts import join_parts
 from chargehand.dispatcher.supervisor_help import Help
 from chargehand.dispatcher.time_limits import Allowance
 from chargehand.engine.people import question_for_result
@@ -124,17 +124,17 @@ class Pursuit:
 
     async def _ready(self, task: Task, number: int) -> tuple[Task, Ticket | None] | Outcome:
         """The task for who works on it, as an earlier session decided or as things are; or its time is over."""
-        if (choice := self.engine.decided(_route(task, number))) is not None:
+        if (choice := self.engine.recorded_decision(_route(task, number))) is not None:
             task = task.model_copy(update={"worker": choice["worker"]})
-        if self.engine.attempted(task.id, number) is not None:
+        if self.engine.attempted_outcome(task.id, number) is not None:
             return task, None
         if task.worker in self.crew.pools:
             return await self._in_time(self._from_pool(task, number), task, number, "route")
-        if self.engine.sent(task.id, number):
+        if self.engine.has_sent(task.id, number):
             return task, self.crew.rejoin(task.worker, self.engine.now())
         if self.crew.wait_for(task.worker, self.engine.now()) is None:
             return task, self.crew.begin(task.worker, self.engine.now())
-        return await self._in_time(self._routed(task, number, handed=choice is not None), task, number, "route")
+        return await self._in_time(self._route(task, number, handed=choice is not None), task, number, "route")
 
     async def _from_pool(self, task: Task, number: int) -> tuple[Task, Ticket | None]:
         """The task for the member of its pool that is least busy, once one has room; on the record before it begins."""
@@ -147,14 +147,14 @@ class Pursuit:
         reason = f"{worker} has the least expected wait in {pool}"
         choice = {"worker": worker, "pool": pool}
         await self.engine.decide(_route(task, number), "route", lambda: choice, reason)
-        return await self._routed(task.model_copy(update={"worker": worker}), number, handed=False)
+        return await self._route(task.model_copy(update={"worker": worker}), number, handed=False)
 
     def _unbind(self, outcome: Outcome | None = None) -> None:
         if self.bound is not None:
             worker, self.bound = self.bound, None
             self.crew.pools.release(worker, outcome)
 
-    async def _routed(self, task: Task, number: int, *, handed: bool) -> tuple[Task, Ticket | None]:
+    async def _route(self, task: Task, number: int, *, handed: bool) -> tuple[Task, Ticket | None]:
         """The task for who may work on it now: its worker, or while that one is out its fallback, or the same later.
 
         No ticket when the worker is out for good. It is handed over once.
@@ -176,7 +176,7 @@ class Pursuit:
 
     async def _attempt(self, task: Task, number: int, ticket: Ticket | None) -> Outcome | None:
         """What came of an attempt, in this session or before; None when it has not been made after all."""
-        if (earlier := self.engine.attempted(task.id, number)) is not None:
+        if (earlier := self.engine.attempted_outcome(task.id, number)) is not None:
             return earlier
         if self.bound != task.worker:
             self._unbind()
@@ -223,7 +223,7 @@ class Pursuit:
                 case Upgrade():
                     return task.model_copy(update={"tier": decision.tier})
                 case Reassign():
-                    worker = await self._reassigned(decision, task, outcome, number)
+                    worker = await self._choose_worker(decision, task, outcome, number)
                     return worker if isinstance(worker, Outcome) else task.model_copy(update={"worker": worker})
                 case Split():
                     self.was_split = True
@@ -239,7 +239,7 @@ class Pursuit:
                     assert_never(decision)
         raise AssertionError("giving up ends it")
 
-    async def _reassigned(self, to: Reassign, task: Task, outcome: Outcome, number: int) -> str | Outcome:
+    async def _choose_worker(self, to: Reassign, task: Task, outcome: Outcome, number: int) -> str | Outcome:
         """Whom a router chooses of those who have not failed the task, or who is next."""
         if self.help.reroute is None or not to.among:
             return to.worker
@@ -259,7 +259,7 @@ class Pursuit:
                 refine=self.help.refine is not None,
                 split=self.help.split is not None and self.may_split and not self.was_split,
                 ask=self.help.ask is not None and not self.was_asked,
-                affordable=self.engine.affordable() and self.time.left()[0] != 0,
+                affordable=self.engine.affordable() and self.time.time_left()[0] != 0,
                 in_service=not self.crew.is_out(task.worker),
             )
             return recover(situation, self.policy, self.engine.chance()).to_json()
@@ -276,7 +276,7 @@ class Pursuit:
             return plan
         parts = await in_its_place(task, plan, self.inputs, self.time.of_parts())
         self.usages.extend(part.usage for part in parts)
-        return await self._held_to_criterion(task, joined(task, parts), number, "split")
+        return await self._held_to_criterion(task, join_parts(task, parts), number, "split")
 
     async def _asked_for_result(self, task: Task, outcome: Outcome, number: int) -> Outcome:
         """No attempt is left: what the person says is the result, held to what a worker's is held to."""
@@ -293,7 +293,7 @@ class Pursuit:
             message = f"The result does not have the agreed shape: {'; '.join(wrong)}"
             return failed(task.id, outcome.worker, "contract", message, output=outcome.output)
         assignment = Assignment(task, number, self.inputs, self.usages, within=after)
-        checking = checked(assignment, outcome, worker, self.engine, self.help.score)
+        checking = check_criterion(assignment, outcome, worker, self.engine, self.help.score)
         held = await self._in_time(checking, task, number, after)
         if held.ok or held.output is not None:
             return held

@@ -34,7 +34,7 @@ class Allowance:
         ends_at = (self.engine.now(self.task) if start is None else start) + seconds
         self.ends_at = ends_at if self.ends_at is None else min(self.ends_at, ends_at)
 
-    def left(self) -> Left:
+    def time_left(self) -> Left:
         """The seconds the task has as a whole, and what it is called when they are over."""
         own = None if self.ends_at is None else max(self.ends_at - self.engine.now(self.task), 0.0)
         if self.stop_at is None:
@@ -48,7 +48,7 @@ class Allowance:
         return None if self.ends_at is None else self.ends_at + waited
 
     def countdown(self) -> Countdown:
-        return Countdown(self.engine, self.task, self.left)
+        return Countdown(self.engine, self.task, self.time_left)
 
     def countdown_of(self, task: Task, number: int) -> Countdown:
         """The same for one attempt, of which an earlier session may have used some."""
@@ -58,12 +58,12 @@ class Allowance:
         began = self.engine.now(task.id) if start is None else start
         ends_at = began + task.timeout_s
 
-        def left() -> Left:
-            whole, kind = self.left()
+        def time_left() -> Left:
+            whole, kind = self.time_left()
             seconds = max(ends_at - self.engine.now(task.id), 0.0)
             return (seconds, "timeout") if whole is None or seconds < whole else (whole, kind)
 
-        return Countdown(self.engine, task.id, left)
+        return Countdown(self.engine, task.id, time_left)
 
     def endless(self) -> Countdown:
         """For a person, who takes the time it takes."""
@@ -83,7 +83,7 @@ class Countdown:
     _open: AbstractAsyncContextManager[asyncio.Timeout] = field(init=False)
 
     async def __aenter__(self) -> None:
-        self._open = self.engine.timeout(self.task, self._left)
+        self._open = self.engine.timeout(self.task, self._time_left)
         self._timeout = await self._open.__aenter__()
 
     async def __aexit__(self, *exc: object) -> bool | None:
@@ -117,6 +117,6 @@ class Countdown:
         if self._timeout is not None:
             self._timeout.reschedule(0.0)
 
-    def _left(self) -> float | None:
+    def _time_left(self) -> float | None:
         self.seconds, self.kind = self.measure()
         return self.seconds

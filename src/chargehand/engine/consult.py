@@ -38,7 +38,7 @@ async def consult(
     asked = list(messages)
     problems: list[str] = []
     for number in range(1, TIMES + 1):
-        call = brain.asked(role, asked, schema)
+        call = brain.make_call(role, asked, schema)
         result = await engine.perform(f"{key}/{number}", call)
         used.append(usage_of(result, call.model))
         if result.reply is None:

@@ -81,7 +81,7 @@ def question_about(task: Task, outcome: Outcome) -> Question:
     said = f"{outcome.worker} could not do task {task.id}"
     if outcome.escalation is not None:
         said += f" ({outcome.escalation.reason})"
-    parts = [f"{said}: {why.message if why else outcome.summary}", described(task)]
+    parts = [f"{said}: {why.message if why else outcome.summary}", describe_task(task)]
     if outcome.partial:
         parts.append(f"What it has so far\n{readable(outcome.output)}")
     return Question(id=task.id, kind="escalation", prompt="\n\n".join(parts))
@@ -98,7 +98,7 @@ def question_for_result(task: Task, outcome: Outcome, schema: dict[str, Any] | N
 def question_about_tool(task: Task, worker: str, tool: str, arguments: Mapping[str, JSON]) -> Question:
     """Whether a worker may make this very call."""
     call = f"{worker} wants to call {tool} for task {task.id}."
-    prompt = f"{call}\n\nArguments\n{readable(dict(arguments))}\n\n{described(task)}"
+    prompt = f"{call}\n\nArguments\n{readable(dict(arguments))}\n\n{describe_task(task)}"
     return Question(id=f"{task.id}-{tool}", kind="tool", prompt=prompt)
 
 
@@ -106,7 +106,7 @@ def question_about_doubt(task: Task, worker: str, tool: str, arguments: Mapping[
     """Whether a call that must not be made twice was made before it was broken off."""
     what = f"{worker} called {tool} for task {task.id}; it was broken off and may or may not have happened."
     ask = "Find out, then say whether it happened, is to be sent now because it did not, or is to be given up."
-    prompt = f"{what} {ask}\n\nArguments\n{readable(dict(arguments))}\n\n{described(task)}"
+    prompt = f"{what} {ask}\n\nArguments\n{readable(dict(arguments))}\n\n{describe_task(task)}"
     return Question(id=f"{task.id}-{tool}", kind="tool", prompt=prompt, answer_schema=DOUBT_SCHEMA)
 
 
@@ -114,7 +114,7 @@ def question_about_plan(text: str) -> Question:
     return Question(id="plan", kind="plan", prompt=text)
 
 
-def described(task: Task) -> str:
+def describe_task(task: Task) -> str:
     """The task as a person reads it."""
     parts = [f"Task {task.id}\n{task.instruction.strip()}"]
     if task.context not in (None, "", {}, []):
@@ -130,7 +130,7 @@ def readable(data: JSON) -> str:
     return f"{text[:MOST_CHARACTERS]} [cut: {len(text) - MOST_CHARACTERS:,} characters left out]"
 
 
-def told(question: Question) -> str:
+def describe_question(question: Question) -> str:
     """All a person has to know to answer."""
     if question.answer_schema is None or question.kind == "tool":
         return question.prompt.rstrip()
@@ -168,7 +168,7 @@ def read_words(
         case "plan":
             return _verdict_or_plan(text, request, workers, factory)
         case "tool" if question.answer_schema is not None:
-            if (found := doubt(_parsed(text))) is None:
+            if (found := doubt(_parse_answer(text))) is None:
                 raise InvalidAnswer(f"{text[:60]!r} is no answer to this: say {', '.join(choices(question))}.")
             return found.to_json()
         case "tool":
@@ -248,8 +248,8 @@ def _verdict_or_plan(text: str, request: Request, workers: Collection[str], fact
 def _data(text: str, schema: dict[str, Any] | None) -> JSON:
     """JSON where it is meant, else the text."""
     if schema is None:
-        return _parsed(text) if text[0] in "{[" else text
-    forms = [_parsed(text), text]
+        return _parse_answer(text) if text[0] in "{[" else text
+    forms = [_parse_answer(text), text]
     found = [violations(form, schema) for form in forms]
     for form, wrong in zip(forms, found, strict=True):
         if not wrong:
@@ -259,7 +259,7 @@ def _data(text: str, schema: dict[str, Any] | None) -> JSON:
     raise InvalidAnswer(f"The answer does not have the shape that is asked for:{lines}", found[0])
 
 
-def _parsed(text: str) -> JSON:
+def _parse_answer(text: str) -> JSON:
     try:
         return from_json(text)
     except ValueError:

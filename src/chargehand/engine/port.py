@@ -39,7 +39,7 @@ class Engine(Protocol):
         """What the record says was decided here, else `choose()`, recorded before it is returned."""
         ...
 
-    def decided(self, key: str) -> JSON:
+    def recorded_decision(self, key: str) -> JSON:
         """What an earlier session decided here; None when nothing."""
         ...
 
@@ -51,18 +51,18 @@ class Engine(Protocol):
         """Put something on the record; durable no later than the next effect that returns."""
         ...
 
-    def approved(self, within: str = "") -> dict[str, JSON] | None:
+    def approved_plan(self, within: str = "") -> dict[str, JSON] | None:
         """What an earlier session recorded as the plan that runs: it is not planned again.
 
         `within` is the attempt whose team plans, such as `t3/1`; without it, the run itself.
         """
         ...
 
-    def ended(self, task: str) -> Outcome | None:
+    def ended_outcome(self, task: str) -> Outcome | None:
         """The outcome a task ended with in an earlier session of this run: it stays ended."""
         ...
 
-    def attempted(self, task: str, attempt: int) -> Outcome | None:
+    def attempted_outcome(self, task: str, attempt: int) -> Outcome | None:
         """The outcome an attempt that came to nothing ended with in an earlier session: it is not made again."""
         ...
 
@@ -70,11 +70,11 @@ class Engine(Protocol):
         """When an earlier session began this attempt, or the task's first one, as `now` counts for the task."""
         ...
 
-    def sent(self, task: str, attempt: int) -> bool:
+    def has_sent(self, task: str, attempt: int) -> bool:
         """Whether an effect of this attempt has left; until then it can be taken back and has cost nothing."""
         ...
 
-    def returned(self) -> Iterable[str]:
+    def tool_texts(self) -> Iterable[str]:
         """What tools of this run returned, as far as there may be an address in it."""
         ...
 
@@ -117,7 +117,7 @@ class Engine(Protocol):
         """
         ...
 
-    def gated(self, gate: Callable[[], Awaitable[None]]) -> AbstractContextManager[None]:
+    def gate(self, gate: Callable[[], Awaitable[None]]) -> AbstractContextManager[None]:
         """Inside, an effect whose result is not on the record begins only once `gate()` has returned."""
         ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from chargehand.evaluation.baseline import Regression, Verdict, against
 from chargehand.evaluation.candidate import Candidate
 from chargehand.evaluation.result import Check, Result
-from chargehand.evaluation.runner import check_candidates, items, known, measure, store_of
+from chargehand.evaluation.runner import check_candidates, items, known_results, measure, store_of
 from chargehand.evaluation.suite import InvalidSuite, Placed, Suite, files_of, read_suite
 from chargehand.evaluation.summary import Evaluation, SuiteInfo, summarise
 
@@ -27,7 +27,7 @@ __all__ = [
     "check_candidates",
     "files_of",
     "items",
-    "known",
+    "known_results",
     "measure",
     "read_suite",
     "store_of",

@@ -53,7 +53,7 @@ def against(now: Evaluation, baseline: Evaluation) -> Verdict:
         compared |= {(candidate.name, case) for case in shared}
         ours = [result for result in ours if result.case in shared]
         theirs = [result for result in theirs if result.case in shared]
-        found += _fallen(candidate.name, ours, theirs)
+        found += _find_worse(candidate.name, ours, theirs)
         found += [(each, True) for each in _no_longer(candidate.name, ours, theirs)]
     return Verdict(
         regressions=tuple(each for each, sure in found if sure),
@@ -63,7 +63,7 @@ def against(now: Evaluation, baseline: Evaluation) -> Verdict:
     )
 
 
-def _fallen(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[tuple[Regression, bool]]:
+def _find_worse(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[tuple[Regression, bool]]:
     """Figures that got worse, and whether that is sure."""
     for kind in KINDS:
         now = [result for result in ours if result.kind == kind]

@@ -14,7 +14,7 @@ from chargehand.workers import Assignment
 NO_JUDGE = "The judge gave no usable answer."
 
 
-async def judged(rubric: str, asked: str, output: JSON, engine: Engine, brain: Brain) -> Check | None:
+async def judge_output(rubric: str, asked: str, output: JSON, engine: Engine, brain: Brain) -> Check | None:
     """None when the judge gave no usable answer: that proves nothing either way."""
     task = Task(id="case", worker="candidate", instruction=asked, success_criterion=rubric)
     assignment = Assignment(task, 1, {})

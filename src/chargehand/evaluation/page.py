@@ -15,7 +15,7 @@ from chargehand.evaluation.plots import Bar, Point, number, span
 from chargehand.evaluation.result import Result
 from chargehand.evaluation.summary import Evaluation, KindSummary
 from chargehand.text.escaping import show_controls
-from chargehand.trace.elements import folded, more, quiet, section, table
+from chargehand.trace.elements import folded_section, more, quiet, section, table
 from chargehand.trace.number_text import duration, money, several, short
 
 MOST_RESULTS = 2_000
@@ -99,14 +99,14 @@ def _cost(results: Sequence[Result]) -> str:
 def _verdict(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
-    unclear = f"<p>Too few judged cases to tell:</p>{_listed(verdict.unclear)}" if verdict.unclear else ""
+    unclear = f"<p>Too few judged cases to tell:</p>{_list_regressions(verdict.unclear)}" if verdict.unclear else ""
     if not verdict.regressions:
         said = f"<p>No regression in {several(verdict.compared, 'comparison')} of cases.</p>"
         return section("Baseline", said + unclear)
-    return section("Regressions against the baseline", _listed(verdict.regressions) + unclear, "alert")
+    return section("Regressions against the baseline", _list_regressions(verdict.regressions) + unclear, "alert")
 
 
-def _listed(regressions: Sequence[Regression]) -> str:
+def _list_regressions(regressions: Sequence[Regression]) -> str:
     items = (f"<li><strong>{escape(each.candidate)}</strong> {escape(each.message)}</li>" for each in regressions)
     return f"<ul>{''.join(items)}</ul>"
 
@@ -195,7 +195,7 @@ def _results(evaluation: Evaluation) -> str:
     ordered = sorted(evaluation.results, key=lambda result: result.passed)
     rows = "".join(_row(result) for result in ordered[:MOST_RESULTS])
     body = table("", ("case", "candidate", "result", "score", "what was checked", "answer", "time"), rows)
-    return folded("Cases", body + more(len(ordered), MOST_RESULTS, "results"))
+    return folded_section("Cases", body + more(len(ordered), MOST_RESULTS, "results"))
 
 
 def _row(result: Result) -> str:

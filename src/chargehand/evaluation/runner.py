@@ -49,17 +49,17 @@ def store_of(suite: Suite, home: Path) -> Store:
     return Store(home / "evals" / f"{suite.place}.jsonl")
 
 
-def known(wanted: Sequence[Item], store: Store) -> dict[str, Result]:
+def known_results(wanted: Sequence[Item], store: Store) -> dict[str, Result]:
     """Results there are already; a case that could not be tried is not among them."""
     found = store.read()
-    return {item.key: _named(found[item.key], item) for item in wanted if _counts(found.get(item.key))}
+    return {item.key: _rename_result(found[item.key], item) for item in wanted if _counts(found.get(item.key))}
 
 
 def _counts(result: Result | None) -> bool:
     return result is not None and result.error is None
 
 
-def _named(result: Result, item: Item) -> Result:
+def _rename_result(result: Result, item: Item) -> Result:
     """A result as this suite calls its case: ids, files and lines may have changed since."""
     where = {"case": item.placed.id, "file": item.placed.file, "line": item.placed.line}
     return result.model_copy(update={**where, "candidate": item.candidate.name})
@@ -80,7 +80,7 @@ async def measure(
     wanted: Sequence[Item], store: Store, on_result: OnResult | None = None, at_once: int = AT_ONCE
 ) -> list[Result]:
     """A result for every item, in their order; those the store has are not measured again."""
-    results = known(wanted, store)
+    results = known_results(wanted, store)
     missing = iter([item for item in wanted if item.key not in results])
 
     async def work() -> None:

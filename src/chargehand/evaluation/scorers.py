@@ -37,7 +37,7 @@ def check(name: str, passed: bool, said: str = "") -> Check:
 # --- routing --------------------------------------------------------------------------------------------------------
 
 
-def routed(case: RoutingCase, primary: str, secondary: str | None) -> tuple[Check, ...]:
+def check_route(case: RoutingCase, primary: str, secondary: str | None) -> tuple[Check, ...]:
     checks = [check("primary", primary == case.primary, f"chose {primary}, not {case.primary}")]
     if case.secondary is not None:
         checks.append(check("secondary", secondary == case.secondary, f"chose {secondary}, not {case.secondary}"))
@@ -47,7 +47,7 @@ def routed(case: RoutingCase, primary: str, secondary: str | None) -> tuple[Chec
 # --- plans ----------------------------------------------------------------------------------------------------------
 
 
-def planned(case: PlanCase, plan: Plan | None, why: str = "") -> tuple[tuple[Check, ...], dict[str, float], float]:
+def check_plan(case: PlanCase, plan: Plan | None, why: str = "") -> tuple[tuple[Check, ...], dict[str, float], float]:
     """Checks, figures and score of a plan; None is no valid plan."""
     graph = plan or Plan()
     of_nodes = graphs.match(graphs.nodes(graph), graphs.nodes(case.plan))
@@ -74,7 +74,7 @@ def planned(case: PlanCase, plan: Plan | None, why: str = "") -> tuple[tuple[Che
 # --- answers --------------------------------------------------------------------------------------------------------
 
 
-def worked(expect: WorkerExpectation, output: JSON, summary: str = "") -> tuple[Check, ...]:
+def check_worker(expect: WorkerExpectation, output: JSON, summary: str = "") -> tuple[Check, ...]:
     """The checks by code of a worker's output. Without an output the summary is the answer."""
     given = summary if output in (None, "") else output
     text = text_of(given)
@@ -87,7 +87,7 @@ def worked(expect: WorkerExpectation, output: JSON, summary: str = "") -> tuple[
     return tuple(checks)
 
 
-def answered(
+def check_answer(
     expect: AnswerExpectation,
     answer: str,
     provenance: Provenance,
@@ -102,10 +102,10 @@ def answered(
     ]
     if expect.contradictions is not None:
         found = "; ".join(each.subject for each in contradictions)
-        checks += counted("contradictions", expect.contradictions, len(contradictions), (), found)
+        checks += check_count("contradictions", expect.contradictions, len(contradictions), (), found)
     if expect.gaps is not None:
         tasks = [gap.task for gap in gaps if gap.task is not None]
-        checks += counted("gaps", expect.gaps, len(gaps), tasks, "; ".join(gap.reason for gap in gaps))
+        checks += check_count("gaps", expect.gaps, len(gaps), tasks, "; ".join(gap.reason for gap in gaps))
     return tuple(checks)
 
 
@@ -115,7 +115,7 @@ def ran(expect: RunExpectation, report: Report) -> tuple[Check, ...]:
     if expect.status:
         why = "; ".join(gap.reason for gap in report.gaps) or report.answer
         checks.append(check("status", report.status in expect.status, f"it is {report.status}: {why}"))
-    checks += answered(expect, report.answer, report.provenance, report.contradictions, report.gaps)
+    checks += check_answer(expect, report.answer, report.provenance, report.contradictions, report.gaps)
     usage, took = report.usage, report.timing.wall_s
     if expect.max_usd is not None:
         kept = usage.usd is not None and usage.usd <= expect.max_usd
@@ -130,14 +130,14 @@ def ran(expect: RunExpectation, report: Report) -> tuple[Check, ...]:
 
 def words(contains: Iterable[str], lacks: Iterable[str], text: str) -> Iterator[Check]:
     """Whether words are there, whatever their case and the white space in them."""
-    plain = folded(text)
+    plain = fold_text(text)
     for each in contains:
-        yield check(f"contains {short(each, 60)!r}", folded(each) in plain, f"it says {text}")
+        yield check(f"contains {short(each, 60)!r}", fold_text(each) in plain, f"it says {text}")
     for each in lacks:
-        yield check(f"lacks {short(each, 60)!r}", folded(each) not in plain, f"it says {text}")
+        yield check(f"lacks {short(each, 60)!r}", fold_text(each) not in plain, f"it says {text}")
 
 
-def counted(name: str, wanted: Count, given: int, tasks: Sequence[str], said: str) -> Iterator[Check]:
+def check_count(name: str, wanted: Count, given: int, tasks: Sequence[str], said: str) -> Iterator[Check]:
     yield check(name, wanted.allows(given), f"there are {given}: {said}" if said else f"there are {given}")
     for task in wanted.tasks:
         yield check(f"{name} of {task}", task in tasks, f"{name} are of {', '.join(tasks) or 'no task'}")
@@ -194,5 +194,5 @@ def text_of(value: JSON) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -200,7 +200,9 @@ def _case(fields: dict[str, Any]) -> Case:
         return shape.model_validate(fields)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
-        raise _Wrong(*(("invalid_case", _said(shape, cast("dict[str, Any]", each))) for each in found)) from None
+        raise _Wrong(
+            *(("invalid_case", _describe_error(shape, cast("dict[str, Any]", each))) for each in found)
+        ) from None
 
 
 def _outcome(given: Any, case: Mapping[str, Any]) -> Any:
@@ -217,7 +219,7 @@ def _outcome(given: Any, case: Mapping[str, Any]) -> Any:
     return {"worker": next((task.worker for task in plan.tasks if task.id == fields["task"]), ""), **fields}
 
 
-def _said(shape: type[Case], error: dict[str, Any]) -> str:
+def _describe_error(shape: type[Case], error: dict[str, Any]) -> str:
     place = ".".join(str(part) for part in error["loc"])
     match error["type"]:
         case "extra_forbidden":
@@ -232,7 +234,7 @@ def _said(shape: type[Case], error: dict[str, Any]) -> str:
 def _problems(case: Case, teams: Iterable[Team]) -> Iterator[tuple[str, str]]:
     """What is wrong with a case that has the right shape."""
     for team in teams:
-        for key, name in _named(case):
+        for key, name in _named_workers(case):
             if name not in team.names:
                 message = f"{key!r} names the worker {name!r}, which the team {team.name!r} does not have."
                 yield "unknown_worker", message + suggestion(name, team.names)
@@ -249,7 +251,7 @@ def _problems(case: Case, teams: Iterable[Team]) -> Iterator[tuple[str, str]]:
             yield "unknown_task", f"'expect' names the task {task!r}, which is not in the plan."
 
 
-def _named(case: Case) -> Iterator[tuple[str, str]]:
+def _named_workers(case: Case) -> Iterator[tuple[str, str]]:
     """Key -> the worker named there."""
     if isinstance(case, RoutingCase):
         yield from case.workers()

@@ -107,7 +107,7 @@ def summarise(
         for name, team, model in candidates
     )
     first, *others = [name for name, _, _ in candidates]
-    comparisons = tuple(each for other in others for each in _compared(first, other, by_name))
+    comparisons = tuple(each for other in others for each in _compare(first, other, by_name))
     return Evaluation(suite=suite, repeat=repeat, candidates=summaries, comparisons=comparisons, results=tuple(results))
 
 
@@ -168,7 +168,7 @@ def _reader(kind: Kind, metric: str) -> Callable[[Result], float | None]:
             return lambda result: result.metrics.get(metric)
 
 
-def _compared(first: str, second: str, results: dict[str, list[Result]]) -> Iterable[Comparison]:
+def _compare(first: str, second: str, results: dict[str, list[Result]]) -> Iterable[Comparison]:
     for kind in KINDS:
         ours = [result for result in results[first] if result.kind == kind]
         theirs = [result for result in results[second] if result.kind == kind]

@@ -16,7 +16,7 @@ from chargehand.engine.local.handlers import Handlers
 from chargehand.evaluation import scorers
 from chargehand.evaluation.candidate import Candidate
 from chargehand.evaluation.case import PlanCase, RoutingCase, RunCase, SynthesisCase, WorkerCase
-from chargehand.evaluation.judge_rubric import NO_JUDGE, judged
+from chargehand.evaluation.judge_rubric import NO_JUDGE, judge_output
 from chargehand.evaluation.result import UNTRIED, Tried
 from chargehand.evaluation.suite import Placed
 from chargehand.models.resolve import Models
@@ -43,11 +43,11 @@ async def try_case(placed: Placed, candidate: Candidate) -> Tried:
     """Raises only what the caller has to act on; faults of models are in what is returned."""
     began = time.monotonic()
     async with _bench(candidate) as bench:
-        tried = await _tried(placed, bench)
+        tried = await _try_case(placed, bench)
     return tried.model_copy(update={"seconds": time.monotonic() - began - bench.judging_s})
 
 
-async def _tried(placed: Placed, bench: _Bench) -> Tried:
+async def _try_case(placed: Placed, bench: _Bench) -> Tried:
     match case := placed.case:
         case RoutingCase():
             return await _routing(case, bench)
@@ -105,7 +105,7 @@ class _Bench:
             return tried
         began = time.monotonic()
         async with self.engine() as engine:
-            found = await judged(rubric, asked, output, engine, self.candidate.examiner(self.models))
+            found = await judge_output(rubric, asked, output, engine, self.candidate.examiner(self.models))
         self.judging_s = time.monotonic() - began
         if found is None:
             fault = self.faults[-1] if self.faults else Fault(kind="contract", message=NO_JUDGE)
@@ -133,7 +133,7 @@ async def _routing(case: RoutingCase, bench: _Bench) -> Tried:
     also = f" and {found.secondary}" if found.secondary else ""
     extra = {"extra_worker": float(found.secondary is not None)} if case.secondary is None else {}
     return Tried(
-        checks=scorers.routed(case, found.primary, found.secondary),
+        checks=scorers.check_route(case, found.primary, found.secondary),
         metrics={"by_rule": float(found.source == "rule"), "unreadable": float(found.source == "default"), **extra},
         expected=case.primary,
         chosen=found.primary,
@@ -148,12 +148,12 @@ async def _plan(case: PlanCase, placed: Placed, bench: _Bench) -> Tried:
         brain = bench.candidate.brain(bench.models, "planner")
         made = await make_plan(bench.request(case.request, placed), team, engine, brain)
     if isinstance(made, Planned):
-        checks, figures, score = scorers.planned(case, made.plan)
+        checks, figures, score = scorers.check_plan(case, made.plan)
         answer = ", ".join(f"{task.id} {task.worker}" for task in made.plan.tasks)
         return Tried(checks=checks, metrics=figures, score=score, answer=answer, usage=made.usage)
     if made.fault.kind in UNTRIED:
         return Tried(error=made.fault, usage=made.usage)
-    checks, figures, score = scorers.planned(case, None, made.fault.message)
+    checks, figures, score = scorers.check_plan(case, None, made.fault.message)
     return Tried(checks=checks, metrics=figures, score=score, usage=made.usage)
 
 
@@ -174,12 +174,12 @@ async def _worker(case: WorkerCase, placed: Placed, bench: _Bench) -> Tried:
     if not report.outcomes:
         return Tried(checks=(scorers.check("status", False, report.answer),), usage=report.usage)
     outcome = report.outcomes[0]
-    if (untried := _untried(outcome.error)) is not None:
+    if (untried := _fault_untried(outcome.error)) is not None:
         return Tried(error=untried, usage=report.usage)
     answer = outcome.output or outcome.summary
     ended = scorers.check("status", outcome.status in case.expect.status, f"it is {outcome.status}: {outcome.summary}")
     tried = Tried(
-        checks=(ended, *scorers.worked(case.expect, outcome.output, outcome.summary)),
+        checks=(ended, *scorers.check_worker(case.expect, outcome.output, outcome.summary)),
         metrics={} if outcome.confidence is None else {"confidence": float(outcome.confidence)},
         answer=short(scorers.text_of(answer), _MOST_ANSWER),
         usage=report.usage,
@@ -189,7 +189,7 @@ async def _worker(case: WorkerCase, placed: Placed, bench: _Bench) -> Tried:
 
 async def _synthesis(case: SynthesisCase, bench: _Bench) -> Tried:
     candidate, text = bench.candidate, case.request or case.plan.goal
-    given = {outcome.task: _stamped(outcome) for outcome in case.outcomes}
+    given = {outcome.task: _stamp_sources(outcome) for outcome in case.outcomes}
     outcomes = {task.id: given[task.id] for task in case.plan.tasks}
     scrutiny = candidate.team.scrutiny
 
@@ -211,7 +211,7 @@ async def _synthesis(case: SynthesisCase, bench: _Bench) -> Tried:
     if bench.faults:
         return Tried(error=bench.faults[0], usage=made.usage)
     tried = Tried(
-        checks=scorers.answered(case.expect, made.answer, made.provenance, made.contradictions, made.gaps),
+        checks=scorers.check_answer(case.expect, made.answer, made.provenance, made.contradictions, made.gaps),
         metrics=_figures(made.gaps, len(made.contradictions), len(made.provenance.problems)),
         answer=short(made.answer, _MOST_ANSWER),
         usage=made.usage,
@@ -223,7 +223,7 @@ async def _run(case: RunCase, placed: Placed, bench: _Bench) -> Tried:
     candidate = bench.candidate
     door = Supervisor(candidate.team_ref, settings=candidate.settings)
     report = await door.run(case.request, plan=case.plan, material=placed.material)
-    if report.status == "failed" and (untried := _untried(report.error)) is not None:
+    if report.status == "failed" and (untried := _fault_untried(report.error)) is not None:
         return Tried(error=untried, usage=report.usage, run=report.run)
     tried = Tried(
         checks=scorers.ran(case.expect, report),
@@ -251,11 +251,11 @@ def _figures(gaps: Sequence[Gap], contradictions: int, problems: int) -> dict[st
     return {name: float(number) for name, number in figures.items()}
 
 
-def _untried(fault: Fault | None) -> Fault | None:
+def _fault_untried(fault: Fault | None) -> Fault | None:
     return fault if fault is not None and fault.kind in UNTRIED else None
 
 
-def _stamped(outcome: Outcome) -> Outcome:
+def _stamp_sources(outcome: Outcome) -> Outcome:
     """With its task among the sources of what it says, as code puts it there in a run."""
 
     def sources(given: Claim | Finding) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class Adaptive:
     def __post_init__(self) -> None:
         self.limit = self.most if self.start is None else max(1, min(self.start, self.most))
 
-    def succeeded(self, epoch: int, in_flight: int) -> None:
+    def record_success(self, epoch: int, in_flight: int) -> None:
         """A call was answered while `in_flight` were under way, itself included."""
         self._refusals = 0
         # A limit that holds nobody back is not tested by a success.
@@ -54,7 +54,7 @@ class Adaptive:
             self._successes = 0
             self.limit = min(self.limit + 1, self.most)
 
-    def throttled(self, now: float, epoch: int, in_flight: int, retry_after: float | None) -> None:
+    def record_throttle(self, now: float, epoch: int, in_flight: int, retry_after: float | None) -> None:
         """A call was refused for now (429)."""
         if epoch == self.epoch:
             in_use = min(self.limit, in_flight)

@@ -75,7 +75,7 @@ class Breaker:
             return Ticket(self._generation)
         return Ticket(self._generation + 1, self._go("half_open", f"one call is tried after {self._cooldown:g} s"))
 
-    def succeeded(self, ticket: Ticket) -> Change | None:
+    def record_success(self, ticket: Ticket) -> Change | None:
         if ticket.generation != self._generation:
             return None
         self._failed.clear()
@@ -84,7 +84,7 @@ class Breaker:
         self._cooldown = 0.0
         return self._go("closed", "it works again")
 
-    def failed(self, ticket: Ticket, now: float, what: str, reason: str) -> Change | None:
+    def record_failure(self, ticket: Ticket, now: float, what: str, reason: str) -> Change | None:
         """Count a failure of `what`; the same one failing again counts once."""
         if ticket.generation != self._generation:
             return None
@@ -95,7 +95,7 @@ class Breaker:
             return None
         return self._open(now, f"{len(self._failed)} failures in a row, the last: {reason}")
 
-    def abandoned(self, ticket: Ticket, now: float) -> None:
+    def forget(self, ticket: Ticket, now: float) -> None:
         """Forget a call that was broken off: nothing was learnt, and a trial may go to somebody else."""
         if ticket.generation == self._generation and self.state == "half_open":
             self._retry_at = now

@@ -50,7 +50,7 @@ class Permit:
     _epoch: int
     _open: bool = True
 
-    def done(
+    def give_back(
         self,
         result: CallResult,
         now: float,
@@ -165,7 +165,7 @@ class ProviderLimits:
             return await waiter.turn
         except asyncio.CancelledError:
             if not waiter.turn.cancelled() and isinstance(granted := waiter.turn.result(), Permit):
-                granted.done("unsent", loop.time())  # it was handed over in the moment of cancellation
+                granted.give_back("unsent", loop.time())  # it was handed over in the moment of cancellation
             else:
                 self._pump(loop.time())  # the next one may need less
             raise
@@ -205,33 +205,35 @@ class ProviderLimits:
         changes: list[Change | None] = []
         match result:
             case "ok":
-                self.adaptive.succeeded(epoch, self.in_flight)
-                changes.append(self.breaker.succeeded(ticket))
+                self.adaptive.record_success(epoch, self.in_flight)
+                changes.append(self.breaker.record_success(ticket))
             case "rate_limited":
-                self.adaptive.throttled(now, epoch, self.in_flight, retry_after)
-                changes.append(self.breaker.succeeded(ticket))  # it answers; how much it takes is not the breaker's
+                self.adaptive.record_throttle(now, epoch, self.in_flight, retry_after)
+                changes.append(
+                    self.breaker.record_success(ticket)
+                )  # it answers; how much it takes is not the breaker's
             case "overloaded":
                 self.adaptive.shrink(epoch, self.in_flight)
                 self.adaptive.hold(now, retry_after)
-                changes.append(self._failed(ticket, now, why))
+                changes.append(self._record_failure(ticket, now, why))
             case "connection" | "timeout":
-                opened = self._failed(ticket, now, why)
+                opened = self._record_failure(ticket, now, why)
                 if opened is not None:
                     self.adaptive.shrink(epoch, self.in_flight)  # so that all waiters do not come back at once
                 changes.append(opened)
             case "auth":
-                changes += [self.breaker.succeeded(ticket), self._bar(run, why)]
+                changes += [self.breaker.record_success(ticket), self._bar(run, why)]
             case "other":
-                changes.append(self.breaker.succeeded(ticket))
+                changes.append(self.breaker.record_success(ticket))
             case "cancelled" | "unsent":
-                self.breaker.abandoned(ticket, now)
+                self.breaker.forget(ticket, now)
             case _:
                 assert_never(result)
         return [change for change in changes if change is not None]
 
-    def _failed(self, ticket: Ticket, now: float, why: str) -> Change | None:
+    def _record_failure(self, ticket: Ticket, now: float, why: str) -> Change | None:
         self._failures += 1  # every failure of a provider counts, whoever asked
-        return self.breaker.failed(ticket, now, str(self._failures), why)
+        return self.breaker.record_failure(ticket, now, str(self._failures), why)
 
     def _bar(self, run: str, why: str) -> Change | None:
         barred = self._barred.setdefault(run, Breaker(self.breaker.name))

@@ -213,10 +213,10 @@ def _call(block: dict[str, Any]) -> ToolRequest:
     arguments = block.get("input")
     if isinstance(arguments, dict):
         return ToolRequest(id=block["id"], name=block["name"], arguments=cast("dict[str, Any]", arguments))
-    return ToolRequest(id=block["id"], name=block["name"], arguments=None, raw=_written(arguments))
+    return ToolRequest(id=block["id"], name=block["name"], arguments=None, raw=_arguments_text(arguments))
 
 
-def _written(arguments: object) -> str:
+def _arguments_text(arguments: object) -> str:
     return arguments if isinstance(arguments, str) else to_json(arguments).decode()
 
 

@@ -75,7 +75,7 @@ class HttpModel:
         say = paired(on_text)
 
         def hear(event: bytes) -> None:
-            if event != b"[DONE]" and (text := self._picked(event, listener.hear, piece=True)):
+            if event != b"[DONE]" and (text := self._pick(event, listener.hear, piece=True)):
                 say(text)
 
         whole = await self._transport.stream(self._endpoint, body, attribution, hear)
@@ -90,9 +90,9 @@ class HttpModel:
         return reply
 
     def _read(self, body: bytes) -> Reply:
-        return self._picked(body, self._wire.reply)
+        return self._pick(body, self._wire.reply)
 
-    def _picked(self, body: bytes, pick: Callable[[dict[str, Any]], T], *, piece: bool = False) -> T:
+    def _pick(self, body: bytes, pick: Callable[[dict[str, Any]], T], *, piece: bool = False) -> T:
         """What `pick` finds in the JSON; whatever else the server sent becomes a ModelError."""
         try:
             data = read_json(body, piece=piece)

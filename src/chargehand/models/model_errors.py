@@ -64,7 +64,7 @@ class Endpoint:
 
 def from_status(endpoint: Endpoint, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """The error for an answer that is not a success."""
-    said, code = _said(body)
+    said, code = _error_message(body)
     if 300 <= status < 400:
         where = endpoint.safe(headers.get("Location", "elsewhere"))
         message = f"{endpoint.provider} at {endpoint.url} redirects to {where}; set that as its base URL if it is right"
@@ -74,7 +74,7 @@ def from_status(endpoint: Endpoint, status: int, headers: Mapping[str, str], bod
 
 def from_object(endpoint: Endpoint, error: object) -> ModelError:
     """The error for an error object inside a stream, or inside an answer that claims success."""
-    said, code = _picked(error)
+    said, code = _pick_message(error)
     number = cast("dict[str, Any]", error).get("code") if isinstance(error, dict) else None
     status = number if isinstance(number, int) and 400 <= number < 600 else _NAMED.get(code, 500)
     return _error(endpoint, status, said, code, None)
@@ -172,7 +172,7 @@ def _error(endpoint: Endpoint, status: int, said: str, code: str, wait: float | 
     return ModelError("bad_request", f"{name} at {endpoint.url} refused the request ({status}){tail}", status=status)
 
 
-def _said(body: bytes) -> tuple[str, str]:
+def _error_message(body: bytes) -> tuple[str, str]:
     """The provider's own words and code in an error body; a page's text is left out."""
     try:
         data: Any = from_json(body)
@@ -181,11 +181,11 @@ def _said(body: bytes) -> tuple[str, str]:
         return ("" if text.startswith("<") else text), ""
     if isinstance(data, dict):
         found = cast("dict[str, Any]", data)
-        return _picked(found.get("error", found))
+        return _pick_message(found.get("error", found))
     return "", ""
 
 
-def _picked(error: object) -> tuple[str, str]:
+def _pick_message(error: object) -> tuple[str, str]:
     if isinstance(error, str):
         return error, ""
     if not isinstance(error, dict):

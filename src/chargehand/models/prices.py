@@ -114,7 +114,7 @@ def default_model(provider: str, tier: Tier) -> str | None:
     return f"{provider}:{name}" if name else None
 
 
-def listed() -> list[tuple[str, Price, int]]:
+def list_models() -> list[tuple[str, Price, int]]:
     """Every known model as (`provider:name`, price, window)."""
     return [(f"{p}:{name}", *known) for p, models in _MODELS.items() for name, known in models.items()]
 

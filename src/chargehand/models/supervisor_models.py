@@ -20,7 +20,7 @@ class Brain(Value):
     window: int = 32_000
     output_cap: int = 8_192
 
-    def asked(self, role: Role, messages: Sequence[Message], schema: dict[str, Any]) -> ModelCall:
+    def make_call(self, role: Role, messages: Sequence[Message], schema: dict[str, Any]) -> ModelCall:
         """The call that asks it for JSON of that shape."""
         return ModelCall(
             role=role,

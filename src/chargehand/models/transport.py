@@ -65,10 +65,10 @@ class Transport:
         try:
             async with self._post(endpoint, body, attribution) as response:
                 if not 200 <= response.status < 300:
-                    raise await _refused(endpoint, response)
+                    raise await _read_refusal(endpoint, response)
                 return await _read(endpoint, response)
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise self._broken(endpoint, error) from None
+            raise self._connection_error(endpoint, error) from None
 
     async def stream(
         self, endpoint: Endpoint, body: bytes, attribution: Attribution, on_event: Callable[[bytes], None]
@@ -79,13 +79,13 @@ class Transport:
         try:
             async with self._post(endpoint, body, attribution) as response:
                 if not 200 <= response.status < 300:
-                    raise await _refused(endpoint, response)
+                    raise await _read_refusal(endpoint, response)
                 if "json" in response.content_type:
                     return await _read(endpoint, response)
                 await self._listen(endpoint, response, on_event)
                 return None
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise self._broken(endpoint, error) from None
+            raise self._connection_error(endpoint, error) from None
 
     async def _listen(self, endpoint: Endpoint, response: ClientResponse, on_event: Callable[[bytes], None]) -> None:
         """Hand over the events until the stream ends. Comments and blank lines are as good as silence."""
@@ -121,7 +121,7 @@ class Transport:
         headers = {**endpoint.headers, **route.headers, **_attribution_headers(attribution)}
         return session.post(data=data, headers=headers, allow_redirects=False, **route.post)
 
-    def _broken(self, endpoint: Endpoint, error: Exception) -> ModelError:
+    def _connection_error(self, endpoint: Endpoint, error: Exception) -> ModelError:
         import aiohttp
 
         match error:
@@ -172,7 +172,7 @@ class Transport:
 
     def _proxy(self, url: str) -> str | None:
         scheme = urlsplit(url).scheme
-        if _bypassed(url, self._variable("no_proxy") or ""):
+        if _is_bypassed(url, self._variable("no_proxy") or ""):
             return None
         return self._variable(f"{scheme}_proxy") or self._variable("all_proxy")
 
@@ -193,7 +193,7 @@ def _proxy_url(proxy: str) -> URL:
     return parts
 
 
-def _bypassed(url: str, no_proxy: str) -> bool:
+def _is_bypassed(url: str, no_proxy: str) -> bool:
     """Whether NO_PROXY lists the URL's host, its domain or its host with port."""
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -236,7 +236,7 @@ def _header(value: str) -> str:
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in value[:255])
 
 
-async def _refused(endpoint: Endpoint, response: ClientResponse) -> ModelError:
+async def _read_refusal(endpoint: Endpoint, response: ClientResponse) -> ModelError:
     said = await response.content.read(_ERROR_LIMIT)
     return faults.from_status(endpoint, response.status, response.headers, said)
 

@@ -16,8 +16,8 @@ from pydantic_core import to_json
 
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import Brain
-from chargehand.planner.draft import PLAN_SCHEMA, Planned, Unplanned, drafted, in_words
-from chargehand.planner.extend import MOST_TASKS, placed, read_more, room_for
+from chargehand.planner.draft import PLAN_SCHEMA, Planned, Unplanned, ask_for_plan, in_words
+from chargehand.planner.extend import MOST_TASKS, read_more, rename_task, room_for
 from chargehand.team import Team
 from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import with_valid_ids
@@ -26,7 +26,7 @@ from chargehand.values.message import system, user
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan, Problem, Task, errors_in
 from chargehand.values.request import Request, Subject
-from chargehand.workers.worker_prompt import quoted
+from chargehand.workers.worker_prompt import quote_data
 
 _TASK: dict[str, Any] = PLAN_SCHEMA["properties"]["tasks"]["items"]
 _FILES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
@@ -78,7 +78,7 @@ async def add_tasks(
     words = _RULES.format(most=MOST_TASKS, workers=in_words(team, workers))
     messages = [system(words), user(_ask(plan, subject, request, room_for(brain, words)))]
     read = partial(_read, plan=plan, subject=subject, request=request, workers=workers, engine=engine)
-    return await drafted(messages, _SCHEMA, read, engine, brain, used)
+    return await ask_for_plan(messages, _SCHEMA, read, engine, brain, used)
 
 
 def _ask(plan: Plan, subject: Subject, request: Request, room: int) -> str:
@@ -88,11 +88,11 @@ def _ask(plan: Plan, subject: Subject, request: Request, room: int) -> str:
     ]
     parts = [
         f"Request\n{request.text}",
-        f"The plan\n{quoted({'goal': plan.goal, 'tasks': tasks}, room // 2)}",
-        f"The files\n{quoted(subject.files, room // 3)}",
+        f"The plan\n{quote_data({'goal': plan.goal, 'tasks': tasks}, room // 2)}",
+        f"The files\n{quote_data(subject.files, room // 3)}",
     ]
     if subject.notes:
-        parts.append(f"Notes\n{quoted(subject.notes, room // 6)}")
+        parts.append(f"Notes\n{quote_data(subject.notes, room // 6)}")
     return "\n\n".join(parts)
 
 
@@ -128,8 +128,8 @@ def _read(
     if data is not None and (drafts := cast("list[Any]", data["tasks"])):
         new, problems = read_more(drafts, plan, request, workers)
         files = [_named_in(draft) for draft in drafts]
-        problems += _misplaced(new, files, plan, subject)
-        whole = None if errors_in(problems) else _joined(plan, new, files, subject)
+        problems += _placement_problems(new, files, plan, subject)
+        whole = None if errors_in(problems) else _join_plans(plan, new, files, subject)
         added = () if whole is None else whole.tasks[len(plan.tasks) :]
         renamed = {str(draft["id"]): task.id for draft, task in zip(drafts, added, strict=False)}
     said = [problem.to_json() for problem in problems]
@@ -142,7 +142,7 @@ def _named_in(draft: Any) -> list[str]:
     return [str(name) for name in cast("list[Any]", named)] if isinstance(named, list) else []
 
 
-def _misplaced(new: Plan, files: Sequence[Sequence[str]], plan: Plan, subject: Subject) -> list[Problem]:
+def _placement_problems(new: Plan, files: Sequence[Sequence[str]], plan: Plan, subject: Subject) -> list[Problem]:
     """What is wrong with new tasks beside what is there already."""
     taken = {task.id for task in plan.tasks}
     found: list[Problem] = []
@@ -161,12 +161,12 @@ def _misplaced(new: Plan, files: Sequence[Sequence[str]], plan: Plan, subject: S
     return found
 
 
-def _joined(plan: Plan, new: Plan, files: Sequence[Sequence[str]], subject: Subject) -> Plan:
+def _join_plans(plan: Plan, new: Plan, files: Sequence[Sequence[str]], subject: Subject) -> Plan:
     """The plan, then the new tasks: each under its worker's name, with its share of what the worker is given."""
     free = (number for number in count(1) if not any(task.id.endswith(f"-x{number}") for task in plan.tasks))
     names = {task.id: f"{task.worker}-x{next(free)}" for task in new.tasks}
     tasks = [
-        placed(task, names).model_copy(update={"context": _share(task.worker, named, plan, subject)})
+        rename_task(task, names).model_copy(update={"context": _share(task.worker, named, plan, subject)})
         for task, named in zip(new.tasks, files, strict=True)
     ]
     return with_valid_ids(plan.with_tasks(tasks))[0]

@@ -59,27 +59,27 @@ async def agree(
 ) -> Agreed | Unplanned | Rejected:
     """A plan given here is taken as it is: tasks may be added to it, and those without a worker are given one."""
     given, routed = plan is not None, team.mode == "route"
-    if (recorded := engine.approved()) is not None:
+    if (recorded := engine.approved_plan()) is not None:
         usage = Usage.model_validate(recorded.get("usage") or {})
         ceiling = _recorded_ceiling(recorded.get("ceiling"), request)
         return Agreed(parse(recorded["plan"]), not recorded.get("given") and not routed, usage, ceiling)
     used: list[Usage] = []
     if plan is None:
-        drafted = await _drafted(request, team, engine, brains, used)
+        drafted = await _draft(request, team, engine, brains, used)
         if isinstance(drafted, Unplanned):
             return drafted
         plan = drafted
     else:
         engine.emit("plan_drafted", plan=plan.to_json(), round=0, problems=[], source="given")
         plan = await _added_to(plan, request, team, engine, brains.get("planner"), used)
-    assign = partial(_assigned, plan, team, engine, brains.get("router"), used)
+    assign = partial(_assign_workers, plan, team, engine, brains.get("router"), used)
     assigned = await in_time(engine, "@route", time_left(request, engine), assign)
     if assigned is None:
         return _too_late(request, used)
     plan, planned = assigned, not given and not routed
     if request.approve:
-        hired = {**roster, **factory.hired(plan.workers)} if factory else roster
-        approved = await _approved(plan, request, team.hiring(plan.workers), hired, engine, brains, planned=planned)
+        hired = {**roster, **factory.hire(plan.workers)} if factory else roster
+        approved = await _approve(plan, request, team.hiring(plan.workers), hired, engine, brains, planned=planned)
         if isinstance(approved, str):
             return Rejected(plan, approved, Usage.total(used))
         plan = approved
@@ -109,7 +109,7 @@ def _recorded_ceiling(recorded: dict[str, int] | None, request: Request) -> int 
     return recorded["tokens"] + (request.budget.tokens or recorded["of"]) - recorded["of"]
 
 
-async def _drafted(request: Request, team: Team, engine: Engine, brains: Brains, used: list[Usage]) -> Plan | Unplanned:
+async def _draft(request: Request, team: Team, engine: Engine, brains: Brains, used: list[Usage]) -> Plan | Unplanned:
     """What the planner, or where the team has it so the router, makes of the request in time."""
 
     async def work() -> Planned | Unplanned:
@@ -147,7 +147,7 @@ def _too_late(request: Request, used: list[Usage]) -> Unplanned:
     return Unplanned(Fault(kind="deadline", message=message), (), Usage.total(used))
 
 
-async def _assigned(plan: Plan, team: Team, engine: Engine, brain: Brain | None, used: list[Usage]) -> Plan:
+async def _assign_workers(plan: Plan, team: Team, engine: Engine, brain: Brain | None, used: list[Usage]) -> Plan:
     """The plan with a worker for each task that came without one."""
     if all(task.worker for task in plan.tasks):
         return plan
@@ -164,7 +164,7 @@ async def _assigned(plan: Plan, team: Team, engine: Engine, brain: Brain | None,
     return plan.model_copy(update={"tasks": tuple(tasks)})
 
 
-async def _approved(
+async def _approve(
     plan: Plan, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains, *, planned: bool
 ) -> Plan | str:
     """The plan a person lets run, perhaps edited, or why they let none."""

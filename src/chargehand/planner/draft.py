@@ -20,7 +20,7 @@ from chargehand.values.message import Message, system, user
 from chargehand.values.outcome import Fault, Outcome, Usage
 from chargehand.values.plan import MOST_MEMBERS, Factory, Plan, Problem, Synthesis, Task, WorkerSpec, errors_in
 from chargehand.values.request import Request
-from chargehand.workers.worker_prompt import quoted, task_prompt
+from chargehand.workers.worker_prompt import quote_data, task_prompt
 
 REPAIRS = 2
 ADVISED_TASKS = 20
@@ -131,10 +131,10 @@ async def make_plan(
     """A valid plan for the request, or why there is none. `used` grows with each call, for who cuts it short."""
     messages = [system(_system(team)), user(_ask(request))]
     read = partial(_read, request=request, team=team, engine=engine)
-    return await drafted(messages, _schema(team), read, engine, brain, [] if used is None else used)
+    return await ask_for_plan(messages, _schema(team), read, engine, brain, [] if used is None else used)
 
 
-async def drafted(
+async def ask_for_plan(
     messages: Sequence[Message],
     schema: dict[str, Any],
     read: Callable[[str, int], tuple[Plan | None, list[Problem]]],
@@ -146,7 +146,7 @@ async def drafted(
     asked = list(messages)
     problems: list[Problem] = []
     for number in range(1, REPAIRS + 2):
-        call = brain.asked("planner", asked, schema)
+        call = brain.make_call("planner", asked, schema)
         result = await engine.perform(f"@plan/{number}", call)
         used.append(usage_of(result, call.model))
         if result.reply is None:
@@ -221,7 +221,7 @@ async def split_task(
     what = {"status": outcome.status, "why": outcome.summary, "result so far": outcome.output}
     messages = [
         system(_SPLIT.format(most=MOST_PARTS, workers=in_words(team))),
-        user(f"{task_prompt(task, {})}\n\nWhat came of it\n{quoted(what)}"),
+        user(f"{task_prompt(task, {})}\n\nWhat came of it\n{quote_data(what)}"),
     ]
     asked = await consult(engine, f"{task.id}/{number}/split", "planner", brain, messages, SPLIT_SCHEMA, used)
     if asked.data is None:
@@ -325,7 +325,7 @@ def _system(team: Team) -> str:
         f"\nExample\n{json.dumps({'request': example.request, 'plan': example.plan.to_json()}, ensure_ascii=False)}"
         for example in team.examples
     )
-    made = "" if team.factory is None else _made(team.factory)
+    made = "" if team.factory is None else _factory_rules(team.factory)
     return _RULES.format(advised=ADVISED_TASKS, members=MOST_MEMBERS, workers=in_words(team) + made, examples=examples)
 
 
@@ -335,7 +335,7 @@ def _schema(team: Team) -> dict[str, Any]:
     return {**PLAN_SCHEMA, "properties": {**PLAN_SCHEMA["properties"], "workers": _WORKERS_SCHEMA}}
 
 
-def _made(factory: Factory) -> str:
+def _factory_rules(factory: Factory) -> str:
     tools = ", ".join(factory.tools) or "none"
     return f"""
 
@@ -354,6 +354,6 @@ def _ask(request: Request) -> str:
         data = {"request": earlier.request, "answer": earlier.answer, "outcomes": list(earlier.outcomes)}
         parts.append(
             "This follows up on an earlier run. Plan only what is new, and copy what a task needs from here into its "
-            f"context.\n{quoted(data)}"
+            f"context.\n{quote_data(data)}"
         )
     return "\n\n".join(parts)

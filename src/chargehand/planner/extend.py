@@ -25,7 +25,7 @@ from chargehand.values.message import system, user
 from chargehand.values.outcome import Gap, Outcome, Usage
 from chargehand.values.plan import Plan, Problem, Task, errors_in
 from chargehand.values.request import Request
-from chargehand.workers.worker_prompt import quoted
+from chargehand.workers.worker_prompt import quote_data
 
 # More tasks do not help against these.
 _HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "budget", "deadline", "cancelled", "in_doubt", "connection"})
@@ -67,7 +67,7 @@ class Extension:
     tasks: tuple[Task, ...]
     fills: Mapping[str, tuple[str, ...]]
 
-    def filled(self, outcomes: Mapping[str, Outcome]) -> frozenset[str]:
+    def filled_gaps(self, outcomes: Mapping[str, Outcome]) -> frozenset[str]:
         """The gaps whose new tasks are all done."""
         return frozenset(gap for gap, tasks in self.fills.items() if all(outcomes[id].ok for id in tasks))
 
@@ -110,7 +110,7 @@ async def extend_plan(
     words = _RULES.format(most=MOST_TASKS, workers=in_words(team))
     so_far = _so_far(plan, outcomes, gaps, room_for(brain, words))
     if lacks:
-        stated = quoted([gap.to_json() for gap in lacks], _MOST_CHARACTERS)
+        stated = quote_data([gap.to_json() for gap in lacks], _MOST_CHARACTERS)
         so_far = f"What a draft of the answer lacks\n{stated}\n\n{so_far}"
     messages = [system(words), user(f"Request\n{request.text}\n\n{so_far}")]
     problems: list[Problem] = []
@@ -134,7 +134,7 @@ async def extend_plan(
         return None
     names = {task.id: repeats.get(task.id, f"x{number}.{task.id}") for task in new.tasks}
     extension = Extension(
-        tuple(placed(task, names) for task in new.tasks if task.id not in repeats),
+        tuple(rename_task(task, names) for task in new.tasks if task.id not in repeats),
         _fills(asked.data["tasks"], new, gaps, outcomes, names),
     )
     tasks = [task.to_json() for task in extension.tasks]
@@ -161,7 +161,7 @@ def _so_far(plan: Plan, outcomes: Mapping[str, Outcome], gaps: Sequence[str], ro
     for task in rest:
         outcome = outcomes[task.id]
         data = {"instruction": task.instruction, "summary": outcome.summary}
-        parts.append(f"Task {task.id}, {'done' if outcome.ok else 'replaced'}\n{quoted(data, share)}")
+        parts.append(f"Task {task.id}, {'done' if outcome.ok else 'replaced'}\n{quote_data(data, share)}")
     return "\n\n".join(parts)
 
 
@@ -175,10 +175,10 @@ def _gap(task: Task, outcome: Outcome, share: int) -> str:
     }
     if outcome.ok:
         data |= {"confidence": outcome.confidence, "output": outcome.output}
-        return f"Task {task.id}, thin\n{quoted(data, share)}"
+        return f"Task {task.id}, thin\n{quote_data(data, share)}"
     if outcome.partial:
         data["partial output"] = outcome.output
-    return f"Task {task.id}, a gap\n{quoted(data, share)}"
+    return f"Task {task.id}, a gap\n{quote_data(data, share)}"
 
 
 def read_more(drafts: list[Any], plan: Plan, request: Request, workers: Collection[str]) -> tuple[Plan, list[Problem]]:
@@ -218,7 +218,7 @@ def _same(task: Task) -> tuple[str, str, bytes]:
     return task.worker, " ".join(task.instruction.split()), to_json(task.context)
 
 
-def placed(task: Task, names: Mapping[str, str]) -> Task:
+def rename_task(task: Task, names: Mapping[str, str]) -> Task:
     """The task under the name it has among those it is added to."""
     depends_on = tuple(names.get(d, d) for d in task.depends_on)
     return task.model_copy(update={"id": names[task.id], "depends_on": depends_on})
@@ -229,11 +229,11 @@ def _unreadable(drafts: list[Any]) -> list[str]:
     return [
         f"tasks[{number}].replaces is a list of ids of tasks"
         for number, draft in enumerate(drafts)
-        if isinstance(draft, dict) and _replaced(cast("dict[str, Any]", draft)) is None
+        if isinstance(draft, dict) and _replaced_ids(cast("dict[str, Any]", draft)) is None
     ]
 
 
-def _replaced(draft: dict[str, Any]) -> list[str] | None:
+def _replaced_ids(draft: dict[str, Any]) -> list[str] | None:
     """The ids a new task says it replaces; None when that cannot be read."""
     match draft.get("replaces"):
         case None:
@@ -254,7 +254,7 @@ def _fills(
     what failed, which they were asked for; what was skipped because of that is still not done."""
     named: dict[str, list[str]] = {}
     for draft, task in zip(drafts, new.tasks, strict=True):
-        for gap in _replaced(cast("dict[str, Any]", draft)) or ():
+        for gap in _replaced_ids(cast("dict[str, Any]", draft)) or ():
             named.setdefault(gap, []).append(names[task.id])
     if not named:
         named = {gap: list(names.values()) for gap in gaps if outcomes[gap].status in ("failed", "escalated")}

@@ -23,7 +23,7 @@ from chargehand.values.message import Message, system, user
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
-from chargehand.workers.worker_prompt import quoted, task_prompt
+from chargehand.workers.worker_prompt import quote_data, task_prompt
 
 # What of a request the router is shown.
 MOST_CHARACTERS = 8_000
@@ -60,7 +60,7 @@ async def route(
     chosen = by_rule(request_text if asked_for is None else asked_for, team)
     if chosen is None:
         names = [*dict.fromkeys(worker.pool or worker.name for worker in team.workers)]
-        asked = await _asked(_about(request_text, team), names, engine, brain, key, used)
+        asked = await _ask_router(_about(request_text, team), names, engine, brain, key, used)
         chosen = asked if isinstance(asked, Route) else _default(team, asked)
     return Route.model_validate(await engine.decide(key, "route", chosen.to_json, chosen.reason))
 
@@ -88,8 +88,8 @@ async def reroute(
     """Which of `others`, none of whom has failed this task, is to try it next; unreadable is the first of them."""
     key = f"{task.id}/{number}/reroute"
     what = {"status": outcome.status, "by": outcome.worker, "why": outcome.summary}
-    about = f"{task_prompt(task, {})}\n\nWhat came of it\n{quoted(what)}"
-    asked = await _asked(_messages(about, team, others), others, engine, brain, key, used)
+    about = f"{task_prompt(task, {})}\n\nWhat came of it\n{quote_data(what)}"
+    asked = await _ask_router(_messages(about, team, others), others, engine, brain, key, used)
     worker = asked.primary if isinstance(asked, Route) else others[0]
     reason = asked.reason if isinstance(asked, Route) else f"{asked}: the next in order"
     chosen = await engine.decide(key, "route", lambda: {"worker": worker}, reason)
@@ -121,7 +121,7 @@ def routed_plan(route: Route, request: Request, team: Team) -> Plan:
 _SHARED = "Another worker sees the same request: do the part of it that is yours."
 
 
-async def _asked(
+async def _ask_router(
     messages: Sequence[Message], names: Sequence[str], engine: Engine, brain: Brain | None, key: str, used: list[Usage]
 ) -> Route | str:
     """The router's answer, or why there is none."""
@@ -157,7 +157,7 @@ def _default(team: Team, why: str) -> Route:
 
 
 def _about(request_text: str, team: Team) -> list[Message]:
-    return _messages(f"Request\n{quoted(request_text, MOST_CHARACTERS)}", team, ())
+    return _messages(f"Request\n{quote_data(request_text, MOST_CHARACTERS)}", team, ())
 
 
 def _messages(about: str, team: Team, only: Sequence[str]) -> list[Message]:

@@ -37,9 +37,9 @@ async def c01_events_come_back_in_order(place: Place) -> None:
     await journal.append(events[1:4], {})
     await journal.append(events[4:], {})
     assert list(journal.events()) == events
-    assert _seen(place) == events
+    assert _read_events(place) == events
     journal.close()
-    assert _seen(place) == events
+    assert _read_events(place) == events
 
 
 async def c02_reading_can_start_anywhere(place: Place) -> None:
@@ -57,7 +57,7 @@ async def c03_seq_has_no_holes(place: Place) -> None:
     journal = place.open()
     await journal.append([_event(place, 1)], {})
     for wrong in ([1], [3], [0], [2, 4], [2, 2], [3, 2]):
-        await _refused(journal, [_event(place, seq) for seq in wrong], {"h": b"x"}, ValueError)
+        await _expect_refusal(journal, [_event(place, seq) for seq in wrong], {"h": b"x"}, ValueError)
     assert [event.seq for event in journal.events()] == [1]
     assert journal.blobs(["h"]) == {}
     await journal.append([_event(place, 2)], {})
@@ -70,9 +70,9 @@ async def c04_a_new_owner_ends_the_old_one(place: Place) -> None:
     await old.append([_event(place, 1)], {})
     new = place.open()
     assert new.epoch == old.epoch + 1
-    await _refused(old, [_event(place, 2, {"by": "old"})], {"h": b"old"}, OwnershipLost)
+    await _expect_refusal(old, [_event(place, 2, {"by": "old"})], {"h": b"old"}, OwnershipLost)
     await new.append([_event(place, 2, {"by": "new"})], {})
-    await _refused(old, [_event(place, 3)], {}, OwnershipLost)
+    await _expect_refusal(old, [_event(place, 3)], {}, OwnershipLost)
     assert [event.data for event in new.events(after=1)] == [{"by": "new"}]
     assert new.blobs(["h"]) == {}
     old.close()
@@ -134,7 +134,7 @@ async def c08_large_data_is_kept_whole(place: Place) -> None:
     await journal.append(events, {})
     assert list(journal.events()) == events
     journal.close()
-    assert _seen(place) == events
+    assert _read_events(place) == events
 
 
 async def c09_a_batch_may_be_large(place: Place) -> None:
@@ -158,7 +158,7 @@ async def c10_task_and_attempt_are_kept(place: Place) -> None:
     journal = place.open()
     await journal.append(events, {})
     journal.close()
-    assert _seen(place) == events
+    assert _read_events(place) == events
 
 
 async def c11_owners_count_up(place: Place) -> None:
@@ -198,7 +198,7 @@ def _event(place: Place, seq: int, data: dict[str, Any] | None = None) -> Event:
     return Event(place.run, seq, float(seq), "warning", None, None, {} if data is None else data)
 
 
-def _seen(place: Place) -> list[Event]:
+def _read_events(place: Place) -> list[Event]:
     reader = place.read()
     try:
         return list(reader.events())
@@ -206,7 +206,7 @@ def _seen(place: Place) -> list[Event]:
         reader.close()
 
 
-async def _refused(
+async def _expect_refusal(
     journal: Journal, events: Sequence[Event], blobs: Mapping[str, bytes], error: type[Exception]
 ) -> None:
     try:

@@ -17,7 +17,7 @@ def pack(data: dict[str, Any]) -> bytes:
         return to_json(data, inf_nan_mode="null")
     except (PydanticSerializationError, ValueError, RecursionError):
         # Rare: lone surrogates in a model's text, or very deep data. Anything else fails again, as a bug should.
-        return to_json(_mended(data, 0), inf_nan_mode="null")
+        return to_json(_repair_text(data, 0), inf_nan_mode="null")
 
 
 def unpack(body: bytes) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def unpack(body: bytes) -> dict[str, Any]:
         return json.loads(body)
 
 
-def _mended(value: Any, depth: int) -> Any:
+def _repair_text(value: Any, depth: int) -> Any:
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -36,8 +36,8 @@ def _mended(value: Any, depth: int) -> Any:
             return _CUT
         case dict():
             items = cast("dict[Any, Any]", value).items()
-            return {_mended(key, depth): _mended(inner, depth + 1) for key, inner in items}
+            return {_repair_text(key, depth): _repair_text(inner, depth + 1) for key, inner in items}
         case list() | tuple():
-            return [_mended(inner, depth + 1) for inner in cast("list[Any]", value)]
+            return [_repair_text(inner, depth + 1) for inner in cast("list[Any]", value)]
         case _:
             return value

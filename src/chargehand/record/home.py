@@ -176,12 +176,12 @@ class Home:
         if status == "running":
             update = {"ended": None} | update
 
-        def changed(old: RunInfo | None) -> RunInfo:
+        def change(old: RunInfo | None) -> RunInfo:
             if old is None:
-                old = self._folded(run) if started is None else RunInfo(run=run, started=started)
+                old = self._fold_run(run) if started is None else RunInfo(run=run, started=started)
             return old.model_copy(update=update)
 
-        return self._index.change(run, changed)
+        return self._index.change(run, change)
 
     def prune(
         self,
@@ -261,7 +261,7 @@ class Home:
                 unreadable[run] = RunInfo(run=run, started=self._born(run), status="failed", request=head(str(error)))
         return folded, unreadable
 
-    def _folded(self, run: str) -> RunInfo:
+    def _fold_run(self, run: str) -> RunInfo:
         folded, unreadable = self._fold([run])
         return (folded | unreadable)[run]
 

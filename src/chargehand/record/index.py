@@ -86,7 +86,7 @@ class Index:
             try:
                 self._transact(write)
             except (sqlite3.DatabaseError, ValueError) as error:
-                if isinstance(error, sqlite3.Error) and not _damaged(error):
+                if isinstance(error, sqlite3.Error) and not _is_damaged(error):
                     raise
                 self._path.unlink(missing_ok=True)
                 self._transact(write)
@@ -117,7 +117,7 @@ def summarise(run: str, journal: Journal, started: float) -> RunInfo:
     for event in journal.events():
         match event.kind:
             case "run_started":
-                info = _begun(info, event, first)
+                info = _begin(info, event, first)
                 first = False
             case "run_ended":
                 status = cast("RunStatus", event.data.get("status", "failed"))
@@ -138,21 +138,21 @@ def head(request: str) -> str:
     return request[:REQUEST_CHARS].encode("utf-8", "replace").decode()
 
 
-def _begun(info: RunInfo, event: Event, first: bool) -> RunInfo:
+def _begin(info: RunInfo, event: Event, first: bool) -> RunInfo:
     again = info.model_copy(update={"status": "running", "ended": None})
     if not first:
         return again
     return again.model_copy(
         update={
             "started": event.at,
-            "request": head(_named(event.data.get("request"), "text") or ""),
-            "team": _named(event.data.get("team"), "name"),
-            "parent": _named(event.data.get("parent"), "run"),
+            "request": head(_text_or_field(event.data.get("request"), "text") or ""),
+            "team": _text_or_field(event.data.get("team"), "name"),
+            "parent": _text_or_field(event.data.get("parent"), "run"),
         }
     )
 
 
-def _named(value: Any, field: str) -> str | None:
+def _text_or_field(value: Any, field: str) -> str | None:
     """The text itself, or that field of an object."""
     inner = cast("dict[str, Any]", value).get(field) if isinstance(value, dict) else value
     return inner if isinstance(inner, str) else None
@@ -169,7 +169,7 @@ def _row(info: RunInfo) -> tuple[Any, ...]:
     return (info.run, info.started, info.ended, info.status, info.request, info.team, info.parent)
 
 
-def _damaged(error: sqlite3.Error) -> bool:
+def _is_damaged(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorname", "").startswith(_DAMAGED)
 
 

@@ -30,7 +30,7 @@ class OwnerLock:
         with storage(path):
             self._file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
-            if not _taken(self._file):
+            if not _take(self._file):
                 raise RunOwned(
                     f"Run {run} is being run by {_describe(self._file)}. Wait for it to end, or stop it with "
                     f"`chargehand cancel {run}`, then try again."
@@ -64,7 +64,7 @@ def owner(path: Path) -> str | None:
         os.close(file)
 
 
-def _taken(file: int) -> bool:
+def _take(file: int) -> bool:
     for attempt in range(_TRIES):
         if attempt:
             time.sleep(_PAUSE_S)

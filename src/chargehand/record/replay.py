@@ -171,7 +171,7 @@ class Replay:
                 self._owned_before -= data.get("parked_s") or 0.0
                 for task in lineage(event.task) if event.task is not None else ():
                     if task in self._waiting:
-                        self._answered(task, self._owned_at(event))
+                        self._end_wait(task, self._owned_at(event))
             case "budget_reserved":
                 self._written_off.discard(data["key"])
                 self.reserved[data["key"]] = (data["tokens"], data["usd"])
@@ -191,7 +191,7 @@ class Replay:
         """The run's own seconds at an event; none pass while nobody runs it."""
         return self.owned_s if event.outside else self._owned_before + max(0.0, event.at - self._session_began)
 
-    def _answered(self, task: str, now: float) -> None:
+    def _end_wait(self, task: str, now: float) -> None:
         number, since = self._waiting.pop(task)
         if number > 1:
             self._waiting[task] = number - 1, since
@@ -262,7 +262,7 @@ class Replay:
         self.plan = {**self.plan, "tasks": [*self.plan["tasks"], *new]}
         self.fills.update(data.get("fills") or {})
 
-    def replaced(self, task: str) -> bool:
+    def is_replaced(self, task: str) -> bool:
         """Whether tasks that were added have taken its place, all of them done."""
         by = self.fills.get(task)
         return bool(by) and all(id in self.ended and self.ended[id].ok for id in by or ())

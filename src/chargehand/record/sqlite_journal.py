@@ -220,7 +220,7 @@ class _Writer:
         large: dict[str, bytes] = {}
         rows = [column for event in events for column in _row(event, large)]
         with storage(self._path), _transaction(self._connection) as connection:
-            if not self._owned(connection):
+            if not self._is_owner(connection):
                 raise OwnershipLost(f"Run {self._path.stem} was taken over by another process; nothing was written.")
             check_order(events, self._last)
             if events and not self._last:
@@ -232,7 +232,7 @@ class _Writer:
         self._last += len(events)
         self._unfolded += sum(len(value) for value in (*rows[5::_COLUMNS], *stored[1::2]) if value)
 
-    def _owned(self, connection: sqlite3.Connection) -> bool:
+    def _is_owner(self, connection: sqlite3.Connection) -> bool:
         """Whether nobody has opened the run since; of a new file, which has no tables then, they are made."""
         if self._new:
             if _format(connection):

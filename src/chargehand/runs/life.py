@@ -21,7 +21,7 @@ from chargehand.record.replay import Replay, replay
 from chargehand.record.trust import TrustRegistry
 from chargehand.runs.answer_question import open_questions, record_answer
 from chargehand.runs.resume import Added, check_begun, job_of
-from chargehand.runs.session import Job, Session, check_models, unfinished
+from chargehand.runs.session import Job, Session, check_models, unfinished_report
 from chargehand.settings import OF_TEAM, SCRIPT, Settings, as_before, found_from, load_settings
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team, folder_of, load
@@ -206,7 +206,7 @@ class Life:
             if state.report is not None and (state.status in FINISHED or state.status == "cancelled"):
                 return _recorded(state).status, False
             with reading(f"of run {run}"):
-                report = unfinished(state, "cancelled")
+                report = unfinished_report(state, "cancelled")
             data = {"status": report.status, "report": report.to_json(), "by": "command"}
             await journal.append([Event(run, state.seq + 1, time.time(), "run_ended", None, None, data)], {})
         self.home.clear_cancel(run)
@@ -236,8 +236,8 @@ class Life:
             return _recorded(state)
         with reading(f"of run {run}"):
             if self.home.owner(run):
-                return unfinished(state, "running")
-            return unfinished(state, "waiting" if state.open_questions() else "interrupted")
+                return unfinished_report(state, "running")
+            return unfinished_report(state, "waiting" if state.open_questions() else "interrupted")
 
     def questions(self, run: str) -> tuple[Question, ...]:
         """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""

@@ -51,7 +51,7 @@ def job_of(
     whole = Team.from_json(stored, tools)
     then = Settings.model_validate(state.start["settings"])
     check_endpoints(run, then, settings, _models_of(whole), os.environ)
-    reopen = _with_dependents(plan, _reopened(state, added)) if plan else ()
+    reopen = _with_dependents(plan, _tasks_to_reopen(state, added)) if plan else ()
     return Job(
         run,
         _topped_up(state, added),
@@ -96,7 +96,7 @@ def _topped_up(state: Replay, added: Added) -> Request:
     return request.model_copy(update={"budget": budget})
 
 
-def _reopened(state: Replay, added: Added) -> set[str]:
+def _tasks_to_reopen(state: Replay, added: Added) -> set[str]:
     """The tasks that ended for lack of what is added now, and those that failed where that is wanted.
 
     Of a nested task the whole team has another go, of a part the whole; what was replaced is done, and so is what a
@@ -106,7 +106,7 @@ def _reopened(state: Replay, added: Added) -> set[str]:
     for path, outcome in state.ended.items():
         task = path.partition("/")[0].partition(".s.")[0]
         whole = state.ended.get(task)
-        if state.replaced(task) or (whole is not None and whole.ok and not whole.partial):
+        if state.is_replaced(task) or (whole is not None and whole.ok and not whole.partial):
             continue
         short = outcome.error is not None and outcome.error.kind in ("budget", "deadline")
         if (added.retry_failed and outcome.status in ("failed", "escalated")) or (short and added.topped_up):

@@ -106,7 +106,9 @@ class Session:
     async def work(self) -> Report:
         """Run to the end, or as far as it goes. Raises only what the caller has to act on."""
         job, began = self._job, time.time()
-        workers = roster(job.team, job.settings, ask=job.request.ask, nest=partial(self._nested, settings=job.settings))
+        workers = roster(
+            job.team, job.settings, ask=job.request.ask, nest=partial(self._run_nested, settings=job.settings)
+        )
         brains = self._brains(job.settings)
         check_models(self._models, job.settings, job.team, job.request.budget, job.plan)
         if self._earlier is not None and job.reopen is not None:
@@ -220,15 +222,15 @@ class Session:
         try:
             return await main
         except Parked:
-            return await self._unfinished(engine, "waiting")
+            return await self._report_unfinished(engine, "waiting")
         except asyncio.CancelledError:
             if self._stopped is None:  # the caller's own cancellation: put it on the record, then let it through
                 main.cancel()
                 await asyncio.gather(main, return_exceptions=True)
-                report = await self._unfinished(engine, "interrupted")
+                report = await self._report_unfinished(engine, "interrupted")
                 engine.emit("run_ended", status="interrupted", report=report.to_json())
                 raise
-            return await self._unfinished(engine, self._stopped)
+            return await self._report_unfinished(engine, self._stopped)
         except BaseExceptionGroup as group:
             raise _first(group) from None
         finally:
@@ -238,9 +240,9 @@ class Session:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
 
-    async def _unfinished(self, engine: LocalEngine, status: RunStatus) -> Report:
+    async def _report_unfinished(self, engine: LocalEngine, status: RunStatus) -> Report:
         await engine.commit()
-        return unfinished(replay(self._journal.events(), self._job.run), status)
+        return unfinished_report(replay(self._journal.events(), self._job.run), status)
 
     def _stop(self, why: Literal["interrupted", "cancelled"]) -> None:
         if self._main is None or self._engine is None:
@@ -268,10 +270,10 @@ class Session:
         if self._main is not None:
             self._main.cancel()
 
-    def _nested(self, team: Team, settings: Settings) -> Run:
+    def _run_nested(self, team: Team, settings: Settings) -> Run:
         """How a team in the team is run, with its own models where it names any."""
         own, ask = settings.for_team(team.models, Budget(), Limits()), self._job.request.ask
-        workers = roster(team, own, ask=ask, nest=partial(self._nested, settings=own))
+        workers = roster(team, own, ask=ask, nest=partial(self._run_nested, settings=own))
         brains, makes = self._brains(own), factory(team, own, ask=ask)
 
         async def run(request: Request, engine: Engine) -> Report:
@@ -326,7 +328,7 @@ def _models_of(team: Team, settings: Settings) -> list[str]:
     return names
 
 
-def unfinished(state: Replay, status: RunStatus | None = None) -> Report:
+def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
     """What the record of a run that has not ended says so far."""
     written = state.plan or state.drafted
     plan = parse(written) if written else None

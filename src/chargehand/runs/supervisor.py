@@ -106,7 +106,7 @@ class Supervisor(Life):
         run = journal.run
         try:
             if stdin is not None:
-                asked = asked.model_copy(update={"material": (*asked.material, self._kept(run, stdin))})
+                asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(run, stdin))})
             job = Job(
                 run,
                 asked,
@@ -120,7 +120,7 @@ class Supervisor(Life):
             report = await self._work(job, journal, None, person, on_event, on_draft, on_session)
         finally:
             journal.close()
-        return _typed(report, output_type)
+        return _with_typed_data(report, output_type)
 
     def run_sync(self, request: str = "", **options: Any) -> Report:
         """`run` for code without an event loop. UsageError where one runs: there `await supervisor.run(...)`."""
@@ -188,7 +188,7 @@ class Supervisor(Life):
         outcomes = tuple({"task": o.task, "status": o.status, "summary": o.summary} for o in report.outcomes)
         return Earlier(run=report.run, request=report.request, answer=report.answer, outcomes=outcomes)
 
-    def _kept(self, run: str, text: str) -> Material:
+    def _keep_input(self, run: str, text: str) -> Material:
         """Standard input as a file in the run's own folder, so that a resume finds it again."""
         path = self.home.folder(run) / "stdin.txt"
         path.touch(mode=0o600)
@@ -219,11 +219,11 @@ def _usable(schema: dict[str, JSON] | None) -> dict[str, JSON] | None:
     return schema
 
 
-def _typed(report: Report, output_type: type[BaseModel] | None) -> Report:
+def _with_typed_data(report: Report, output_type: type[BaseModel] | None) -> Report:
     """The report with its data as the type asked for; data that is not valid stays plain JSON, which is a gap."""
     if output_type is None or report.data is None:
         return report
-    checked = _checked(output_type, report.data)
+    checked = _validate_data(output_type, report.data)
     if isinstance(checked, BaseModel):
         return report.model_copy(update={"data": checked})
     if any(gap.reason == checked for gap in report.gaps):
@@ -234,11 +234,11 @@ def _typed(report: Report, output_type: type[BaseModel] | None) -> Report:
 
 
 def _invalid(output_type: type[BaseModel], data: JSON) -> str | None:
-    checked = _checked(output_type, data)
+    checked = _validate_data(output_type, data)
     return checked if isinstance(checked, str) else None
 
 
-def _checked(output_type: type[BaseModel], data: JSON) -> BaseModel | str:
+def _validate_data(output_type: type[BaseModel], data: JSON) -> BaseModel | str:
     """The data as the type, or why it is not valid: the caller's validators may raise anything."""
     try:
         return output_type.model_validate(data)

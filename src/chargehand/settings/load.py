@@ -117,16 +117,16 @@ def _tree_layer(cwd: Path, known: Mapping[str, Provider], trust: TrustRegistry) 
     for folder in _folders(cwd.absolute()):
         if (path := folder / "chargehand.toml").is_file():
             file = read(path)
-            return read_layer(file, file.data, (), known, _trusted(trust, path))
+            return read_layer(file, file.data, (), known, _is_trusted(trust, path))
         if (path := folder / "pyproject.toml").is_file() and "chargehand" in path.read_text("utf-8", "replace"):
             file = read(path)
             tools = file.data.get("tool")
             if isinstance(tools, dict) and isinstance(part := tools.get("chargehand"), dict):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-                return read_layer(file, part, ("tool", "chargehand"), known, _trusted(trust, path))  # pyright: ignore[reportUnknownArgumentType]
+                return read_layer(file, part, ("tool", "chargehand"), known, _is_trusted(trust, path))  # pyright: ignore[reportUnknownArgumentType]
     return None
 
 
-def _trusted(trust: TrustRegistry, path: Path) -> bool:
+def _is_trusted(trust: TrustRegistry, path: Path) -> bool:
     # A link out of a trusted directory must not bring trust to what it points at, nor the other way round.
     return trust.is_trusted(path.parent) and trust.is_trusted(path)
 

@@ -22,7 +22,7 @@ def check_endpoints(
             continue
         ours = {provider.base_url.rstrip("/") for provider in known if provider.key_env == stored.key_env}
         if ours and stored.base_url.rstrip("/") not in ours:
-            raise UsageError(_moved(run, stored, " and ".join(sorted(ours))))
+            raise UsageError(_moved_warning(run, stored, " and ".join(sorted(ours))))
 
 
 def as_before(run: str, before: Settings, now: Settings) -> tuple[Settings, list[str]]:
@@ -34,7 +34,8 @@ def as_before(run: str, before: Settings, now: Settings) -> tuple[Settings, list
     then, here = _providers(before), _providers(now)
     if then == here:
         return now, []
-    line = f"This run asks models of {_listed(here)}; {run} asked models of {_listed(then)}. --model names another."
+    now, before = _join_names(here), _join_names(then)
+    line = f"This run asks models of {now}; {run} asked models of {before}. --model names another."
     return now, [line]
 
 
@@ -48,11 +49,11 @@ def _providers(settings: Settings) -> set[str]:
     return {settings.model_for(role).model.partition(":")[0] for role in DEFAULT_TIER}
 
 
-def _listed(names: set[str]) -> str:
+def _join_names(names: set[str]) -> str:
     return " and ".join(sorted(names)) or "nobody"
 
 
-def _moved(run: str, stored: Provider, now: str) -> str:
+def _moved_warning(run: str, stored: Provider, now: str) -> str:
     variable = BASE_URLS.get(stored.name)
     again = (
         f"export {variable}={stored.base_url}" if variable else f"set base_url of [providers.{stored.name}] to it again"

@@ -42,7 +42,7 @@ class TomlFile:
                 here = (*table, *_parts(entry[1]))
             else:
                 continue
-            shared = _shared(here, key)
+            shared = _shared_length(here, key)
             if shared > best and shared >= min(len(here), len(key)):
                 best, place = shared, (number, len(line) - len(line.lstrip()) + 1)
         return place
@@ -95,7 +95,7 @@ def _parts(dotted: str) -> tuple[str, ...]:
     return tuple(a or b or c for a, b, c in _PART.findall(dotted))
 
 
-def _shared(here: Sequence[str], key: Sequence[str]) -> int:
+def _shared_length(here: Sequence[str], key: Sequence[str]) -> int:
     count = 0
     for mine, wanted in zip(here, key, strict=False):
         if mine != wanted:

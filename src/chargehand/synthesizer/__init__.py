@@ -124,7 +124,7 @@ async def write_answer(
         if judge is not None:
             await flow.judge(judge)
         if picked is not None:
-            return await flow.looked_at(flow.selected(picked))
+            return await flow.looked_at(flow.select_result(picked))
         return await flow.write(brain, rounds, read, on_draft, pause=pause)
 
     made = await in_time(engine, f"@synthesis/{mark}".rstrip("/"), seconds, work)

@@ -83,7 +83,7 @@ def _has_list(passages: Iterable[Passage]) -> bool:
     return any(passage.kind in _LISTED for passage in passages)
 
 
-def announced(parts: Sequence[Paragraph]) -> dict[int, set[str]]:
+def announced_lengths(parts: Sequence[Paragraph]) -> dict[int, set[str]]:
     """For each paragraph how long the lists are that begin in it or up to two on: "3 reasons:", and there they are."""
     lists: list[tuple[int, int]] = []
     before = 0

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from chargehand.synthesizer.answer_passages import Paragraph, Passage, announced, read
+from chargehand.synthesizer.answer_passages import Paragraph, Passage, announced_lengths, read
 from chargehand.synthesizer.evidence import Evidence, Held, held_in_text
-from chargehand.synthesizer.exempt_figures import speaks_of_a_gap, stated
+from chargehand.synthesizer.exempt_figures import speaks_of_a_gap, stated_figures
 from chargehand.synthesizer.figures import Figure
 from chargehand.synthesizer.plain_report import paragraphs
 from chargehand.synthesizer.sentences import is_record
@@ -113,8 +113,8 @@ def provenance_of(
         problems.insert(0, ("no_citation", "The answer cites no task."))
     return Provenance(
         citations={str(paragraph.number): paragraph.tasks for paragraph in parts if paragraph.tasks},
-        problems=tuple(_worded(problems)),
-        unused=_unused(outcomes, cited, merged),
+        problems=tuple(_word_problems(problems)),
+        unused=_unused_tasks(outcomes, cited, merged),
     )
 
 
@@ -128,13 +128,13 @@ def provenance_of_listing(
         if tasks := tuple(dict.fromkeys(task for each in citations.find(paragraph) for task in each.tasks)):
             found[str(number)] = tasks
     cited = {task for tasks in found.values() for task in tasks}
-    return Provenance(citations=found, unused=_unused(outcomes, cited, merged))
+    return Provenance(citations=found, unused=_unused_tasks(outcomes, cited, merged))
 
 
 def corrections(provenance: Provenance) -> tuple[str, ...]:
     """What to tell a synthesizer that can still mend its answer: the problems, what it left out, and what to do."""
     unused = [("unused_result", f"The answer does not use [{task}], which is done.") for task in provenance.unused]
-    problems = (*provenance.problems, *_worded(unused))
+    problems = (*provenance.problems, *_word_problems(unused))
     advice = {str(code): words for code, words in ADVICE.items()}
     return tuple(f"{problem} {advice.get(problem.partition(':')[0], '')}".rstrip() for problem in problems)
 
@@ -147,7 +147,7 @@ def keeps_open(provenance: Provenance) -> tuple[str, ...]:
 _Problem: TypeAlias = tuple[Code, str]
 
 
-def _worded(problems: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _word_problems(problems: Iterable[tuple[str, str]]) -> Iterator[str]:
     told: Counter[str] = Counter()
     for code, sentence in problems:
         told[code] += 1
@@ -168,7 +168,7 @@ def _unknown(parts: Iterable[Paragraph]) -> Iterator[_Problem]:
         yield "unknown_citation", f"Paragraph {number} cites [{name}], which is not a task of this run."
 
 
-def _unused(
+def _unused_tasks(
     outcomes: Mapping[str, Outcome], cited: Collection[str], merged: Iterable[Claim | Finding]
 ) -> tuple[str, ...]:
     in_use: dict[str, bool] = {}
@@ -207,11 +207,11 @@ class _Check:
 
     def figures(self, parts: Sequence[Paragraph]) -> Iterator[tuple[int, _Problem]]:
         """The problems, each with its paragraph."""
-        lengths = announced(parts)
+        lengths = announced_lengths(parts)
         told: set[tuple[int, str, str | None]] = set()
         for passage in _passages(parts):
             cited = frozenset(passage.tasks)
-            for figure in stated(passage.text):
+            for figure in stated_figures(passage.text):
                 if figure.unit is None and figure.value in lengths[passage.paragraph]:
                     continue
                 if (place := (passage.paragraph, figure.value, figure.unit)) not in told:

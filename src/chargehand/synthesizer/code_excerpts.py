@@ -38,7 +38,7 @@ class Exhibits:
                 continue
             for path, text in cast("dict[str, Any]", code).items():
                 if path not in lines and isinstance(text, str):
-                    lines[path] = _numbered(text)
+                    lines[path] = _numbered_lines(text)
             written: Any = context.get("changed")
             if isinstance(written, dict):
                 known = cast("dict[str, list[list[int]]]", written)
@@ -57,7 +57,7 @@ class Exhibits:
         first, last = _extent(finding)
         return any(a <= last and first <= b for a, b in self.changed.get(path, ()))
 
-    def shown(self, finding: Finding) -> str | None:
+    def lines_around(self, finding: Finding) -> str | None:
         """The lines of a finding and some around them, each with its number; None where there is no code."""
         own = self.lines.get(_path(finding) or "")
         if not own or finding.line is None:
@@ -67,7 +67,7 @@ class Exhibits:
         return "\n".join(own[number] for number in numbers if number in own) or None
 
 
-def _numbered(text: str) -> dict[int, str]:
+def _numbered_lines(text: str) -> dict[int, str]:
     return {int(found[1]): line for line in text.split("\n") if (found := _NUMBERED.match(line))}
 
 

@@ -27,7 +27,7 @@ from typing import Final, Literal, TypeAlias
 
 from chargehand.synthesizer.dedupe import differ_in_severity_alone, lines_of, same_place
 from chargehand.synthesizer.sentences import entries, is_record, sentences
-from chargehand.synthesizer.similarity import Index, compatible_names, dice, graded, opposed, rivals, same_start
+from chargehand.synthesizer.similarity import Index, compatible_names, dice, is_graded, is_opposed, rivals, same_start
 from chargehand.synthesizer.strip_markdown import one_line
 from chargehand.synthesizer.units import quantity
 from chargehand.synthesizer.wording import Wording, wording
@@ -93,7 +93,7 @@ def candidates(outcomes: Sequence[Outcome], tasks: Sequence[Task] = ()) -> tuple
         if outcome.ok or outcome.partial:
             for entry in _entries(outcome, told, asked.get(outcome.task, "")):
                 pairs.extend(told.add(entry))
-    return tuple(_named(told.entries, pairs))
+    return tuple(_name_candidates(told.entries, pairs))
 
 
 class _Told:
@@ -235,12 +235,12 @@ def _difference_in_words(one: Wording, other: Wording) -> Kind | None:
 
 
 def _kind(one: Wording, other: Wording) -> Kind | None:
-    opposite = opposed(one, other)
+    opposite = is_opposed(one, other)
     if opposite != (one.negated != other.negated):
         return "verdict" if opposite else "polarity"
     if opposite:
         return None  # `pass` and `does not fail`: denied twice
-    if graded(one, other):
+    if is_graded(one, other):
         return "verdict"
     days, numbers = _days_differ(one, other), _numbers_differ(one, other)
     if days and numbers:
@@ -305,7 +305,7 @@ def _quantities(said: Wording) -> dict[str, set[Hashable]]:
     return found
 
 
-def _named(entries: Sequence[_Entry], pairs: Sequence[tuple[int, int, Kind]]) -> Iterator[Candidate]:
+def _name_candidates(entries: Sequence[_Entry], pairs: Sequence[tuple[int, int, Kind]]) -> Iterator[Candidate]:
     """Candidates with a subject: that of the first pair among those that hang together."""
     roots: dict[int, int] = {}
 

@@ -84,10 +84,10 @@ async def critique(
         found: Critique = NotReviewed(asked.fault.message if asked.fault else "The critic gave no answer.")
     else:
         found = _verdict(asked.data)
-    return recorded(found, engine)
+    return record_critique(found, engine)
 
 
-def recorded(found: Critique, engine: Engine) -> Critique:
+def record_critique(found: Critique, engine: Engine) -> Critique:
     """The verdict, on the record."""
     match found:
         case Accepted():

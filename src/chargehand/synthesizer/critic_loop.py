@@ -12,14 +12,14 @@ from chargehand.synthesizer.writer import Draft, NoDraft, Writer
 from chargehand.values.outcome import Outcome
 
 
-async def reviewed(
+async def review_draft(
     draft: Draft, writer: Writer, outcomes: Mapping[str, Outcome], critic: Brain, rounds: int, desk: Desk
 ) -> tuple[Draft, tuple[str, ...]]:
     """What goes out was looked at last by the critic, or a note says that it was not."""
     for number in range(1, rounds + 2):
         verdict = await critique(desk.request, draft.text, outcomes, desk.engine, critic, number, desk.used, desk.mark)
         if not isinstance(verdict, Returned) or number > rounds:
-            return draft, noted(verdict)
+            return draft, notes_for_reader(verdict)
         mended = await writer.mend(verdict.problems)
         if isinstance(mended, NoDraft):
             why = f"The critic did not accept the answer, and it was not mended ({mended.fault.message}):"
@@ -28,7 +28,7 @@ async def reviewed(
     raise AssertionError("the last round returns")
 
 
-def noted(verdict: Critique) -> tuple[str, ...]:
+def notes_for_reader(verdict: Critique) -> tuple[str, ...]:
     """What the reader is told of the last look at an answer."""
     match verdict:
         case Accepted():

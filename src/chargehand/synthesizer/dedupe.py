@@ -28,7 +28,7 @@ from chargehand.synthesizer.lexicon import stem
 from chargehand.synthesizer.similarity import (
     Index,
     dice,
-    opposed,
+    is_opposed,
     replaces,
     rivals,
     same_force,
@@ -78,7 +78,7 @@ def merge_claims(claims: Sequence[Claim], workers: Mapping[str, str] | None = No
     for number, claim in enumerate(claims):
         alike.setdefault(claim.statement, []).append(number)
     each = list(alike.values())
-    for group, middle in _grouped([_of_claim(statement) for statement in alike]):
+    for group, middle in _group_entries([_of_claim(statement) for statement in alike]):
         said = [claims[number] for number in sorted(chain.from_iterable(each[place] for place in group))]
         centre = each[middle][0]
         merged.append(
@@ -97,7 +97,7 @@ def merge_claims(claims: Sequence[Claim], workers: Mapping[str, str] | None = No
 def merge_findings(findings: Sequence[Finding], workers: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
     """Findings that say the same as one, in the order of first appearance; `workers` names each task's worker."""
     merged: list[Finding] = []
-    for group, centre in _grouped([_of_finding(finding) for finding in findings]):
+    for group, centre in _group_entries([_of_finding(finding) for finding in findings]):
         said = [findings[number] for number in group]
         suggestions = (f.suggestion for f in (findings[centre], *said) if f.suggestion)
         merged.append(
@@ -157,7 +157,7 @@ def _path(finding: Finding) -> str | None:
     return finding.path.removeprefix("./") if finding.path else None
 
 
-def _grouped(entries: Sequence[_Entry]) -> Iterator[tuple[list[int], int]]:
+def _group_entries(entries: Sequence[_Entry]) -> Iterator[tuple[list[int], int]]:
     """The numbers of the entries that are the same, with that of their centre, in the order of first appearance."""
     centres = _Centres()
     groups: dict[int, list[int]] = {}
@@ -235,7 +235,7 @@ def _same(one: _Entry, other: _Entry) -> bool:
         return False
     if placed and _is_broad(one.category) and dice(mine.bag, theirs.bag) < LEAST_IN_PLACE:
         return False
-    if opposed(mine, theirs) or not same_force(mine, theirs, placed=placed) or not same_order(mine, theirs):
+    if is_opposed(mine, theirs) or not same_force(mine, theirs, placed=placed) or not same_order(mine, theirs):
         return False
     return not rivals(mine, theirs)
 

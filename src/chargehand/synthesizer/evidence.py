@@ -153,7 +153,7 @@ def held_in_text(text: str) -> Held:
         if figure.kind == "date":
             dates.update(_less_precise(figure.value))
         else:
-            for value in (figure.value, *_unscaled(figure)):
+            for value in (figure.value, *_unscaled_values(figure)):
                 numbers.setdefault(value, set()).add(figure.unit)
         left.append(text[end : figure.start])
         end = max(end, figure.end)
@@ -237,7 +237,7 @@ def _less_precise(date: str) -> Iterator[str]:
         yield f"--{month}-{day}"
 
 
-def _unscaled(figure: Figure) -> Iterator[str]:
+def _unscaled_values(figure: Figure) -> Iterator[str]:
     """5.6 of "5.6 billion": what stands in a column of billions, or before a word for it in another language."""
     digits = _DIGITS.search(figure.text)
     value = _decimal(digits[0].replace(",", ".")) if digits else None

@@ -34,7 +34,7 @@ _MISSING = re.compile(
 _OF_ITS_REASON = 0.4
 
 
-def stated(text: str) -> Iterator[Figure]:
+def stated_figures(text: str) -> Iterator[Figure]:
     """The figures a text states, without small counts in words and without labels."""
     text = _IDIOMS.sub(_blank, text)
     if _FIRST_OF_A_LIST.search(text):

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from chargehand.synthesizer.numerals import GAPS, ONES, TENS, numerals, plain, worded
+from chargehand.synthesizer.numerals import GAPS, ONES, TENS, number_in_words, numerals, plain
 from chargehand.synthesizer.units import PHRASES, SCALE_WORDS, is_money, scale_named, unit_named
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -215,7 +215,7 @@ def _word(text: str, match: re.Match[str]) -> Iterator[_Read]:
     if match["word"].lower() == "one" and (_PRONOUN_BEFORE.search(before) or _PRONOUN_AFTER.match(text, end)):
         return
     end, unit, _ = _suffix(text, end, None)
-    yield _Read(Figure(worded(match["word"]), unit, "number", start, end, text[start:end]))
+    yield _Read(Figure(number_in_words(match["word"]), unit, "number", start, end, text[start:end]))
 
 
 def _suffix(text: str, at: int, money: str | None) -> tuple[int, str | None, int]:
@@ -246,11 +246,11 @@ def _range(first: _Read, second: _Read) -> tuple[_Read, _Read]:
     if one.kind != "number" or other.kind != "number":
         return first, second
     if one.unit is None and first.scale == 0 and (other.unit is not None or second.scale):
-        one = replace(one, unit=other.unit, value=_scaled(one.value, second.scale))
+        one = replace(one, unit=other.unit, value=_scale(one.value, second.scale))
     elif one.unit is not None and first.scale == 0 and other.unit in (None, one.unit):
-        one, other = replace(one, value=_scaled(one.value, second.scale)), replace(other, unit=one.unit)
+        one, other = replace(one, value=_scale(one.value, second.scale)), replace(other, unit=one.unit)
     return _Read(one, second.scale), _Read(other, second.scale)
 
 
-def _scaled(value: str, scale: int) -> str:
+def _scale(value: str, scale: int) -> str:
     return f"-{plain(value[1:], scale)}" if value.startswith("-") else plain(value, scale)

@@ -71,13 +71,13 @@ async def _ruling(candidate: Candidate, key: str, desk: Desk) -> Ruling:
     text = clean("\n\n".join([f"Request\n{desk.request.text}", about, *sides]))
     got = await consult(desk.engine, key, "judge", desk.brain, [system(_RULES), user(text)], SCHEMA, desk.used)
     if got.data is None:
-        return Ruling("unclear", f"It could not be judged: {_unanswered(got.fault)}.")
+        return Ruling("unclear", f"It could not be judged: {_why_unanswered(got.fault)}.")
     data = got.data
     confidence = read_confidence(data.get("confidence"), "confidence", [])
     return Ruling(data["verdict"], data["reason"].strip(), (data.get("cause") or "").strip() or None, confidence)
 
 
-def _unanswered(fault: Fault | None) -> str:
+def _why_unanswered(fault: Fault | None) -> str:
     """For the answer: what a provider says of its error is on the record, and nothing for a reader."""
     if fault is None:
         return "the judge gave no answer"

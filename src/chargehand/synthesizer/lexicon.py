@@ -175,7 +175,7 @@ def mark(word: str) -> str | None:
     return _MARKS.get(word)
 
 
-def affirmed(word: str) -> str | None:
+def affirmed_word(word: str) -> str | None:
     """`bounded` of `unbounded`: the word that an un- denies, or None."""
     return word[2:] if _DENIED.fullmatch(word) else None
 

@@ -54,7 +54,7 @@ def plain(digits: str, shift: int = 0) -> str:
     return f"{whole}.{fraction}" if fraction else whole
 
 
-def worded(words: str) -> str:
+def number_in_words(words: str) -> str:
     """The value of number words: `twenty-five`, `two hundred`, `a dozen`."""
     total, shift, dozen = 0, 0, 1
     for word in re.split(r"[ -]", words.lower()):

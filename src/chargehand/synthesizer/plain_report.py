@@ -62,7 +62,9 @@ def report(
             parts.append(f"## {head}{'' if outcome.ok else ' (partial)'}\n\n{_quotation(outcome)}")
     parts.extend(_findings(findings, outcomes))
     if claims:
-        parts.append("\n".join(["## Claims", "", *_listed([_claim(claim, outcomes) for claim in claims], "claims")]))
+        parts.append(
+            "\n".join(["## Claims", "", *_limit_list([_claim(claim, outcomes) for claim in claims], "claims")])
+        )
     if disagreements:
         parts.append(disagreements)
     if missing:
@@ -127,7 +129,7 @@ def _about(item: Claim | Finding, outcomes: Mapping[str, Outcome], category: str
     return (f" ({known})" if known else "") + (f" [{tasks}]" if tasks else "")
 
 
-def _listed(lines: Sequence[str], what: str) -> list[str]:
+def _limit_list(lines: Sequence[str], what: str) -> list[str]:
     if len(lines) <= MOST_LISTED:
         return list(lines)
     return [*lines[:MOST_LISTED], f"- {len(lines) - MOST_LISTED:,} more {what} are in the outcomes."]

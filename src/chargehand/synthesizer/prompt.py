@@ -11,7 +11,7 @@ from chargehand.values.base import JSON
 from chargehand.values.outcome import Finding, Outcome
 from chargehand.values.plan import Plan
 from chargehand.values.request import Request
-from chargehand.workers.worker_prompt import quoted
+from chargehand.workers.worker_prompt import quote_data
 
 # Counted in UTF-8 bytes: a token is some four of English and three of Chinese.
 CHARACTERS_PER_TOKEN = 3
@@ -72,10 +72,10 @@ def size(text: str) -> int:
 
 def section(head: str, data: JSON, most: int = ENDLESS) -> str:
     """Something workers wrote under a heading of ours; cut, with a note inside, to about `most` bytes."""
-    whole = clean(quoted(data, ENDLESS))
+    whole = clean(quote_data(data, ENDLESS))
     bytes_ = size(whole)
     if bytes_ > most:
-        whole = clean(quoted(data, max(most * len(whole) // bytes_, 100)))
+        whole = clean(quote_data(data, max(most * len(whole) // bytes_, 100)))
     return f"{head}\n{whole}"
 
 
@@ -84,7 +84,7 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def told(instruction: str, outcome: Outcome) -> dict[str, JSON]:
+def outcome_as_data(instruction: str, outcome: Outcome) -> dict[str, JSON]:
     """One outcome as data. Its claims and findings are not in it: they are listed with those of all, merged."""
     data: dict[str, JSON] = {"status": outcome.status, "asked": instruction[:500], "summary": outcome.summary}
     if outcome.output is not None and outcome.output != outcome.summary:
@@ -108,7 +108,9 @@ def ask(
     if plan.synthesis.instruction:
         parts.append(f"How to put it together ({plan.synthesis.mode})\n{plan.synthesis.instruction}")
     if request.answer_schema is not None:
-        parts.append(f"Besides `answer`, give `data` that satisfies this JSON schema\n{quoted(request.answer_schema)}")
+        parts.append(
+            f"Besides `answer`, give `data` that satisfies this JSON schema\n{quote_data(request.answer_schema)}"
+        )
     parts.extend(material)
     if disagreements:
         told = [disagreement.contradiction().to_json() for disagreement in disagreements]

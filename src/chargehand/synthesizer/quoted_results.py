@@ -38,7 +38,7 @@ async def gather(reconciled: Reconciled, desk: Desk) -> tuple[tuple[str, ...], t
 
 def _in_full(reconciled: Reconciled, asked: dict[str, str]) -> list[str]:
     parts = [
-        prompt.section(prompt.heading(outcome), prompt.told(asked[id], outcome))
+        prompt.section(prompt.heading(outcome), prompt.outcome_as_data(asked[id], outcome))
         for id, outcome in reconciled.outcomes.items()
     ]
     if reconciled.claims:

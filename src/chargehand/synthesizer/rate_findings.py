@@ -67,7 +67,7 @@ async def rate(
 
     async def one(place: int) -> None:
         finding, key = findings[place], f"@rate/{mark}{place + 1}"
-        code = seen.shown(finding)
+        code = seen.lines_around(finding)
         score = await _score(request, finding, code, engine, brain, key, used)
         if examiner is not None and finding.severity == "critical" and score in DOUBTFUL:
             second = await _score(request, finding, code, engine, examiner, f"{key}/again", used)
@@ -77,13 +77,13 @@ async def rate(
 
     await abreast(one(place) for place in chosen)
     rated = tuple(
-        finding.model_copy(update={"confidence": _weighed(finding, scores[place])}) if place in scores else finding
+        finding.model_copy(update={"confidence": _weigh_rating(finding, scores[place])}) if place in scores else finding
         for place, finding in enumerate(findings)
     )
     return rated, _notes(findings, chosen, scores, len(worth))
 
 
-def _weighed(finding: Finding, score: int) -> int:
+def _weigh_rating(finding: Finding, score: int) -> int:
     """The rating, but for what a measured analyzer is sure of."""
     known = finding.confidence or 0
     if known < SURE or not any(":" in source for source in finding.sources):

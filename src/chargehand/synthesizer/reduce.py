@@ -80,7 +80,7 @@ class Reduction:
         return tuple(node.text for node in nodes)
 
     def _leaf(self, outcome: Outcome) -> Node:
-        data = prompt.told(self._asked[outcome.task], outcome)
+        data = prompt.outcome_as_data(self._asked[outcome.task], outcome)
         if outcome.claims:
             data["claims"] = [claim.to_json() for claim in outcome.claims]
         text = prompt.section(prompt.heading(outcome), data)
@@ -123,7 +123,9 @@ class Reduction:
         got = await consult(desk.engine, key, "synthesizer", desk.brain, messages, SCHEMA, desk.used)
         if got.data is None:
             why = got.fault.message if got.fault else "no answer"
-            self.notes.append(f"The results of {_named(tasks)} could not be summarised ({why}) and were cut to fit.")
+            self.notes.append(
+                f"The results of {_name_tasks(tasks)} could not be summarised ({why}) and were cut to fit."
+            )
             return None
         below = {task: self._outcomes[task] for task in tasks}
         text = _only_below(got.data["answer"], below, self._outcomes)
@@ -177,5 +179,5 @@ def _cut(data: JSON, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} …"
 
 
-def _named(tasks: Sequence[str]) -> str:
+def _name_tasks(tasks: Sequence[str]) -> str:
     return ", ".join(tasks[:5]) + (f" and {len(tasks) - 5} more" if len(tasks) > 5 else "")

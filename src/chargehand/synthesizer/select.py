@@ -90,10 +90,10 @@ async def choose(
     if brain is None:
         return Choice(surest, "No model chose: it is the first of those that state the highest confidence.")
     # Place in the prompt -> place among the candidates.
-    order = sorted(range(len(candidates)), key=lambda place: _shuffled(seed, candidates[place].task, place))
+    order = sorted(range(len(candidates)), key=lambda place: _shuffle_key(seed, candidates[place].task, place))
     share = room(brain) // len(candidates)
     parts = [f"Goal\n{goal}", *([f"Criterion\n{criterion}"] if criterion else [])]
-    parts += [section(f"Result {n}", _shown(candidates[place]), share) for n, place in enumerate(order, 1)]
+    parts += [section(f"Result {n}", _anonymous_result(candidates[place]), share) for n, place in enumerate(order, 1)]
     messages = [system(_RULES), user(clean("\n\n".join(parts)))]
     schema = _OF_TWO if len(candidates) == 2 else SCHEMA
     got = await consult(engine, key, "judge", brain, messages, schema, used, _says_nothing)
@@ -138,11 +138,11 @@ def _choice(data: dict[str, Any], order: Sequence[int], candidates: Sequence[Out
     return Choice(index, reason.strip(), tuple(scores))
 
 
-def _shuffled(seed: str, task: str, place: int) -> str:
+def _shuffle_key(seed: str, task: str, place: int) -> str:
     return hashlib.sha256(f"{seed}\n{task}\n{place}".encode("utf-8", "replace")).hexdigest()
 
 
-def _shown(outcome: Outcome) -> dict[str, Any]:
+def _anonymous_result(outcome: Outcome) -> dict[str, Any]:
     """What a result says, without whose it is."""
     return {
         "summary": outcome.summary,
@@ -168,7 +168,7 @@ class Pick:
         """Why this one, and what became of the others; a paragraph."""
         words = [f"Chosen from {len(self.others) + 1} results: [{self.outcome.task}]. {inline(self.choice.reason)}"]
         if self.others:
-            considered = [f"{o.task}{_scored(self.scores.get(o.task))}" for o in self.others]
+            considered = [f"{o.task}{_score_suffix(self.scores.get(o.task))}" for o in self.others]
             words.append(f"Considered and not used: {', '.join(considered)}.")
         if rests_on:
             words.append(f"It rests on [{', '.join(rests_on)}].")
@@ -219,5 +219,5 @@ async def pick(outcomes: Mapping[str, Outcome], desk: Desk) -> Pick | None:
     return Pick(chosen, tuple(sink for sink in sinks if sink is not chosen), choice, scores)
 
 
-def _scored(score: int | None) -> str:
+def _score_suffix(score: int | None) -> str:
     return "" if score is None else f" (score {score})"

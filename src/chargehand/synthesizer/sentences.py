@@ -76,12 +76,12 @@ def sentences(outcome: Outcome) -> tuple[str, ...]:
         output = "\n".join(leaf.text for leaf in _leaves(outcome.output) if leaf.label is None)
     texts = [outcome.summary if outcome.ok else "", output]
     text = "\n".join(text[:MOST_CHARACTERS] for text in texts)
-    return _remembered(text) if len(text) <= _SHORT else _split(text)
+    return _split_cached(text) if len(text) <= _SHORT else _split(text)
 
 
 # Workers with the same task in different places often answer in the same words.
 @lru_cache(maxsize=256)
-def _remembered(text: str) -> tuple[str, ...]:
+def _split_cached(text: str) -> tuple[str, ...]:
     return _split(text)
 
 

@@ -64,7 +64,7 @@ def rivals(one: Wording, other: Wording) -> bool:
     places: dict[tuple[str, bool], list[str]] = {}
     for place, word in _places(other, missing):
         places.setdefault(place, []).append(word)
-    return any(not _related(word, rival) for place, word in _places(one, extra) for rival in places.get(place, ()))
+    return any(not _is_related(word, rival) for place, word in _places(one, extra) for rival in places.get(place, ()))
 
 
 def replaces(one: Wording, other: Wording) -> bool:
@@ -73,20 +73,20 @@ def replaces(one: Wording, other: Wording) -> bool:
     return _alone(extra, missing) and _alone(missing, extra)
 
 
-def opposed(one: Wording, other: Wording) -> bool:
+def is_opposed(one: Wording, other: Wording) -> bool:
     """Whether the texts give opposite answers to a question, or one has a word that denies one of the other's."""
     if one.marks != other.marks and _marked_apart(one, other, _WAYS):
         return True
     if one.bag == other.bag:
         return False
-    mine, theirs = _decided(one.answers), _decided(other.answers)
+    mine, theirs = _decided_questions(one.answers), _decided_questions(other.answers)
     if any(name in theirs and theirs[name] != affirms for name, affirms in mine.items()):
         return True
     extra, missing = one.bag - other.bag, other.bag - one.bag
-    return any(_denied(word, missing) for word in extra) or any(_denied(word, extra) for word in missing)
+    return any(_is_denied(word, missing) for word in extra) or any(_is_denied(word, extra) for word in missing)
 
 
-def graded(one: Wording, other: Wording) -> bool:
+def is_graded(one: Wording, other: Wording) -> bool:
     """Whether the texts say the same to another degree: of all and of some, that it must be and that it may."""
     return one.marks != other.marks and _marked_apart(one, other, _DEGREES)
 
@@ -117,7 +117,7 @@ def same_order(one: Wording, other: Wording) -> bool:
     if passive != ("be" in other.voice) or ("by" in one.voice) != ("by" in other.voice):
         return True
     # `A is used for B` and `B is used with A`.
-    return (passive and one.voice != other.voice) or not _swapped(one.words, other.words)
+    return (passive and one.voice != other.voice) or not _is_swapped(one.words, other.words)
 
 
 class Index:
@@ -170,7 +170,7 @@ def _marked_apart(one: Wording, other: Wording, pairs: tuple[tuple[str, str], ..
     return False
 
 
-def _swapped(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+def _is_swapped(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether two parts have changed places around one between them, and all else is where it was."""
     if len(one) != len(other):
         return False
@@ -201,17 +201,17 @@ def _own(words: frozenset[str], other: Wording) -> frozenset[str]:
     return frozenset(word for word in words if (answer := question(word)) is None or answer[0] not in other.topics)
 
 
-def _decided(answers: tuple[tuple[str, bool], ...]) -> dict[str, bool]:
+def _decided_questions(answers: tuple[tuple[str, bool], ...]) -> dict[str, bool]:
     """The questions a text answers in one way only: `opened but never closed` says nothing of that kind."""
     found = dict(answers)
     return found if len(found) == len(answers) else {n: a for n, a in answers if (n, not a) not in answers}
 
 
 def _alone(words: frozenset[str], others: frozenset[str]) -> bool:
-    return any(not any(_related(word, other) for other in others) for word in words)
+    return any(not any(_is_related(word, other) for other in others) for word in words)
 
 
-def _related(one: str, other: str) -> bool:
+def _is_related(one: str, other: str) -> bool:
     return _alike(one, other) or _opposite(one, other)
 
 
@@ -230,7 +230,7 @@ def _opposite(one: str, other: str) -> bool:
     return _denies(one, other) or _denies(other, one)
 
 
-def _denied(word: str, words: frozenset[str]) -> bool:
+def _is_denied(word: str, words: frozenset[str]) -> bool:
     return word.startswith(_PREFIXES) and any(_denies(word, other) for other in words)
 
 

@@ -13,8 +13,8 @@ from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.citations import provenance_of_listing
 from chargehand.synthesizer.code_excerpts import Exhibits
 from chargehand.synthesizer.contradictions import Candidate
-from chargehand.synthesizer.critic import NotReviewed, critique, recorded
-from chargehand.synthesizer.critic_loop import noted, reviewed
+from chargehand.synthesizer.critic import NotReviewed, critique, record_critique
+from chargehand.synthesizer.critic_loop import notes_for_reader, review_draft
 from chargehand.synthesizer.disagreements import Ruling, compatible, disagreements
 from chargehand.synthesizer.judge import judge
 from chargehand.synthesizer.placeholder import is_placeholder
@@ -110,7 +110,7 @@ class Flow:
         verdict = await critique(
             self._request, ready.answer, self._standing, self._engine, critic, 1, self._used, self._mark
         )
-        return replace(ready, usage=Usage.total(self._used), notes=(*ready.notes, *noted(verdict)))
+        return replace(ready, usage=Usage.total(self._used), notes=(*ready.notes, *notes_for_reader(verdict)))
 
     async def write(
         self, brain: Brain, rounds: int, read: Iterable[str], on_draft: OnDraft | None, *, pause: bool = False
@@ -119,7 +119,7 @@ class Flow:
 
         With `pause` it stops at a first draft that states gaps of its own, and gives these: `finish` goes on with it.
         """
-        desk, known = self._desk(brain), self._known()
+        desk, known = self._desk(brain), self._reconcile()
         if self._drafts is None and on_draft is not None:
             self._drafts = Drafts(on_draft, lambda message: self._engine.emit("warning", message=message))
         parts, notes = await gather(known, desk)
@@ -133,7 +133,7 @@ class Flow:
         async def rest() -> Synthesis:
             final = await writer.correct(draft)
             if self._critic is not None:
-                final, notes = await reviewed(final, writer, self._standing, self._critic, rounds, desk)
+                final, notes = await review_draft(final, writer, self._standing, self._critic, rounds, desk)
                 self._notes.extend(notes)
             return self._of(final, known)
 
@@ -168,9 +168,9 @@ class Flow:
             notes=tuple(self._notes),
         )
 
-    def selected(self, picked: Pick) -> Synthesis:
+    def select_result(self, picked: Pick) -> Synthesis:
         """The text of the result that was selected, why it was, and what it does not settle."""
-        known, chosen = self._known(), picked.outcome
+        known, chosen = self._reconcile(), picked.outcome
         through = upstream(self._plan, [chosen.task])
         rests_on = [id for id, outcome in self._outcomes.items() if id in through and outcome.ok]
         parts = [plain.text_of(chosen).strip(), picked.text(rests_on)]
@@ -206,7 +206,7 @@ class Flow:
             self._engine.emit("draft_discarded", reason="The deadline came before the synthesis was finished.")
             return self._instead("The deadline left no time for a synthesis")
         self._notes.append("The deadline left no time to mend or review the answer: it stands as it was written.")
-        return self._of(draft, self._known())
+        return self._of(draft, self._reconcile())
 
     def _instead(self, why: str) -> Synthesis:
         """Without a draft: the one from before tasks were added, which uses nothing of theirs, else a listing."""
@@ -216,11 +216,11 @@ class Flow:
         new = (id for id, outcome in self._standing.items() if outcome.ok and id not in self._before.outcomes)
         unused = {"unused": (*draft.provenance.unused, *new)}
         self._notes.append(f"{why}: the answer is the one that was written before tasks were added.")
-        return self._of(replace(draft, provenance=draft.provenance.model_copy(update=unused)), self._known())
+        return self._of(replace(draft, provenance=draft.provenance.model_copy(update=unused)), self._reconcile())
 
     def by_code(self, note: str) -> Synthesis:
         """Everything that is known, listed."""
-        known, gaps = self._known(), self._gaps
+        known, gaps = self._reconcile(), self._gaps
         if (why := self._rejected()) is not None:
             rejected = f"The answer that was written was rejected: {why}."
             gaps = (*gaps, Gap(reason=rejected, impact="The answer lists the results instead."))
@@ -230,7 +230,7 @@ class Flow:
             missing = Gap(reason="There is no answer in the form that was asked for.", impact="`data` is missing.")
             gaps = (*gaps, missing)
         unseen = NotReviewed("it was made by code, and there is nothing in it to mend.")
-        review = () if self._critic is None else noted(recorded(unseen, self._engine))
+        review = () if self._critic is None else notes_for_reader(record_critique(unseen, self._engine))
         return Synthesis(
             answer=answer,
             findings=known.findings,
@@ -307,7 +307,7 @@ class Flow:
     def _desk(self, brain: Brain) -> Desk:
         return Desk(self._request, self._plan, self._engine, brain, self._used, self._mark)
 
-    def _known(self) -> Reconciled:
+    def _reconcile(self) -> Reconciled:
         judged = self._merged.candidates, self._rulings
         return replace(self._merged, disagreements=disagreements(*judged), compatible=compatible(*judged))
 

@@ -20,7 +20,7 @@ _LARGEST = 1e30
 _NO_FIGURES = frozenset({"0", "1", "-1"})
 
 
-def unsupported(data: JSON, outcomes: Mapping[str, Outcome], words: str) -> tuple[str, ...]:
+def unsupported_figures(data: JSON, outcomes: Mapping[str, Outcome], words: str) -> tuple[str, ...]:
     """A problem for each; the lengths of the data's own lists count as supported."""
     if data is None:
         return ()

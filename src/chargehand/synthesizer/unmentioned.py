@@ -15,7 +15,7 @@ from typing import TypeAlias
 from chargehand.synthesizer.disagreements import Disagreement
 from chargehand.synthesizer.figures import figures
 from chargehand.synthesizer.plain_report import inline, paragraphs
-from chargehand.synthesizer.similarity import dice, graded, opposed
+from chargehand.synthesizer.similarity import dice, is_graded, is_opposed
 from chargehand.synthesizer.wording import Wording, wording
 from chargehand.text.citation import Citations, without_code
 from chargehand.values.outcome import Outcome
@@ -56,7 +56,7 @@ def passed_over(
         return ()
     citations = Citations(outcomes)
     parts = [_part(text, citations) for text in paragraphs(without_code(answer))]
-    return tuple(each for each in disagreements if not _named(each, parts) and not _settled_well(each, parts))
+    return tuple(each for each in disagreements if not _is_named(each, parts) and not _settled_well(each, parts))
 
 
 def _part(text: str, citations: Citations) -> _Part:
@@ -74,7 +74,7 @@ def _read(text: str, citations: Citations) -> _Part:
 def problems(silent: Iterable[Disagreement]) -> tuple[str, ...]:
     """What to tell the synthesizer."""
     return tuple(
-        f"passed_over: The answer does not say that {_cited(each)} disagree about {inline(each.subject, 100)}: "
+        f"passed_over: The answer does not say that {_citations(each)} disagree about {inline(each.subject, 100)}: "
         + (f"it was resolved as {inline(each.verdict or '', 200)}" if each.resolved else "say that it is unresolved")
         for each in silent
     )
@@ -95,7 +95,7 @@ def line(disagreement: Disagreement) -> str:
     return f"- {inline(disagreement.subject, 100)}: {sides}. {what} {inline(disagreement.reason)}".rstrip()
 
 
-def _named(disagreement: Disagreement, parts: Sequence[_Part]) -> bool:
+def _is_named(disagreement: Disagreement, parts: Sequence[_Part]) -> bool:
     sides = frozenset(disagreement.tasks)
     return any(
         sides <= part.tasks and (_DIFFER.search(part.text) or _turns(disagreement, sides, part.sentences))
@@ -131,12 +131,12 @@ def _settled_well(disagreement: Disagreement, parts: Sequence[_Part]) -> bool:
         return False
     rejected = _values(each.text for each in disagreement.rejected) - _values(each.text for each in disagreement.upheld)
     if not rejected:
-        return not any(_rejected(disagreement, sentence.text) for part in parts for sentence in part.sentences)
+        return not any(_is_rejected(disagreement, sentence.text) for part in parts for sentence in part.sentences)
     losers = {each.task for each in disagreement.rejected}
     return rejected.isdisjoint(_values(part.text for part in parts if losers.intersection(part.tasks)))
 
 
-def _rejected(disagreement: Disagreement, sentence: str) -> bool:
+def _is_rejected(disagreement: Disagreement, sentence: str) -> bool:
     """Whether a sentence says what a rejected statement does and an upheld one denies."""
     said = wording(sentence)
     rejected = [wording(each.text) for each in disagreement.rejected]
@@ -147,13 +147,13 @@ def _rejected(disagreement: Disagreement, sentence: str) -> bool:
 
 
 def _denies(one: Wording, other: Wording) -> bool:
-    opposite, negated = opposed(one, other), one.negated != other.negated
-    return opposite != negated or (not opposite and graded(one, other))
+    opposite, negated = is_opposed(one, other), one.negated != other.negated
+    return opposite != negated or (not opposite and is_graded(one, other))
 
 
 def _values(texts: Iterable[str]) -> set[_Value]:
     return {(figure.value, figure.unit) for text in texts for figure in figures(text)}
 
 
-def _cited(disagreement: Disagreement) -> str:
+def _citations(disagreement: Disagreement) -> str:
     return " and ".join(f"[{task}]" for task in disagreement.tasks)

@@ -14,7 +14,7 @@ _DEFAULT_PORT = {"http": ":80", "https": ":443"}
 def urls(text: str) -> Iterator[str]:
     """Each url as it is written, without what follows it in a sentence, in order."""
     for found in _URL.finditer(text):
-        yield _trimmed(found[0])
+        yield _trim_url(found[0])
 
 
 def normal(url: str) -> str:
@@ -26,7 +26,7 @@ def normal(url: str) -> str:
     return f"{scheme}://{host.removesuffix(_DEFAULT_PORT[scheme])}{parts[3].rstrip('/')}"
 
 
-def _trimmed(url: str) -> str:
+def _trim_url(url: str) -> str:
     """`(see https://a.b/c_(d))` holds `https://a.b/c_(d)`: a bracket that opens outside of it is not its own."""
     opened = url.count("(")
     closed = url.count(")")

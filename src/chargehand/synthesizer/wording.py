@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Final
 
 from chargehand.synthesizer.figures import Figure, figures
-from chargehand.synthesizer.lexicon import affirmed, is_negation, is_stop, mark, question, stem
+from chargehand.synthesizer.lexicon import affirmed_word, is_negation, is_stop, mark, question, stem
 
 # A longer text is compared by its beginning, and is never the same as another one that is not equal to the last letter.
 MOST_CHARACTERS: Final = 2_000
@@ -62,12 +62,12 @@ class Wording:
 
 def wording(text: str) -> Wording:
     """The wording of a text; linear in its length up to the limit, and never an error."""
-    return _remembered(text) if len(text) <= _SHORT else _wording(text)
+    return _wording_cached(text) if len(text) <= _SHORT else _wording(text)
 
 
 # The same texts are compared when contradictions are looked for and when they are merged.
 @lru_cache(maxsize=8_192)
-def _remembered(text: str) -> Wording:
+def _wording_cached(text: str) -> Wording:
     return _wording(text)
 
 
@@ -145,7 +145,7 @@ class _Token:
 @lru_cache(maxsize=20_000)
 def _token(token: str) -> _Token:
     if _NAME.fullmatch(token):
-        return _Token(True, False, False, ((stem(_unowned(token.lower())), False, None),))
+        return _Token(True, False, False, ((stem(_strip_possessive(token.lower())), False, None),))
     denies = False
     parts: list[tuple[str, bool, str | None]] = []
     for part in (token,) if token[-2:] in ("'t", "’t") else _SPLIT.split(token):
@@ -153,14 +153,14 @@ def _token(token: str) -> _Token:
         if is_negation(lower) or (lower == "n" and part != token):  # n'est pas
             denies = True
             continue
-        if denied := affirmed(lower):
+        if denied := affirmed_word(lower):
             denies, lower = True, denied
         stop = is_stop(lower) or len(lower) == 1
         parts.append((lower if stop else stem(lower), stop, mark(lower)))
     return _Token(False, token[0].isupper(), denies, tuple(parts))
 
 
-def _unowned(word: str) -> str:
+def _strip_possessive(word: str) -> str:
     return word.removesuffix("'s").removesuffix("’s")
 
 
@@ -193,7 +193,7 @@ class _Reader:
             if len(raw) > _LONGEST_WORD:
                 self._add(raw, named=True, sure=True)
             elif self._quotes and self._in_quotes(match.start()):
-                self._add(stem(_unowned(raw.lower())), named=True, sure=True)
+                self._add(stem(_strip_possessive(raw.lower())), named=True, sure=True)
             elif (token := _token(raw)).names:
                 self._add(token.parts[0][0], named=True, sure=True)
             else:

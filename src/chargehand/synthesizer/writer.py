@@ -16,7 +16,7 @@ from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.stated_gaps import contradictions, gaps, left_out
 from chargehand.synthesizer.streaming import Drafts
 from chargehand.synthesizer.synthesis import Desk, Validate
-from chargehand.synthesizer.typed_figures import SHOWN_ONLY, unsupported
+from chargehand.synthesizer.typed_figures import SHOWN_ONLY, unsupported_figures
 from chargehand.text.json_repair import read_object
 from chargehand.text.json_schema import violations
 from chargehand.values.base import JSON
@@ -142,7 +142,7 @@ class Writer:
 
     async def _call(self, messages: tuple[Message, ...]) -> _Written:
         brain, engine = self._desk.brain, self._desk.engine
-        call = brain.asked("synthesizer", messages, self._schema)
+        call = brain.make_call("synthesizer", messages, self._schema)
         self._calls += 1
         on_text = None if self._drafts is None else self._drafts.begin()
         result = await engine.perform(f"@synthesis/{self._desk.mark}{self._calls}", call, on_text=on_text)
@@ -155,7 +155,7 @@ class Writer:
         data, problems = _read(result.reply.text, self._schema)
         if data is None:
             return self._reject("; ".join(problems), said, tuple(problems))
-        draft = self._checked(data)
+        draft = self._check_draft(data)
         if (why := self._no_answer(draft)) is not None:
             return self._reject(why, said, (why, *self._wrong(draft)))
         return _Written(draft, said, self._wrong(draft))
@@ -178,11 +178,11 @@ class Writer:
             return "it uses no result: what it cites has none"
         return None
 
-    def _checked(self, data: dict[str, Any]) -> Draft:
+    def _check_draft(self, data: dict[str, Any]) -> Draft:
         reconciled, answer = self._reconciled, data["answer"]
         outcomes, merged = reconciled.outcomes, (*reconciled.claims, *reconciled.findings)
         provenance = provenance_of(answer, outcomes, known=self._known, merged=merged)
-        in_data = unsupported(data.get("data"), outcomes, f"{self._known.text}\n{answer}")
+        in_data = unsupported_figures(data.get("data"), outcomes, f"{self._known.text}\n{answer}")
         # A result that one which is cited depends on is used through it.
         unused = set(provenance.unused) - upstream(self._desk.plan, provenance.cited)
         apart = [each for each in left_out(data.get("left_out") or [], outcomes) if each.task in unused]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chargehand.team.code import stored_tools
 from chargehand.team.routes import RouteExample, Rule
 from chargehand.team.team import Example, Scrutiny, Team
-from chargehand.team.team_folder import folder_of, load, shipped
+from chargehand.team.team_folder import folder_of, load, shipped_teams
 from chargehand.team.worker import Worker
 
 __all__ = [
@@ -17,6 +17,6 @@ __all__ = [
     "Worker",
     "folder_of",
     "load",
-    "shipped",
+    "shipped_teams",
     "stored_tools",
 ]

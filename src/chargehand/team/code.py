@@ -52,7 +52,7 @@ def read_code(folder: Path, trust: TrustRegistry | None, label: str = "tools.py"
 
 def stored_tools(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict[str, Tool], list[str]]:
     """The own tools of a stored team and of those in it as their files have them now, and a line for each change."""
-    tools, warnings = _stored(team, trust)
+    tools, warnings = _load_stored(team, trust)
     for worker in team["workers"]:
         if worker.get("team"):
             inner, lines = stored_tools(worker["team"], trust)
@@ -60,7 +60,7 @@ def stored_tools(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple
     return tools, warnings
 
 
-def _stored(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict[str, Tool], list[str]]:
+def _load_stored(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict[str, Tool], list[str]]:
     path: str | None = team.get("tools_path")
     if path is None:
         return {}, []
@@ -69,14 +69,14 @@ def _stored(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict
         return {}, [code.warning]
     if code.hash is None:
         return {}, [f"{path} is gone: the team {team.get('name')!r} had its tools there when the run started."]
-    held = _held(team)
+    held = _held_tools(team)
     tools = {name: tool for name, tool in code.tools.items() if name in held}
     if code.hash != team.get("tools_hash"):
         return tools, [f"{path} has changed since the run started: its tools may behave otherwise."]
     return tools, []
 
 
-def _held(team: Mapping[str, JSON]) -> set[str]:
+def _held_tools(team: Mapping[str, JSON]) -> set[str]:
     """The names of the tools that a stored team uses itself. What else its code has may be named as another's."""
     making: dict[str, JSON] = team.get("factory") or {}
     held = [name for worker in team["workers"] for name in (*worker["tools"], worker.get("check"))]

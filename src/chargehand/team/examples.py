@@ -63,7 +63,7 @@ def _take(examples: Examples, data: Any, place: str, workers: Sequence[str]) -> 
             examples.routes.append(RouteExample.model_validate(fields))
             examples.places.append(f"{place}: ")
         else:
-            examples.plans.append(_planned(fields, workers))
+            examples.plans.append(_read_plan_example(fields, workers))
     except ValidationError as error:
         found = error.errors(include_url=False)[0]
         examples.wrong(place, f"a labelled route is {_ROUTE}: {'.'.join(map(str, found['loc']))}: {found['msg']}.")
@@ -74,7 +74,7 @@ def _take(examples: Examples, data: Any, place: str, workers: Sequence[str]) -> 
 _ROUTE = '{"request": "...", "primary": "<worker>", "secondary": "<worker, if any>"}'
 
 
-def _planned(fields: dict[str, Any], workers: Sequence[str]) -> Example:
+def _read_plan_example(fields: dict[str, Any], workers: Sequence[str]) -> Example:
     if fields.keys() != {"request", "plan"} or not isinstance(fields["request"], str) or not fields["request"].strip():
         raise InvalidPlan(f'an example is {{"request": "...", "plan": {{...}}}}; a labelled route is {_ROUTE}.')
     plan = parse(fields["plan"])

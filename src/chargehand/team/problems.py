@@ -209,7 +209,7 @@ def _overlaps(workers: Sequence[Worker], allowed: set[str], where: Where) -> lis
     found: list[Problem] = []
     for name, indexes in holders.items():
         if len(indexes) > 1 and name not in allowed:
-            holding = _listed(workers[i].name for i in indexes)
+            holding = _join_names(workers[i].name for i in indexes)
             message = (
                 f"{where(indexes[-1], 'tools')}the tool {name!r} is held by {holding}: "
                 f"give it to one worker, or list it in shared_tools."
@@ -251,7 +251,7 @@ def _fallback_path(worker: Worker, by_name: Mapping[str, Worker]) -> list[str]:
     return path
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     *rest, last = [repr(name) for name in names]
     return f"{', '.join(rest)} and {last}" if rest else last
 

@@ -29,7 +29,7 @@ class Rule(Value):
     def _readable(cls, sought: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
         if isinstance(sought, tuple) and not all(word.strip() for word in sought):
             raise ValueError("an empty word would match every request")
-        if sought is not None and _found(sought, "") is None:
+        if sought is not None and _find(sought, "") is None:
             shown = repr(sought[:100])
             raise ValueError(
                 f"{shown} is not a regular expression, is too large, or has look-around or back-references, "
@@ -39,7 +39,7 @@ class Rule(Value):
 
     def matches(self, request: str) -> bool:
         text = request[:MOST_CHARACTERS].strip()
-        return bool(_found(self.match, text)) and not (self.unless and _found(self.unless, text))
+        return bool(_find(self.match, text)) and not (self.unless and _find(self.unless, text))
 
     @property
     def words(self) -> str:
@@ -56,7 +56,7 @@ class RouteExample(Value):
     reason: str = ""
 
 
-def _found(sought: str | tuple[str, ...], text: str) -> bool | None:
+def _find(sought: str | tuple[str, ...], text: str) -> bool | None:
     """Whether it is in the text, found in linear time; None when it cannot be looked for."""
     if isinstance(sought, tuple):
         # As whole words; `\b` would not do beside a sign, as in `C++`.

@@ -217,11 +217,11 @@ def _synthesis(reader: Reader, data: Mapping[str, Any]) -> tuple[Synthesis, Scru
     when_nothing = reader.text(table, WHEN_NOTHING, "synthesis") or ""
     table.pop(WHEN_NOTHING, None)
     own = {key: table.pop(key) for key in [*table] if key in Synthesis.model_fields}
-    synthesis = _checked(reader, "synthesis", Synthesis, own)
-    return synthesis, _checked(reader, "synthesis", Scrutiny, table), when_nothing
+    synthesis = _check_table(reader, "synthesis", Synthesis, own)
+    return synthesis, _check_table(reader, "synthesis", Scrutiny, table), when_nothing
 
 
-def _checked(reader: Reader, name: str, shape: type[_Shape], table: Mapping[str, Any]) -> _Shape:
+def _check_table(reader: Reader, name: str, shape: type[_Shape], table: Mapping[str, Any]) -> _Shape:
     """The table as that value; what is wrong in it is told with its place, and then it is the default."""
     try:
         return shape.model_validate(table)

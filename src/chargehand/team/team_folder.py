@@ -27,7 +27,7 @@ def load(ref: str | Path, trust: TrustRegistry | None = None) -> Team:
 
 def folder_of(ref: str | Path) -> Path:
     """The folder of the shipped team of that name, else the folder itself. InvalidTeam when there is neither."""
-    is_shipped = isinstance(ref, str) and ref in dict(shipped())
+    is_shipped = isinstance(ref, str) and ref in dict(shipped_teams())
     return shipped_home() / ref if is_shipped else _folder(ref, Path())
 
 
@@ -39,14 +39,14 @@ def _folder(ref: str | Path, base: Path) -> Path:
         folder = os.path.dirname(folder)
     if os.path.isdir(folder):
         return Path(folder)
-    names = [name for name, _ in shipped()]
+    names = [name for name, _ in shipped_teams()]
     if ref in names:
         return shipped_home() / ref
     shown = str(ref)[:100]
     raise InvalidTeam(f"There is no team {shown!r}: name a folder or a shipped team.{suggestion(shown, names)}")
 
 
-def shipped() -> list[tuple[str, str]]:
+def shipped_teams() -> list[tuple[str, str]]:
     """Name and description of every team that comes with chargehand."""
     return [(path.parent.name, _description(path)) for path in sorted(shipped_home().glob("*/team.toml"))]
 

@@ -106,7 +106,7 @@ class Citations:
         """What the brackets name; nothing when they are no citation."""
         before = _BEFORE.match(inside)
         parts = [part.strip() for part in _BETWEEN.split(inside[before.end() :] if before else inside)]
-        known = [self._known(part) for part in parts]
+        known = [self._known_task(part) for part in parts]
         cites = any(known)
         if not cites and not all(_NAME.fullmatch(part) or _RANGE.fullmatch(part) for part in parts):
             return ()
@@ -115,7 +115,7 @@ class Citations:
         names = [found or self._unknown(part, words=words) for part, found in zip(parts, known, strict=True)]
         return tuple(names) if any(name.tasks or name.unknown for name in names) else ()
 
-    def _known(self, part: str) -> Named | None:
+    def _known_task(self, part: str) -> Named | None:
         if len(part) > _LONGEST_NAME:
             return None
         if part in self._ids:

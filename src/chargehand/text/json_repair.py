@@ -142,7 +142,7 @@ def _region(text: str, start: int) -> _Region | _Broken:
         elif kind == "close":
             wanted = waiting.pop()
             if spelled != wanted:
-                return _Broken(_mismatched(text, wanted, token.start()))
+                return _Broken(_describe_mismatch(text, wanted, token.start()))
             if not waiting:
                 pieces.append(text[copied : token.end()])
                 return _Region(_TRAILING_COMMA.sub(r"\1", "".join(pieces)), token.end())
@@ -150,12 +150,12 @@ def _region(text: str, start: int) -> _Region | _Broken:
             inside = "a comment" if spelled == "/*" else "a string"
             return _Broken(_cut_off(text, f"inside {inside} that starts at {_where(text, token.start())}"))
         else:
-            pieces += text[copied : token.start()], _respelled(kind, spelled)
+            pieces += text[copied : token.start()], _respell(kind, spelled)
             copied = token.end()
     return _Broken(_cut_off(text, f"{' '.join(reversed(waiting))} still missing"))
 
 
-def _respelled(kind: str | None, spelled: str) -> str:
+def _respell(kind: str | None, spelled: str) -> str:
     if kind == "word":
         return _WORDS[spelled]
     if kind == "comment":
@@ -212,7 +212,7 @@ def _cut_off(text: str, what: str) -> str:
     return f"The JSON is cut off at {_where(text, len(text))}, {what}; answer again, complete and shorter."
 
 
-def _mismatched(text: str, wanted: str, at: int) -> str:
+def _describe_mismatch(text: str, wanted: str, at: int) -> str:
     return f"The JSON is broken at {_where(text, at)}: expected {wanted} but got {text[at]}."
 
 

@@ -47,7 +47,7 @@ def violations(data: JSON, schema: dict[str, JSON], limit: int = 20) -> list[str
     if too_deep(schema):
         return [f"the schema is nested more than {MAX_DEPTH} levels deep"]
     # One is looked for even when none is wanted: anyOf and not rest on the verdict.
-    found = _Check(schema, max(limit, 1)).found(schema, data, 0)
+    found = _Check(schema, max(limit, 1)).check(schema, data, 0)
     return [_sentence(place, text) for place, text in found[: max(limit, 0)]]
 
 
@@ -108,7 +108,7 @@ class _Check:
         # Keyed by identity: both trees outlive the check. An entry made before its answer is known ends $ref cycles.
         self._known: dict[tuple[int, int], _Found] = {}
 
-    def found(self, schema: JSON, data: JSON, depth: int) -> _Found:
+    def check(self, schema: JSON, data: JSON, depth: int) -> _Found:
         if schema is False:
             return [((), "nothing is allowed here")]
         if not _is_object(schema):
@@ -142,23 +142,23 @@ class _Check:
     def _references(self, schema: dict[str, JSON], data: JSON, depth: int) -> Iterator[_Found]:
         target = _resolve(self._root, schema.get("$ref"))
         if target is not _ABSENT:
-            yield self.found(target, data, depth)
+            yield self.check(target, data, depth)
 
     def _combinations(self, schema: dict[str, JSON], data: JSON, depth: int) -> Iterator[_Found]:
         for part in _list(schema.get("allOf")):
-            yield self.found(part, data, depth)
+            yield self.check(part, data, depth)
         if any_of := _list(schema.get("anyOf")):
-            tries = [self.found(part, data, depth) for part in any_of]
+            tries = [self.check(part, data, depth) for part in any_of]
             if all(tries):
                 yield _closest(tries)
         if one_of := _list(schema.get("oneOf")):
-            tries = [self.found(part, data, depth) for part in one_of]
+            tries = [self.check(part, data, depth) for part in one_of]
             fitting = sum(not each for each in tries)
             if fitting == 0:
                 yield _closest(tries)
             elif fitting > 1:
                 yield [((), f"fits {fitting} of the {len(tries)} forms of which exactly one is allowed")]
-        if "not" in schema and _is_schema(schema["not"]) and not self.found(schema["not"], data, depth):
+        if "not" in schema and _is_schema(schema["not"]) and not self.check(schema["not"], data, depth):
             yield [((), f"is of a form that is not allowed, got {_show(data)}")]
 
     def _properties(self, schema: dict[str, JSON], data: dict[str, JSON], depth: int) -> Iterator[_Found]:
@@ -167,16 +167,16 @@ class _Check:
         rest = schema.get("additionalProperties", True)
         for name in _list(schema.get("required")):
             if isinstance(name, str) and name not in data:
-                yield [((), f"{_quoted(name)} is missing")]
+                yield [((), f"{_quote(name)} is missing")]
         for name, value in data.items():
             parts = [named[name]] if name in named else []
             parts += [part for pattern, part in patterns.items() if matches(pattern, name)]
             if not parts and rest is False:
-                allowed = f"; allowed are {_some(map(_quoted, named))}" if named else ""
-                yield [((), f"{_quoted(name)} is not allowed{allowed}")]
+                allowed = f"; allowed are {_some(map(_quote, named))}" if named else ""
+                yield [((), f"{_quote(name)} is not allowed{allowed}")]
                 continue
             for part in parts or [rest]:
-                yield _under(name, self.found(part, value, depth))
+                yield _under(name, self.check(part, value, depth))
 
     def _items(self, schema: dict[str, JSON], data: list[JSON], depth: int) -> Iterator[_Found]:
         prefix = _list(schema.get("prefixItems"))
@@ -184,7 +184,7 @@ class _Check:
         for index, value in enumerate(data):
             if index >= len(prefix) and rest is True:
                 return
-            yield _under(index, self.found(prefix[index] if index < len(prefix) else rest, value, depth))
+            yield _under(index, self.check(prefix[index] if index < len(prefix) else rest, value, depth))
 
 
 def _under(step: str | int, found: _Found) -> _Found:
@@ -293,7 +293,7 @@ def _keyword_problems(schema: dict[str, JSON], root: dict[str, JSON]) -> Iterato
     patterns = [("pattern", schema["pattern"])] if "pattern" in schema else []
     patterns += [("patternProperties", pattern) for pattern in _object(schema.get("patternProperties"))]
     for keyword, pattern in patterns:
-        if not isinstance(pattern, str) or _compiled(pattern) is None:
+        if not isinstance(pattern, str) or _compile_pattern(pattern) is None:
             yield keyword, f"{_show(pattern)} is not a usable regular expression (no look-around, no back-references)"
     yield from _shape_problems(schema)
 
@@ -354,7 +354,7 @@ def _resolve(root: JSON, reference: JSON) -> JSON:
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> SchemaValidator | None:
+def _compile_pattern(pattern: str) -> SchemaValidator | None:
     try:
         return SchemaValidator(core_schema.str_schema(pattern=_encodable(pattern), regex_engine="rust-regex"))
     except SchemaError:
@@ -363,7 +363,7 @@ def _compiled(pattern: str) -> SchemaValidator | None:
 
 def matches(pattern: str, text: str) -> bool | None:
     """Whether the pattern occurs in the text; None when the pattern is unusable."""
-    validator = _compiled(pattern)
+    validator = _compile_pattern(pattern)
     if validator is None:
         return None
     try:
@@ -390,14 +390,14 @@ def _sentence(place: _Place, text: str) -> str:
         elif step.replace("$", "_").replace("-", "_").isidentifier():
             path += f".{step}" if path else step
         else:
-            path += f"[{_quoted(step)}]"
+            path += f"[{_quote(step)}]"
     return _encodable(f"{path}: {text}" if path else text)
 
 
 def _show(data: JSON) -> str:
     """The value as JSON when it is short, else what it is."""
     if isinstance(data, str):
-        return _quoted(data)
+        return _quote(data)
     if _is_object(data):
         return "an object" if data else "an empty object"
     if _is_list(data):
@@ -406,7 +406,7 @@ def _show(data: JSON) -> str:
     return "a huge number" if isinstance(data, int) and data.bit_length() > 256 else json.dumps(data, default=repr)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text if len(text) <= 60 else text[:57] + "...", ensure_ascii=False)
 
 

@@ -27,9 +27,9 @@ class Pattern:
     sure: Callable[[re.Match[str]], bool] = lambda _: True
 
     def apply(self, text: str) -> str:
-        return self.expression.sub(self._replaced, text)
+        return self.expression.sub(self._replace_match, text)
 
-    def _replaced(self, match: re.Match[str]) -> str:
+    def _replace_match(self, match: re.Match[str]) -> str:
         group = "secret" if "secret" in self.expression.groupindex else 0
         if match[group].startswith(MARK) or not self.sure(match):
             return match[0]
@@ -54,7 +54,7 @@ class Redactor:
         """The text without secrets."""
         return _without(self._without_known(text), TRIGGERS)
 
-    def delivered(self, value: Any) -> Any:
+    def redact_delivered(self, value: Any) -> Any:
         """Text or JSON that was asked for, without what is a secret beyond doubt: known values and keys by their form.
 
         What a field is called, and what stands after `token =`, is left as it is: it may be the very answer.
@@ -64,9 +64,9 @@ class Redactor:
                 return _without(self._without_known(value), UNMISTAKABLE)
             case dict():
                 pairs = cast(dict[Any, Any], value).items()
-                return {self.delivered(key): self.delivered(each) for key, each in pairs}
+                return {self.redact_delivered(key): self.redact_delivered(each) for key, each in pairs}
             case list() | tuple():
-                return [self.delivered(each) for each in cast(list[Any], value)]
+                return [self.redact_delivered(each) for each in cast(list[Any], value)]
             case _:
                 return value
 
@@ -141,14 +141,14 @@ def _worth_hiding(value: str) -> bool:
 # --- what is written after a telling name --------------------------------------------------------------------------
 
 
-def _mixed(value: str) -> bool:
+def _is_mixed(value: str) -> bool:
     """Letters together with digits, or both cases within: not a word."""
     digits = any(c.isdigit() for c in value)
     letters = any(c.isalpha() for c in value)
     return letters and (digits or (value[1:].lower() != value[1:] and value[1:].upper() != value[1:]))
 
 
-def _assigned(match: re.Match[str]) -> bool:
+def _is_assigned_value(match: re.Match[str]) -> bool:
     """Whether what follows `name =` is a value and not code, prose or a placeholder."""
     value, name = match["secret"], match["name"]
     if PLACEHOLDER.match(value) or value.lower() in COMMON | {name.lower()}:
@@ -162,7 +162,7 @@ def _assigned(match: re.Match[str]) -> bool:
     ):
         return True
     # An unquoted word after a name is code (`password=user.password`) unless it could not be.
-    return len(value) >= SHORTEST and _mixed(value) and not IDENTIFIER.fullmatch(value)
+    return len(value) >= SHORTEST and _is_mixed(value) and not IDENTIFIER.fullmatch(value)
 
 
 QUERY = re.compile(r"[?&][\w-]{0,40}\Z")
@@ -171,11 +171,11 @@ IDENTIFIER = re.compile(r"(?:[A-Za-z_][a-z_]*|[A-Z][A-Za-z]*)(?:[.:][A-Za-z_]\w*
 
 def _long_mix(match: re.Match[str]) -> bool:
     value = match["secret"]
-    return bool(match["header"]) or (len(value) >= 16 and (_mixed(value) or value.endswith("=")))
+    return bool(match["header"]) or (len(value) >= 16 and (_is_mixed(value) or value.endswith("=")))
 
 
 def _user_is_token(match: re.Match[str]) -> bool:
-    return len(match["secret"]) >= 20 and _mixed(match["secret"])
+    return len(match["secret"]) >= 20 and _is_mixed(match["secret"])
 
 
 def _not_words(match: re.Match[str]) -> bool:
@@ -192,7 +192,7 @@ def _starting(prefix: str) -> str:
     return rf"{text}(?:(?<![A-Za-z0-9]{text})|(?<=\\[nrt]{text})|(?<=%[0-9A-Fa-f][0-9A-Fa-f]{text}))"
 
 
-def _prefixed(kind: str, prefix: str, body: str) -> Pattern:
+def _prefix_pattern(kind: str, prefix: str, body: str) -> Pattern:
     """A token known by how it begins."""
     return Pattern(kind, (prefix.lower(),), re.compile(_starting(prefix) + body))
 
@@ -254,42 +254,42 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern("digitalocean-token", ("_v1_",), re.compile(r"do[opr]_v1_[0-9a-f]{40,}")),
     Pattern("square-token", ("sq0",), re.compile(r"sq0(?:atp|csp|idp)-[\w-]{22,}")),
-    _prefixed("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/=]{16,}"),
-    _prefixed("npm-token", "npm_", r"[A-Za-z0-9]{30,}"),
-    _prefixed("pypi-token", "pypi-", r"[\w-]{50,}"),
-    _prefixed("rubygems-key", "rubygems_", r"[0-9a-f]{40,}"),
-    _prefixed("huggingface-token", "hf_", r"[A-Za-z0-9]{30,}"),
-    _prefixed("google-oauth", "ya29.", r"[\w-]{20,}"),
-    _prefixed("google-oauth-secret", "GOCSPX-", r"[\w-]{20,}"),
-    _prefixed("google-refresh-token", "1//0", r"[\w-]{30,}"),
-    _prefixed("mailgun-key", "key-", rf"[0-9a-f]{{32}}{_END}"),
-    _prefixed("databricks-token", "dapi", rf"[0-9a-f]{{32}}(?:-\d)?{_END}"),
-    _prefixed("linear-key", "lin_api_", r"[A-Za-z0-9]{30,}"),
-    _prefixed("notion-token", "ntn_", r"[A-Za-z0-9]{30,}"),
-    _prefixed("notion-token", "secret_", r"[A-Za-z0-9]{43}"),
-    _prefixed("figma-token", "figd_", r"[\w-]{30,}"),
-    _prefixed("postman-key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
-    _prefixed("grafana-token", "glsa_", r"\w{30,}"),
-    _prefixed("grafana-token", "glc_", r"[A-Za-z0-9+/=]{32,}"),
-    _prefixed("sentry-token", "sntrys_", r"[A-Za-z0-9+/=_-]{40,}"),
-    _prefixed("vault-token", "hvs.", r"[\w-]{24,}"),
-    _prefixed("doppler-token", "dp.pt.", r"[A-Za-z0-9]{40,}"),
-    _prefixed("heroku-key", "HRKU-", r"[\w-]{30,}"),
-    _prefixed("age-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}"),
-    _prefixed("docker-token", "dckr_pat_", r"[\w-]{20,}"),
-    _prefixed("planetscale-token", "pscale_tkn_", r"[\w.-]{30,}"),
-    _prefixed("supabase-token", "sbp_", r"[0-9a-f]{40}"),
-    _prefixed("groq-key", "gsk_", r"[A-Za-z0-9]{40,}"),
-    _prefixed("xai-key", "xai-", r"[A-Za-z0-9]{60,}"),
-    _prefixed("perplexity-key", "pplx-", r"[A-Za-z0-9]{40,}"),
-    _prefixed("replicate-token", "r8_", r"[A-Za-z0-9]{36,}"),
-    _prefixed("atlassian-token", "ATATT3x", r"[\w=-]{50,}"),
-    _prefixed("newrelic-key", "NRAK-", r"[A-Z0-9]{27}"),
-    _prefixed("dynatrace-token", "dt0c01.", r"[A-Z0-9]{24}\.[A-Z0-9]{60,}"),
-    _prefixed("tailscale-key", "tskey-", r"[\w-]{20,}"),
-    _prefixed("onepassword-token", "ops_ey", r"[\w-]{60,}"),
-    _prefixed("airtable-token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
-    _prefixed("fly-token", "fm2_", r"[A-Za-z0-9+/=_]{60,}"),
+    _prefix_pattern("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/=]{16,}"),
+    _prefix_pattern("npm-token", "npm_", r"[A-Za-z0-9]{30,}"),
+    _prefix_pattern("pypi-token", "pypi-", r"[\w-]{50,}"),
+    _prefix_pattern("rubygems-key", "rubygems_", r"[0-9a-f]{40,}"),
+    _prefix_pattern("huggingface-token", "hf_", r"[A-Za-z0-9]{30,}"),
+    _prefix_pattern("google-oauth", "ya29.", r"[\w-]{20,}"),
+    _prefix_pattern("google-oauth-secret", "GOCSPX-", r"[\w-]{20,}"),
+    _prefix_pattern("google-refresh-token", "1//0", r"[\w-]{30,}"),
+    _prefix_pattern("mailgun-key", "key-", rf"[0-9a-f]{{32}}{_END}"),
+    _prefix_pattern("databricks-token", "dapi", rf"[0-9a-f]{{32}}(?:-\d)?{_END}"),
+    _prefix_pattern("linear-key", "lin_api_", r"[A-Za-z0-9]{30,}"),
+    _prefix_pattern("notion-token", "ntn_", r"[A-Za-z0-9]{30,}"),
+    _prefix_pattern("notion-token", "secret_", r"[A-Za-z0-9]{43}"),
+    _prefix_pattern("figma-token", "figd_", r"[\w-]{30,}"),
+    _prefix_pattern("postman-key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
+    _prefix_pattern("grafana-token", "glsa_", r"\w{30,}"),
+    _prefix_pattern("grafana-token", "glc_", r"[A-Za-z0-9+/=]{32,}"),
+    _prefix_pattern("sentry-token", "sntrys_", r"[A-Za-z0-9+/=_-]{40,}"),
+    _prefix_pattern("vault-token", "hvs.", r"[\w-]{24,}"),
+    _prefix_pattern("doppler-token", "dp.pt.", r"[A-Za-z0-9]{40,}"),
+    _prefix_pattern("heroku-key", "HRKU-", r"[\w-]{30,}"),
+    _prefix_pattern("age-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}"),
+    _prefix_pattern("docker-token", "dckr_pat_", r"[\w-]{20,}"),
+    _prefix_pattern("planetscale-token", "pscale_tkn_", r"[\w.-]{30,}"),
+    _prefix_pattern("supabase-token", "sbp_", r"[0-9a-f]{40}"),
+    _prefix_pattern("groq-key", "gsk_", r"[A-Za-z0-9]{40,}"),
+    _prefix_pattern("xai-key", "xai-", r"[A-Za-z0-9]{60,}"),
+    _prefix_pattern("perplexity-key", "pplx-", r"[A-Za-z0-9]{40,}"),
+    _prefix_pattern("replicate-token", "r8_", r"[A-Za-z0-9]{36,}"),
+    _prefix_pattern("atlassian-token", "ATATT3x", r"[\w=-]{50,}"),
+    _prefix_pattern("newrelic-key", "NRAK-", r"[A-Z0-9]{27}"),
+    _prefix_pattern("dynatrace-token", "dt0c01.", r"[A-Z0-9]{24}\.[A-Z0-9]{60,}"),
+    _prefix_pattern("tailscale-key", "tskey-", r"[\w-]{20,}"),
+    _prefix_pattern("onepassword-token", "ops_ey", r"[\w-]{60,}"),
+    _prefix_pattern("airtable-token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    _prefix_pattern("fly-token", "fm2_", r"[A-Za-z0-9+/=_]{60,}"),
     Pattern(
         "azure-key",
         ("accountkey=", "accesskey="),
@@ -351,7 +351,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"[\w-]{0,20}\\{0,7}[\"'`]?\s{0,4}"
             r"(?P<sign>=>|:=|[:=]{1,2})\s{0,4}(?P<quote>\\{0,7}[\"'`])?(?P<secret>[^\s\"'`,;&<>\\]{4,})"
         ),
-        _assigned,
+        _is_assigned_value,
     ),
 )
 

@@ -61,7 +61,7 @@ async def system_resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
-def parsed(text: str) -> URL:
+def parse_url(text: str) -> URL:
     """The URL, when it is http or https without tricks."""
     from yarl import URL
 
@@ -83,7 +83,7 @@ def parsed(text: str) -> URL:
     return url
 
 
-async def checked(url: URL, resolve: Resolve, ports: frozenset[int], exempt: frozenset[str]) -> Target:
+async def check_target(url: URL, resolve: Resolve, ports: frozenset[int], exempt: frozenset[str]) -> Target:
     """The target of a URL; hosts in `exempt` are not checked. Every address of the host must be public."""
     text, host, port = str(url), (url.raw_host or "").removesuffix(".").lower(), url.port or 0
     if port not in ports:

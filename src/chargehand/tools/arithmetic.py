@@ -25,7 +25,7 @@ FLOAT_DIGITS = 15
 SHOWN = Context(prec=28)
 
 
-def shown(value: Number) -> str:
+def number_text(value: Number) -> str:
     """Whole numbers in full, others with 28 digits, without an exponent unless they are very large or very small."""
     if isinstance(value, int):
         return str(value)
@@ -33,7 +33,7 @@ def shown(value: Number) -> str:
     return f"{decimal:f}" if -20 <= decimal.adjusted() < SHOWN.prec else str(decimal)
 
 
-def bounded(value: Number) -> Number:
+def limit_precision(value: Number) -> Number:
     """The value, not as exact where that takes too much room; OverflowError when it is too large."""
     if int(value).bit_length() > MAX_BITS:
         raise OverflowError
@@ -51,7 +51,7 @@ def _decimal(value: Number) -> Decimal:
     return WORKING.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
-def _settled(value: Decimal) -> Fraction:
+def _settle_digits(value: Decimal) -> Fraction:
     """The short number that the value is but for its last digits, else the value with all of them."""
     near = value.normalize(SETTLED)
     return Fraction(near if len(near.as_tuple().digits) <= SHORT else value)
@@ -64,7 +64,7 @@ def _power(base: Number, exponent: Number) -> Number:
         return base ** int(exponent) if exponent > 0 else Fraction(base) ** int(exponent)
     if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
         raise OverflowError
-    return _settled(WORKING.power(_decimal(base), _decimal(exponent)))
+    return _settle_digits(WORKING.power(_decimal(base), _decimal(exponent)))
 
 
 OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
@@ -110,7 +110,7 @@ def _round(value: Number, digits: Number = 0) -> Number:
 
 
 def _sqrt(value: Number) -> Number:
-    return _settled(WORKING.sqrt(_decimal(value)))
+    return _settle_digits(WORKING.sqrt(_decimal(value)))
 
 
 def _cbrt(value: Number) -> Number:
@@ -123,14 +123,14 @@ def _hypot(*sides: Number) -> Number:
 
 
 def _exp(value: Number) -> Number:
-    return _settled(WORKING.exp(_decimal(value)))
+    return _settle_digits(WORKING.exp(_decimal(value)))
 
 
 def _log(value: Number, base: Number = CONSTANTS["e"]) -> Number:
     if value <= 0 or base <= 0:
         raise ValueError("only positive numbers have a logarithm")
     above, below = (Fraction(WORKING.ln(_decimal(each))) for each in (value, base))
-    return _settled(_decimal(above / below))
+    return _settle_digits(_decimal(above / below))
 
 
 def _log2(value: Number) -> Number:

@@ -9,7 +9,7 @@ from decimal import InvalidOperation, Overflow
 from typing import NoReturn
 
 from chargehand.errors import ToolError
-from chargehand.tools.arithmetic import CONSTANTS, FUNCTIONS, OPERATORS, Number, bounded, literal, shown
+from chargehand.tools.arithmetic import CONSTANTS, FUNCTIONS, OPERATORS, Number, limit_precision, literal, number_text
 from chargehand.tools.definition import tool
 
 MAX_LENGTH = 1000
@@ -41,9 +41,9 @@ async def calculate(expression: str) -> str:
 
 def evaluate(expression: str) -> str:
     """The value of an expression as text; ToolError says what is wrong with it."""
-    text = _checked(expression)
+    text = _check_tokens(expression)
     try:
-        return shown(_number(_parse(text), text, 0))
+        return number_text(_number(_parse(text), text, 0))
     except ZeroDivisionError:
         raise ToolError(f"Division by zero in {expression!r}.") from None
     except (OverflowError, Overflow):
@@ -54,7 +54,7 @@ def evaluate(expression: str) -> str:
         raise ToolError(f"{expression!r} cannot be calculated: {error}.") from None
 
 
-def _checked(expression: str) -> str:
+def _check_tokens(expression: str) -> str:
     """The expression in one line, of nothing but tokens that are known."""
     if len(expression) > MAX_LENGTH:
         raise ToolError(f"The expression has {len(expression)} characters; at most {MAX_LENGTH} are calculated.")
@@ -86,9 +86,9 @@ def _number(node: ast.expr, text: str, depth: int) -> Number:
         raise ToolError("The expression is nested too deeply; calculate it in steps.")
     match node:
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
-            return bounded(value)
+            return limit_precision(value)
         case ast.Constant(value=float()):
-            return bounded(literal(text[node.col_offset : node.end_col_offset]))
+            return limit_precision(literal(text[node.col_offset : node.end_col_offset]))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_number(operand, text, depth + 1)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
@@ -98,7 +98,7 @@ def _number(node: ast.expr, text: str, depth: int) -> Number:
         case ast.Name(id=name) if name in CONSTANTS:
             return CONSTANTS[name]
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
-            return bounded(_called(name, _arguments(args, text, depth + 1)))
+            return limit_precision(_call_function(name, _arguments(args, text, depth + 1)))
         case _:
             _unknown(node)
 
@@ -111,7 +111,7 @@ def _chain(node: ast.expr, text: str, depth: int) -> Number:
         node = node.left
     value = _number(node, text, depth)
     for link in reversed(links):
-        value = bounded(OPERATORS[type(link.op)](value, _number(link.right, text, depth)))
+        value = limit_precision(OPERATORS[type(link.op)](value, _number(link.right, text, depth)))
     return value
 
 
@@ -122,7 +122,7 @@ def _arguments(nodes: Sequence[ast.expr], text: str, depth: int) -> list[Number]
     return [_number(node, text, depth) for node in nodes]
 
 
-def _called(name: str, values: list[Number]) -> Number:
+def _call_function(name: str, values: list[Number]) -> Number:
     fn, *counts = FUNCTIONS[name]
     if counts and len(values) not in counts:
         raise ValueError(f"{name} takes {' or '.join(map(str, counts))} numbers, not {len(values)}")

@@ -30,25 +30,25 @@ async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, m
     try:
         given = tool.arguments.check(arguments)
     except ToolError as error:
-        return _failed(str(error), context)
+        return _make_failure(str(error), context)
     if tool.isolated:
         return await isolation.run(tool, arguments, context, max_text)
     if tool.arguments.context is not None:
         given[tool.arguments.context] = context
     if tool.is_async:
         try:
-            return _returned(await tool.fn(**given), context, max_text)
+            return _make_result(await tool.fn(**given), context, max_text)
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- recorded in the result
-            return _failed(_told(error), context)
+            return _make_failure(_describe_error(error), context)
     return await _in_thread(lambda: run_sync(tool.fn, given, context, max_text))
 
 
 def run_sync(fn: Callable[..., Any], given: dict[str, Any], context: ToolContext, max_text: int) -> ToolResult:
     """Call a function with checked arguments, here and now."""
     try:
-        return _returned(fn(**given), context, max_text)
+        return _make_result(fn(**given), context, max_text)
     except (Exception, SystemExit) as error:  # noqa: BLE001 -- recorded in the result
-        return _failed(_told(error), context)
+        return _make_failure(_describe_error(error), context)
 
 
 async def _in_thread(work: Callable[[], ToolResult]) -> ToolResult:
@@ -83,16 +83,16 @@ async def _in_thread(work: Callable[[], ToolResult]) -> ToolResult:
     return await future
 
 
-def _returned(value: object, context: ToolContext, max_text: int) -> ToolResult:
+def _make_result(value: object, context: ToolContext, max_text: int) -> ToolResult:
     return ToolResult(text=_cut(_text(value), max_text), reads=context.reads.hashes, lines=context.reads.lines)
 
 
-def _failed(message: str, context: ToolContext) -> ToolResult:
+def _make_failure(message: str, context: ToolContext) -> ToolResult:
     fault = Fault(kind="tool", message=_cut(_text(message), MAX_TEXT))
     return ToolResult(error=fault, reads=context.reads.hashes)
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     try:
         message = str(error)
     except Exception as broken:  # noqa: BLE001 -- its type is all there is to say

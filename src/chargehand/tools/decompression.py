@@ -20,7 +20,7 @@ class Unpacker:
         """Whether what came so far can be all: nothing at all, or no part without its end."""
         return self._member is None or self._member.eof or not self._begun
 
-    def unpacked(self, chunk: bytes, most: int) -> bytes:
+    def unpack(self, chunk: bytes, most: int) -> bytes:
         """What the chunk adds, at most `most` bytes of it; the rest is lost. zlib.error when it is not packed."""
         if self._bits is None or self._member is None:
             return chunk

@@ -89,7 +89,7 @@ class _Lines:
         self._taken.clear()
         return _Record(first, self._before, values, problem)
 
-    def lost(self, problem: str) -> _Record:
+    def give_up_record(self, problem: str) -> _Record:
         """Of what was taken, the first line is a record that cannot be read; the others are read again."""
         self._in_vain += len(self._taken)
         self.give_back()
@@ -114,7 +114,7 @@ def plain(source: Path, target: Path, delimiter: str | None) -> Plain:
             elif record.problem or record.values not in BLANK:
                 odd += 1
                 if odd <= MAX_TOLD:
-                    told.append(_told(record, width))
+                    told.append(_describe_record(record, width))
     more = [f"and {odd - MAX_TOLD} more"] if odd > MAX_TOLD else []
     notes = [f"{odd} of {kept + odd} records left out: {'; '.join(told + more)}"] if odd else []
     if kept and not header:
@@ -122,7 +122,7 @@ def plain(source: Path, target: Path, delimiter: str | None) -> Plain:
     return Plain(kept, header, "; ".join(notes))
 
 
-def _told(record: _Record, width: int) -> str:
+def _describe_record(record: _Record, width: int) -> str:
     lines = f"line {record.first}" if record.first == record.last else f"lines {record.first}-{record.last}"
     return f"{lines}: {record.problem}" if record.problem else f"{lines} has {len(record.values)} fields, not {width}"
 
@@ -167,7 +167,7 @@ def _second_try(lines: _Lines, escaped: Iterator[list[str]], problem: str) -> _R
     try:
         return lines.record(next(escaped))
     except csv.Error:
-        return lines.lost(problem)
+        return lines.give_up_record(problem)
 
 
 def _sample(source: Path, delimiter: str) -> list[list[str]]:

@@ -12,7 +12,7 @@ from chargehand.errors import ToolError
 from chargehand.tools import material
 from chargehand.tools import read_hashes as reading
 from chargehand.tools.definition import tool
-from chargehand.tools.encoding import decoded
+from chargehand.tools.encoding import decode_text
 from chargehand.tools.html_text import by_line
 from chargehand.tools.passages import Index, Passage, passages
 from chargehand.tools.tool_context import ToolContext
@@ -43,11 +43,11 @@ def search_documents(
     found = reading.contents(glob, context)
     # The hash that was recorded stands for all that was read.
     index = _KEPT.of(context.reads.hashes[f"//text:{glob}"], found)
-    ranked = index.ranked(query, most)
+    ranked = index.rank(query, most)
     _record_lines(ranked, found, context)
-    hits = [_shown(passage) for passage in ranked]
+    hits = [_passage_text(passage) for passage in ranked]
     nothing = f"No passage of {len(found.files)} documents has any of these words; try others."
-    return "\n".join(["\n\n".join(hits) or nothing, *reading.told(found.notes)])
+    return "\n".join(["\n\n".join(hits) or nothing, *reading.limit_notes(found.notes)])
 
 
 class _Kept:
@@ -75,18 +75,18 @@ _KEPT = _Kept()
 
 def _passages(found: reading.Contents) -> Iterator[Passage]:
     for name, data in found.files:
-        text, _ = decoded(data)
+        text, _ = decode_text(data)
         lines = by_line(text) if name.lower().endswith(HTML) else text.replace("\r\n", "\n").split("\n")
-        yield from passages(material.shown(name), lines)
+        yield from passages(material.one_line_name(name), lines)
 
 
 def _record_lines(hits: Sequence[Passage], found: reading.Contents, context: ToolContext) -> None:
     names = {passage.name for passage in hits}
     for name, data in found.files:
-        if (shown := material.shown(name)) in names:
-            context.record_lines(shown, decoded(data)[0].removesuffix("\n").count("\n") + 1)
+        if (shown := material.one_line_name(name)) in names:
+            context.record_lines(shown, decode_text(data)[0].removesuffix("\n").count("\n") + 1)
 
 
-def _shown(passage: Passage) -> str:
+def _passage_text(passage: Passage) -> str:
     text = passage.text if len(passage.text) <= MAX_PASSAGE else passage.text[:MAX_PASSAGE] + "…"
     return f"{passage.name}:{passage.first}-{passage.last}\n{text}"

@@ -23,10 +23,10 @@ def is_text(data: bytes) -> bool:
 
 def text_of(data: bytes) -> str | None:
     """The text; None when the data is binary. No byte is lost: what Windows-1252 lacks is read as Latin-1."""
-    return decoded(data)[0] if is_text(data) else None
+    return decode_text(data)[0] if is_text(data) else None
 
 
-def decoded(data: bytes) -> tuple[str, str]:
+def decode_text(data: bytes) -> tuple[str, str]:
     """The text with the name of its encoding, which is empty for UTF-8."""
     for mark, name in MARKS:
         if data.startswith(mark):

@@ -15,7 +15,7 @@ from chargehand.tools import isolation, material
 from chargehand.tools import line_matching as matching
 from chargehand.tools import read_hashes as reading
 from chargehand.tools.definition import tool
-from chargehand.tools.encoding import decoded, is_text
+from chargehand.tools.encoding import decode_text, is_text
 from chargehand.tools.tool_context import ToolContext
 
 # Below the cap of a result's text, so that a long file is cut between lines and says where to go on.
@@ -38,17 +38,21 @@ def read_file(context: ToolContext, path: str, start_line: Line = 1, end_line: L
     data = material.read(place)
     context.record_read(place.name, data)
     if not is_text(data):
-        raise ToolError(f"{material.shown(place.name)} is a binary file of {len(data)} bytes; only text can be read.")
-    text, encoding = decoded(data)
+        raise ToolError(
+            f"{material.one_line_name(place.name)} is a binary file of {len(data)} bytes; only text can be read."
+        )
+    text, encoding = decode_text(data)
     lines = text.removesuffix("\n").split("\n") if text else []
     context.record_lines(place.name, len(lines))
     if end_line is not None and end_line < start_line:
         raise ToolError(f"end_line {end_line} is before start_line {start_line}.")
     if start_line > max(1, len(lines)):
         raise ToolError(
-            f"{material.shown(place.name)} has {len(lines)} lines; start_line {start_line} is after its end."
+            f"{material.one_line_name(place.name)} has {len(lines)} lines; start_line {start_line} is after its end."
         )
-    return _page(material.shown(place.name), lines, start_line, min(end_line or len(lines), len(lines)), encoding)
+    return _page(
+        material.one_line_name(place.name), lines, start_line, min(end_line or len(lines), len(lines)), encoding
+    )
 
 
 @tool(effect="read")
@@ -60,12 +64,12 @@ def list_files(context: ToolContext, pattern: str = "**/*", path: str | None = N
         path: only in this folder, as NAME/folder
     """
     found = reading.listing(pattern, path, context)
-    names = [material.shown(name) for name in found.names[: reading.MAX_LISTED]]
+    names = [material.one_line_name(name) for name in found.names[: reading.MAX_LISTED]]
     if len(found.names) > reading.MAX_LISTED:
         names.append(f"[only the first {reading.MAX_LISTED} are listed; narrow it with pattern or path]")
     elif not found.complete:
         names.append("[there are too many files to look at; narrow it with path]")
-    return "\n".join(names) or f"No file fits the pattern {pattern}. Material: {_known(context)}."
+    return "\n".join(names) or f"No file fits the pattern {pattern}. Material: {_known_names(context)}."
 
 
 @tool(effect="read")
@@ -83,7 +87,7 @@ async def search_files(
     if not query or len(query) > 1000:
         raise ToolError("query must be 1 to 1000 characters.")
     found = await asyncio.to_thread(reading.contents, pattern or "**/*", context)
-    texts = [(material.shown(name), decoded(data)[0]) for name, data in found.files]
+    texts = [(material.one_line_name(name), decode_text(data)[0]) for name, data in found.files]
     if regex:
         hits = await _by_expression(query, ignore_case, texts)
     else:
@@ -97,7 +101,7 @@ async def search_files(
             context.record_lines(name, text.removesuffix("\n").count("\n") + 1)
     if len(hits) > MAX_MATCHES:
         lines.append(f"[only the first {MAX_MATCHES} matches are shown; narrow query or pattern]")
-    lines += reading.told(found.notes)
+    lines += reading.limit_notes(found.notes)
     return "\n".join(lines if hits else [f"No match in {len(texts)} text files.", *lines])
 
 
@@ -141,5 +145,5 @@ def _page(name: str, lines: list[str], first: int, last: int, encoding: str) -> 
     return f"{name} ({extent}{note})\n" + "\n".join(chosen) + more
 
 
-def _known(context: ToolContext) -> str:
-    return ", ".join(material.shown(each.name) for each in context.material)
+def _known_names(context: ToolContext) -> str:
+    return ", ".join(material.one_line_name(each.name) for each in context.material)

@@ -15,7 +15,7 @@ MAX_LENGTH = 300
 CHOICE = re.compile(r"([^{}]*)\{([^{}/]*,[^{}/]*)\}([^{}]*)")
 
 
-def compiled(glob: str) -> Callable[[str, str], bool]:
+def compile_glob(glob: str) -> Callable[[str, str], bool]:
     """A test of a file by its path in its folder or by its whole name; a glob without `/` is about the last part."""
     if len(glob) > MAX_LENGTH:
         raise ToolError(f"The pattern is over {MAX_LENGTH} characters; use one like **/*.py.")

@@ -118,14 +118,14 @@ def obey(order: dict[str, Any]) -> None:
     # What the tool prints must not mix with the answer.
     answer = os.dup(1)
     os.dup2(2, 1)
-    result = asyncio.run(_obeyed(order))
+    result = asyncio.run(_run_order(order))
     with os.fdopen(answer, "wb") as out:
         out.write(result.model_dump_json().encode())
     sys.stdout.flush()
     os._exit(0)
 
 
-async def _obeyed(order: dict[str, Any]) -> ToolResult:
+async def _run_order(order: dict[str, Any]) -> ToolResult:
     from chargehand.tools.call_tool import call
     from chargehand.tools.definition import Tool
 

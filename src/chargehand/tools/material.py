@@ -68,7 +68,7 @@ def read(place: Place, most: int = MAX_FILE) -> bytes:
     with _stream(place, most) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
-        raise ToolError(f"{shown(place.name)} is over {most // 10**6} MB; such files are not read.")
+        raise ToolError(f"{one_line_name(place.name)} is over {most // 10**6} MB; such files are not read.")
     return data
 
 
@@ -81,15 +81,17 @@ def digest(place: Place, most: int) -> str:
 @contextmanager
 def _stream(place: Place, most: int) -> Generator[BufferedReader, None, None]:
     try:
-        with _opened(place, os.O_NONBLOCK) as file:
+        with _open_place(place, os.O_NONBLOCK) as file:
             found = os.fstat(file)
             if stat.S_ISDIR(found.st_mode):
-                raise ToolError(f"{shown(place.name)} is a folder; call list_files with it as path.")
+                raise ToolError(f"{one_line_name(place.name)} is a folder; call list_files with it as path.")
             if not stat.S_ISREG(found.st_mode):
                 _refuse(place.name, "is not a regular file")
             if found.st_size > most:
                 size = found.st_size / 1e6
-                raise ToolError(f"{shown(place.name)} is {size:.0f} MB; files over {most // 10**6} MB are not read.")
+                raise ToolError(
+                    f"{one_line_name(place.name)} is {size:.0f} MB; files over {most // 10**6} MB are not read."
+                )
             with os.fdopen(os.dup(file), "rb") as stream:
                 yield stream
     except OSError as error:
@@ -99,8 +101,8 @@ def _stream(place: Place, most: int) -> Generator[BufferedReader, None, None]:
 
 def files(glob: str, path: str | None, context: ToolContext, limit: int | None = None) -> Listing:
     """The files under `path` (all material without it) whose name fits `glob`, at most `limit` of them, in order."""
-    places = [locate(path, context)] if path else [locate(each.name, context) for each in _named(context)]
-    fits = pattern.compiled(glob)
+    places = [locate(path, context)] if path else [locate(each.name, context) for each in _distinct_material(context)]
+    fits = pattern.compile_glob(glob)
     budget = [MAX_ENTRIES]
     names: list[str] = []
     for place in places:
@@ -113,14 +115,14 @@ def files(glob: str, path: str | None, context: ToolContext, limit: int | None =
     return Listing(tuple(names), complete=budget[0] > 0)
 
 
-def shown(name: str) -> str:
+def one_line_name(name: str) -> str:
     """The name for people and models: one line, whatever is in it."""
     if name.isprintable():
         return name
     return '"' + "".join(c if c.isprintable() else repr(c)[1:-1] for c in name) + '"'
 
 
-def _named(context: ToolContext) -> list[Material]:
+def _distinct_material(context: ToolContext) -> list[Material]:
     if not context.material:
         raise ToolError("No material was given with this request, so there are no files to list.")
     return list({each.name: each for each in reversed(context.material)}.values())[::-1]
@@ -145,7 +147,7 @@ def _resolve(name: str, root: str, rest: list[str]) -> Place:
 
 
 @contextmanager
-def _opened(place: Place, flags: int) -> Generator[int, None, None]:
+def _open_place(place: Place, flags: int) -> Generator[int, None, None]:
     """A descriptor of the place, reached from its root without following any link."""
     if not place.parts and not _harmless(os.lstat(place.root).st_mode):
         _refuse(place.name, "is not a regular file")
@@ -192,7 +194,7 @@ def _walk(place: Place, budget: list[int]) -> Iterator[str]:
 def _entries(place: Place, budget: list[int]) -> list[tuple[str, bool]]:
     """The files (False) and folders (True) in a folder, as far as the budget of entries goes."""
     found: list[tuple[str, bool]] = []
-    with _opened(place, os.O_DIRECTORY) as folder, os.scandir(folder) as entries:
+    with _open_place(place, os.O_DIRECTORY) as folder, os.scandir(folder) as entries:
         for entry in entries:
             if budget[0] <= 0:
                 break
@@ -209,7 +211,7 @@ def _entries(place: Place, budget: list[int]) -> list[tuple[str, bool]]:
 
 def _leads_to_file(place: Place, link: str) -> bool:
     try:
-        with _opened(_resolve(link, place.root, [*place.parts, link]), os.O_NONBLOCK) as file:
+        with _open_place(_resolve(link, place.root, [*place.parts, link]), os.O_NONBLOCK) as file:
             return stat.S_ISREG(os.fstat(file).st_mode)
     except (OSError, ToolError):
         return False
@@ -224,4 +226,4 @@ def _utf8(name: str) -> bool:
 
 
 def _refuse(name: str, why: str) -> NoReturn:
-    raise ToolError(f"{shown(name[:200]) or 'The empty path'} {why}. {REMEDY}")
+    raise ToolError(f"{one_line_name(name[:200]) or 'The empty path'} {why}. {REMEDY}")

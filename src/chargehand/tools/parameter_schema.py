@@ -51,7 +51,7 @@ class Parameters:
             schema = self.model.model_json_schema(by_alias=True, schema_generator=_Schema)
         except PydanticUserError as error:
             raise UsageError(f"Tool function {self.model.__name__} has no JSON schema: {error}") from error
-        cleaned = _untitled(schema)
+        cleaned = _drop_titles(schema)
         cleaned.setdefault("properties", {})
         return cleaned
 
@@ -62,10 +62,10 @@ class Parameters:
         except ValidationError as error:
             # Inputs and urls add nothing the model does not know.
             problems = "; ".join(_problem(each) for each in error.errors(include_url=False, include_context=False))
-            raise ToolError(f"Wrong arguments: {problems}. {self._expected()}") from None
+            raise ToolError(f"Wrong arguments: {problems}. {self._expected_parameters()}") from None
         return {field.alias or name: getattr(checked, name) for name, field in self.model.model_fields.items()}
 
-    def _expected(self) -> str:
+    def _expected_parameters(self) -> str:
         if not self.model.model_fields:
             return "It takes no arguments."
         names = [
@@ -96,12 +96,12 @@ def _default(parameter: inspect.Parameter, hint: object, description: str | None
         return parameter.default
     default: Any = ... if parameter.default is parameter.empty else parameter.default
     # A description in the annotation wins over the docstring's.
-    if description is None or _described(hint):
+    if description is None or _is_described(hint):
         return default
     return Field(default, description=description)
 
 
-def _described(hint: object) -> bool:
+def _is_described(hint: object) -> bool:
     metadata: tuple[object, ...] = getattr(hint, "__metadata__", ())
     return any(isinstance(each, FieldInfo) and each.description for each in metadata)
 
@@ -123,21 +123,21 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
+def _drop_titles(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema without the titles pydantic makes from names: they cost tokens and say nothing."""
     cleaned: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "title" and isinstance(value, str):
             continue
         if key in ("properties", "$defs"):
-            cleaned[key] = {name: _untitled(each) for name, each in value.items()}
+            cleaned[key] = {name: _drop_titles(each) for name, each in value.items()}
         elif key in ("default", "const", "enum", "examples"):
             cleaned[key] = value
         elif isinstance(value, dict):
-            cleaned[key] = _untitled(cast(dict[str, Any], value))
+            cleaned[key] = _drop_titles(cast(dict[str, Any], value))
         elif isinstance(value, list):
             items = cast(list[Any], value)
-            cleaned[key] = [_untitled(cast(dict[str, Any], v)) if isinstance(v, dict) else v for v in items]
+            cleaned[key] = [_drop_titles(cast(dict[str, Any], v)) if isinstance(v, dict) else v for v in items]
         else:
             cleaned[key] = value
     return cleaned

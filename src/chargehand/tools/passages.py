@@ -54,7 +54,7 @@ class Index:
             self._lengths.append(count)
         self._mean = sum(self._lengths) / max(1, len(self._lengths)) or 1.0
 
-    def ranked(self, query: str, most: int) -> list[Passage]:
+    def rank(self, query: str, most: int) -> list[Passage]:
         """The best passages, best first; equally good ones in the order of the documents."""
         scores: dict[int, float] = {}
         for word in dict.fromkeys(words(query)):

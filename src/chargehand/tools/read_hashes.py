@@ -47,7 +47,7 @@ def contents(glob: str, context: ToolContext) -> Contents:
     return found
 
 
-def told(notes: Sequence[str]) -> list[str]:
+def limit_notes(notes: Sequence[str]) -> list[str]:
     """The first notes as lines of a result, and how many more there are."""
     more = [f"[and {len(notes) - MAX_TOLD} more files were left out]"] if len(notes) > MAX_TOLD else []
     return [f"[{note}]" for note in notes[:MAX_TOLD]] + more
@@ -118,7 +118,7 @@ def _not_searched(names: Sequence[str]) -> list[str]:
     """One note for all files that are no texts: a folder of pictures must not hide the other notes."""
     if not names:
         return []
-    shown = ", ".join(material.shown(name) for name in names[:MAX_TOLD])
+    shown = ", ".join(material.one_line_name(name) for name in names[:MAX_TOLD])
     more = f" and {len(names) - MAX_TOLD} more" if len(names) > MAX_TOLD else ""
     return [f"not text, so not searched: {shown}{more}"]
 

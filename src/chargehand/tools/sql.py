@@ -98,16 +98,16 @@ def _in_child(context: ToolContext, sql: str, scratch: str) -> str:
     if not known.sources:
         raise ToolError(NO_DATA)
     try:
-        wanted = _wanted(sql, known)
+        wanted = _wanted_sources(sql, known)
         base = _connection()
-        notes = _loaded(wanted, base, Path(scratch), context, every=wanted == known.sources)
+        notes = _load_sources(wanted, base, Path(scratch), context, every=wanted == known.sources)
         _lock(base)
         _give_up()
         if not SHOW.fullmatch(sql):
             return "\n".join([_result(base, sql), *notes])
         return "\n".join([_listing(base), *notes, *([] if known.whole else [f"[{tables.MORE}]"])])
     except duckdb.Error as error:
-        raise ToolError(_told(error, known)) from None
+        raise ToolError(_describe_error(error, known)) from None
     except MemoryError:
         raise ToolError(TOO_MUCH) from None
 
@@ -124,7 +124,7 @@ _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 _query = Tool("query_data", "", _in_child, "read", isolated=True)
 
 
-def _told(error: duckdb.Error, known: tables.Catalog) -> str:
+def _describe_error(error: duckdb.Error, known: tables.Catalog) -> str:
     import duckdb
 
     lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("Did you mean")]
@@ -133,11 +133,12 @@ def _told(error: duckdb.Error, known: tables.Catalog) -> str:
         case duckdb.OutOfMemoryException():
             return TOO_MUCH
         case duckdb.PermissionException():
-            return f"{said}. A query reads the tables of the request's files and nothing else. {tables.listed(known)}"
+            there = tables.list_sources(known)
+            return f"{said}. A query reads the tables of the request's files and nothing else. {there}"
         case duckdb.TransactionException():
             return f"{said}. {READ_ONLY}"
         case duckdb.CatalogException() if "Table with name" in said:
-            return f"{said} {tables.listed(known)}"
+            return f"{said} {tables.list_sources(known)}"
         case _:
             return said
 
@@ -162,7 +163,7 @@ def _lock(base: DuckDBPyConnection) -> None:
         base.execute(f"SET {setting}")
 
 
-def _wanted(sql: str, known: tables.Catalog) -> tuple[tables.Source, ...]:
+def _wanted_sources(sql: str, known: tables.Catalog) -> tuple[tables.Source, ...]:
     """The sources a query names, all when that cannot be told; ToolError when it is not one query."""
     import duckdb
 
@@ -186,7 +187,7 @@ def _wanted(sql: str, known: tables.Catalog) -> tuple[tables.Source, ...]:
     return chosen if first and len(chosen) == len(first) else known.sources
 
 
-def _loaded(
+def _load_sources(
     wanted: tuple[tables.Source, ...], base: DuckDBPyConnection, folder: Path, context: ToolContext, *, every: bool
 ) -> list[str]:
     """Load what is wanted; when that is everything, what cannot be loaded is only noted."""
@@ -194,7 +195,7 @@ def _loaded(
     total = 0
     for at, source in enumerate(wanted):
         if total > tables.MAX_LOADED:
-            left = f"{len(wanted) - at} files from {material.shown(source.file)} on are left out"
+            left = f"{len(wanted) - at} files from {material.one_line_name(source.file)} on are left out"
             notes.append(f"[stopped after {tables.MAX_LOADED // 10**6} MB of data: {left}; name fewer tables]")
             break
         try:
@@ -206,7 +207,7 @@ def _loaded(
             continue
         total += loaded.size
         if loaded.left_out:
-            notes.append(f"[{material.shown(source.file)}: {loaded.left_out}]")
+            notes.append(f"[{material.one_line_name(source.file)}: {loaded.left_out}]")
     return notes
 
 
@@ -257,9 +258,13 @@ def _listing(base: DuckDBPyConnection) -> str:
     ).fetchall()
     lines: list[str] = []
     for schema, table, columns in found:
-        path = tables.quoted(table) if schema == "main" else f"{tables.quoted(schema)}.{tables.quoted(table)}"
+        path = (
+            tables.quote_identifier(table)
+            if schema == "main"
+            else f"{tables.quote_identifier(schema)}.{tables.quote_identifier(table)}"
+        )
         counted = base.execute(f"SELECT count(*) FROM {path}").fetchone()  # noqa: S608 -- quoted
-        shown = table if table.isidentifier() else tables.quoted(table)
+        shown = table if table.isidentifier() else tables.quote_identifier(table)
         name = shown if schema == "main" else f"{schema}.{shown}"
         lines.append(f"{name}: {counted[0] if counted else 0} rows ({str(columns)[:2000]})")
     text = "\n".join(lines) or NO_DATA

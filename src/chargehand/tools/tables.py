@@ -95,10 +95,10 @@ def catalog(context: ToolContext) -> Catalog:
     return Catalog(tuple(found.values()), listing.complete and len(listing.names) <= reading.MAX_LISTED)
 
 
-def listed(known: Catalog) -> str:
+def list_sources(known: Catalog) -> str:
     """The sources as an error tells them."""
     each = [
-        f"{source.name}{'.*' if source.kind in SQLITE else ''} ({material.shown(source.file)})"
+        f"{source.name}{'.*' if source.kind in SQLITE else ''} ({material.one_line_name(source.file)})"
         for source in known.sources
     ]
     more = f" and {len(each) - 40} more" if len(each) > 40 else ""
@@ -127,12 +127,12 @@ def load(source: Source, base: DuckDBPyConnection, folder: Path, context: ToolCo
             # Without the place and the statement, which are ours.
             said = str(error).replace(f"{own}/", "").partition("LINE 1:")[0]
             why = " ".join(said.split())[:500]
-            shown = material.shown(source.file)
+            shown = material.one_line_name(source.file)
             raise ToolError(f"{shown} cannot be read as {source.kind.upper()}: {why}") from None
     return Loaded(len(data), left_out)
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """The name as an identifier in SQL."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -171,12 +171,12 @@ def _load_file(source: Source, base: DuckDBPyConnection, copy: Path) -> str:
         made = delimited.plain(raw, copy, DELIMITERS[source.kind])
         header = made.header
     reader = READERS[source.kind].format(file=_text(str(copy)), size=copy.stat().st_size + 1024, header=header)
-    base.execute(f"CREATE TABLE {quoted(source.name)} AS FROM {reader}")
+    base.execute(f"CREATE TABLE {quote_identifier(source.name)} AS FROM {reader}")
     if made is None:
         return ""
-    counted = base.execute(f"SELECT count(*) FROM {quoted(source.name)}").fetchone()  # noqa: S608 -- quoted
+    counted = base.execute(f"SELECT count(*) FROM {quote_identifier(source.name)}").fetchone()  # noqa: S608 -- quoted
     if counted != (made.kept - made.header,):
-        base.execute(f"DROP TABLE {quoted(source.name)}")
+        base.execute(f"DROP TABLE {quote_identifier(source.name)}")
         raise duckdb.InvalidInputException(f"not all of its {made.kept} records became rows")
     return made.note
 
@@ -186,7 +186,7 @@ def _log(source: Source, place: material.Place, context: ToolContext) -> bytes:
     beside = f"{os.path.join(place.root, *place.parts)}{LOG}"
     if not os.path.exists(beside) or not os.path.getsize(beside):
         return b""
-    name = material.shown(source.file)
+    name = material.one_line_name(source.file)
     try:
         log = material.locate(f"{source.file}{LOG}", context)
     except ToolError:
@@ -209,7 +209,7 @@ def _utf8(data: bytes, kind: str) -> bytes:
 
 
 def _load_sqlite(source: Source, base: DuckDBPyConnection, copy: Path, log: bytes) -> None:
-    base.execute(f"CREATE SCHEMA {quoted(source.name)}")
+    base.execute(f"CREATE SCHEMA {quote_identifier(source.name)}")
     # Writable where there is a log, as SQLite would not apply it otherwise.
     mode = "rw" if log else "ro&immutable=1"
     if log:
@@ -223,11 +223,17 @@ def _load_sqlite(source: Source, base: DuckDBPyConnection, copy: Path, log: byte
             "AND sql NOT LIKE 'create virtual%' ORDER BY name"
         )
         for (name,) in found.fetchall():
-            _copy_table(db, str(name), f"{quoted(source.name)}.{quoted(str(name))}", base, copy.with_suffix(".rows"))
+            _copy_table(
+                db,
+                str(name),
+                f"{quote_identifier(source.name)}.{quote_identifier(str(name))}",
+                base,
+                copy.with_suffix(".rows"),
+            )
 
 
 def _copy_table(db: sqlite3.Connection, name: str, target: str, base: DuckDBPyConnection, rows: Path) -> None:
-    cursor = db.execute(f"SELECT * FROM {quoted(name)} LIMIT {MAX_SQLITE_ROWS + 1}")  # noqa: S608 -- quoted
+    cursor = db.execute(f"SELECT * FROM {quote_identifier(name)} LIMIT {MAX_SQLITE_ROWS + 1}")  # noqa: S608 -- quoted
     columns = [each[0] for each in cursor.description]
     # A column of SQLite may hold anything: its type here is the narrowest that fits all there is.
     kinds: list[set[str]] = [set() for _ in columns]
@@ -242,7 +248,7 @@ def _copy_table(db: sqlite3.Connection, name: str, target: str, base: DuckDBPyCo
                     kind.add(type(value).__name__)
                 out.write(json.dumps({f"c{at}": _plain(value) for at, value in enumerate(row)}) + "\n")
     shape = ", ".join(f"c{at}: '{_type(kind)}'" for at, kind in enumerate(kinds))
-    names = ", ".join(f"c{at} AS {quoted(column)}" for at, column in enumerate(columns))
+    names = ", ".join(f"c{at} AS {quote_identifier(column)}" for at, column in enumerate(columns))
     reader = f"read_ndjson('{_text(str(rows))}', columns = {{{shape}}}, maximum_object_size = 200000000)"
     base.execute(f"CREATE TABLE {target} AS SELECT {names} FROM {reader}")  # noqa: S608 -- quoted
     rows.unlink()

@@ -75,7 +75,7 @@ class Fetcher:
 
         try:
             async with asyncio.timeout(self.seconds):
-                return await self._followed(url)
+                return await self._follow_redirects(url)
         except TimeoutError:
             raise ToolError(f"{url[:200]} did not answer in {self.seconds:g} s; try another page.") from None
         except aiohttp.ClientConnectorCertificateError:
@@ -84,15 +84,15 @@ class Fetcher:
             # Messages of aiohttp can hold headers.
             raise ToolError(f"{url[:200]} cannot be fetched ({type(error).__name__}); try another page.") from None
 
-    async def _followed(self, text: str) -> Page:
-        url = addresses.parsed(text)
+    async def _follow_redirects(self, text: str) -> Page:
+        url = addresses.parse_url(text)
         for _ in range(MAX_REDIRECTS + 1):
-            target = await addresses.checked(url, self.resolve, self.ports, self.exempt)
+            target = await addresses.check_target(url, self.resolve, self.ports, self.exempt)
             self._refuse_proxy(target)
             found = await self._page(target)
             if isinstance(found, Page):
                 return found
-            url = addresses.parsed(found)
+            url = addresses.parse_url(found)
         raise ToolError(f"{text[:200]} redirects more than {MAX_REDIRECTS} times; try another page.")
 
     def _refuse_proxy(self, target: Target) -> None:
@@ -110,7 +110,7 @@ class Fetcher:
         async with (
             aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    resolver=_pinned(target), use_dns_cache=False, force_close=True, limit=1
+                    resolver=_pinned_resolver(target), use_dns_cache=False, force_close=True, limit=1
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
@@ -135,7 +135,7 @@ def fetching(fetcher: Fetcher) -> Tool:
         Args:
             url: an http or https URL
         """
-        return _shown(await fetcher.fetch(url))
+        return _page_text(await fetcher.fetch(url))
 
     return fetch_page
 
@@ -143,7 +143,7 @@ def fetching(fetcher: Fetcher) -> Tool:
 fetch_page = fetching(Fetcher())
 
 
-def _shown(page: Page) -> str:
+def _page_text(page: Page) -> str:
     notes = [f"[{page.left_out}]"] if page.left_out else []
     if len(page.text) > MAX_SHOWN:
         notes.append(f"[cut: {len(page.text) - MAX_SHOWN} characters left out]")
@@ -151,7 +151,7 @@ def _shown(page: Page) -> str:
     return "\n".join([head, "", page.text[:MAX_SHOWN] or "[there is no text on this page]", *notes])
 
 
-def _pinned(target: Target) -> AbstractResolver:
+def _pinned_resolver(target: Target) -> AbstractResolver:
     """A resolver that knows one host, by the addresses that were checked, and no other."""
     from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -193,7 +193,7 @@ async def _read(target: Target, response: ClientResponse) -> Page:
     if not TEXTS.fullmatch(kind):
         raise ToolError(f"{str(target.url)[:200]} is {kind[:80]}; only text can be fetched.")
     data, left_out = await _body(target, response)
-    text = _decoded(data, response.charset)
+    text = _decode_page(data, response.charset)
     if text is None:
         raise ToolError(f"{str(target.url)[:200]} is binary; only text can be fetched.")
     name = str(target.url)
@@ -210,7 +210,7 @@ async def _body(target: Target, response: ClientResponse) -> tuple[bytes, str]:
     data = bytearray()
     async for chunk in response.content.iter_chunked(2**16):
         try:
-            data += unpacker.unpacked(chunk, MAX_BYTES + 1 - len(data))
+            data += unpacker.unpack(chunk, MAX_BYTES + 1 - len(data))
         except zlib.error:
             raise ToolError(f"{str(target.url)[:200]} is not packed as it says; try another page.") from None
         if len(data) > MAX_BYTES:
@@ -230,7 +230,7 @@ def _unpacker(target: Target, encoding: str) -> Unpacker:
             raise ToolError(f"{str(target.url)[:200]} is packed in a way that was not asked for; try another page.")
 
 
-def _decoded(data: bytes, charset: str | None) -> str | None:
+def _decode_page(data: bytes, charset: str | None) -> str | None:
     if charset is None and (found := CHARSET.search(data, 0, 4096)):
         charset = found[1].decode("ascii")
     try:

@@ -138,11 +138,11 @@ TAVILY = Provider(
 def searching(providers: tuple[Provider, ...]) -> Tool:
     """The tool `web_search` over the first of the providers that has a key."""
 
-    def chosen() -> Provider | None:
+    def choose_provider() -> Provider | None:
         return next((each for each in providers if os.environ.get(each.key_env)), None)
 
     def lacks() -> str | None:
-        return None if chosen() else f"a key in {' or '.join(each.key_env for each in providers)}"
+        return None if choose_provider() else f"a key in {' or '.join(each.key_env for each in providers)}"
 
     @tool(effect="read", needs_trust=True, lacks=lacks)
     async def web_search(query: str, most: Annotated[int, Field(ge=1, le=20)] = 8) -> str:
@@ -152,7 +152,7 @@ def searching(providers: tuple[Provider, ...]) -> Tool:
             query: a few words
             most: how many pages
         """
-        provider = chosen()
+        provider = choose_provider()
         if provider is None:
             raise ToolError(f"web_search needs {lacks()}.")
         words = " ".join(query.split())

@@ -21,7 +21,7 @@ def section(title: str, body: str, kind: str = "") -> str:
     return f'<section class="{kind}"><h2>{escape(title)}</h2>{body}</section>'
 
 
-def folded(title: str, body: str) -> str:
+def folded_section(title: str, body: str) -> str:
     return f"<section><details><summary><h2>{escape(title)}</h2></summary>{body}</details></section>"
 
 

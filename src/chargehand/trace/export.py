@@ -48,7 +48,7 @@ def summary(view: RunView) -> dict[str, Any]:
         "strategy": view.strategy,
         "started": view.started,
         "ended": view.ended,
-        "elapsed_s": round(view.elapsed(), 6),
+        "elapsed_s": round(view.elapsed_seconds(), 6),
         "sessions": len(view.sessions),
         "calls": view.usage.calls,
         "tokens": view.usage.tokens,

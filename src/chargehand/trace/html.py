@@ -24,7 +24,7 @@ from chargehand.trace.elements import (
     as_object,
     as_objects,
     compact,
-    folded,
+    folded_section,
     inert_json,
     more,
     pretty,
@@ -35,7 +35,7 @@ from chargehand.trace.elements import (
 )
 from chargehand.trace.export import summary
 from chargehand.trace.number_text import duration, moment, money, several, short
-from chargehand.trace.run_parts import CallView, Data, TaskView, arranged
+from chargehand.trace.run_parts import CallView, Data, TaskView, arrange_tasks
 from chargehand.trace.run_state import RunView
 from chargehand.values.event import Event
 
@@ -149,7 +149,7 @@ class _Page:
         estimated = f"{usage.estimated_tokens:,} estimated" if usage.estimated_tokens else cached
         cards = [
             ("Tasks done", f"{counts.get('done', 0):,} of {len(view.tasks):,}", other),
-            ("Time", duration(view.elapsed()), faster),
+            ("Time", duration(view.elapsed_seconds()), faster),
             ("Tokens", f"{usage.tokens:,}", estimated or f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"),
             ("Cost", money(usage.usd), "a price is not known" if usage.usd is None else ""),
             ("Model calls", f"{usage.calls:,}", _tools(view)),
@@ -259,11 +259,11 @@ class _Page:
             '<div class="filter" hidden><input type="search" aria-label="Find tasks" placeholder="Find tasks">'
             f"{counts}</div>"
         )
-        return section("Tasks", tools + "".join(self._task(task) for task in arranged(self.view.tasks.values())))
+        return section("Tasks", tools + "".join(self._task(task) for task in arrange_tasks(self.view.tasks.values())))
 
     def _task(self, task: TaskView) -> str:
         outcome = task.outcome or {}
-        seconds = f"{duration(svg.worked(task, self.view))}" if task.started is not None else ""
+        seconds = f"{duration(svg.seconds_worked(task, self.view))}" if task.started is not None else ""
         tries = f"{len(task.attempts)} attempts" if len(task.attempts) > 1 else ""
         facts = [seconds, f"{task.tokens:,} tokens" if task.tokens else "", tries, "reused" if task.reused else ""]
         brief = short(str(outcome.get("summary") or task.instruction), 160)
@@ -335,7 +335,7 @@ class _Page:
         if not rows:
             return ""
         listed = table("", ("At", "Task", "Decision", "Reason", "Value"), rows)
-        return folded(f"Decisions ({len(decisions):,})", listed + more(len(decisions), 500, "decisions"))
+        return folded_section(f"Decisions ({len(decisions):,})", listed + more(len(decisions), 500, "decisions"))
 
     def _events(self) -> str:
         note = more(self.view.seq, MOST_EVENTS, "events; `chargehand trace RUN --format jsonl` has them all")
@@ -343,7 +343,7 @@ class _Page:
             '<div class="filter" hidden><input type="search" aria-label="Find events" placeholder="Find events"></div>'
         )
         listed = table("", ("#", "At", "Event", "Task", "Data"), "".join(self.events))
-        return folded(f"Events ({self.view.seq:,})", f'{tools}<div class="events">{listed}</div>{note}')
+        return folded_section(f"Events ({self.view.seq:,})", f'{tools}<div class="events">{listed}</div>{note}')
 
     def _data(self) -> Data:
         """What scripts on the page, or on the reader's side, may want: the run in figures."""

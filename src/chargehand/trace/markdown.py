@@ -150,19 +150,19 @@ class _Blocks:
         made: list[str] = []
         end = 0
         for link in _LINK.finditer(text):
-            out.append(self._marked(text[end : link.start()], made))
+            out.append(self._mark_citations(text[end : link.start()], made))
             label, address = link[1] or link[2], link[2]
             if _SAFE_ADDRESS.match(address):
                 made.append(f'<a href="{escape(address)}" rel="noopener noreferrer nofollow">{escape(label)}</a>')
                 out.append(_MARK)
             else:
-                out.append(self._marked(f"[{label}]", made, otherwise=label))
+                out.append(self._mark_citations(f"[{label}]", made, otherwise=label))
             end = link.end()
-        out.append(self._marked(text[end:], made))
+        out.append(self._mark_citations(text[end:], made))
         waiting = iter(made)
-        return _HELD.sub(lambda _: next(waiting), _emphasised("".join(out)))
+        return _HELD.sub(lambda _: next(waiting), _emphasise("".join(out)))
 
-    def _marked(self, text: str, made: list[str], otherwise: str | None = None) -> str:
+    def _mark_citations(self, text: str, made: list[str], otherwise: str | None = None) -> str:
         """The text with a mark for each citation, whose links are put into `made`."""
         text = text.replace(_MARK, "")
         out: list[str] = []
@@ -170,13 +170,13 @@ class _Blocks:
         for citation in self._citations.find(text):
             if citation.tasks:
                 out += [text[end : citation.start], _MARK]
-                made.append("".join(self._cited(name) for name in citation.names))
+                made.append("".join(self._link_citation(name) for name in citation.names))
                 end = citation.end
         if not out and otherwise is not None:
             return otherwise.replace(_MARK, "")
         return "".join([*out, text[end:]])
 
-    def _cited(self, name: Named) -> str:
+    def _link_citation(self, name: Named) -> str:
         """A task as a link, a range as its two ends, and what is neither as it is."""
         if not name.tasks:
             return f" [{escape(name.text)}]"
@@ -184,7 +184,7 @@ class _Blocks:
         return "\u2013".join(f'<a class="cite" href="#{escape(self._anchors[id])}">{escape(id)}</a>' for id in ends)
 
 
-def _emphasised(text: str) -> str:
+def _emphasise(text: str) -> str:
     return _EMPHASIS.sub(r"<em>\1</em>", _STRONG.sub(r"<strong>\1</strong>", escape(text)))
 
 

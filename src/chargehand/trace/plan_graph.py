@@ -58,8 +58,8 @@ def to_mermaid(plan: Plan) -> str:
     names = {task.id: f"n{number}" for number, task in enumerate(plan.tasks, 1)}
     lines = ["flowchart LR"]
     lines += [
-        f'    {names[task.id]}["<b>{_quoted(task.id)}</b> · {_quoted(task.worker)}<br/>'
-        f'{_quoted(short(task.instruction, 60))}"]'
+        f'    {names[task.id]}["<b>{_quote_label(task.id)}</b> · {_quote_label(task.worker)}<br/>'
+        f'{_quote_label(short(task.instruction, 60))}"]'
         for task in plan.tasks
     ]
     lines += [
@@ -166,6 +166,6 @@ def _points(chain: list[str], centres: Mapping[str, tuple[float, float]]) -> tup
     return tuple(points)
 
 
-def _quoted(text: str) -> str:
+def _quote_label(text: str) -> str:
     """Text inside a Mermaid label: all but plain characters as entity codes, which Mermaid shows and never parses."""
     return re.sub(r"[^\w .,:!?/()\-]", lambda match: f"#{ord(match[0])};", show_controls(text))

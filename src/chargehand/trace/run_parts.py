@@ -123,7 +123,7 @@ class TaskView:
         return f"{'' if attempt == '1' else f'{attempt}/'}{name.removeprefix('.')}"
 
 
-def arranged(tasks: Iterable[TaskView]) -> list[TaskView]:
+def arrange_tasks(tasks: Iterable[TaskView]) -> list[TaskView]:
     """The same in the same order, but those of a nested team right after the task that their team does."""
     known = {task.id: task for task in tasks}
     below: dict[str, list[TaskView]] = {}

@@ -73,7 +73,7 @@ class RunView:
         if (fold_one := _FOLDS.get(event.kind)) is not None:
             fold_one(self, event, event.data)
 
-    def elapsed(self, now: float | None = None) -> float:
+    def elapsed_seconds(self, now: float | None = None) -> float:
         """Seconds the run has been running over all its sessions; `now` counts the running one up to that time."""
         passed = sum(session.seconds for session in self.sessions)
         if now is not None and self.sessions and self.ended is None:
@@ -230,7 +230,7 @@ def _attempt_started(view: RunView, event: Event, data: Data) -> None:
     attempt.model, attempt.tier = _text(data, "model"), _text(data, "tier")
 
 
-def _called(view: RunView, event: Event, data: Data) -> None:
+def _fold_call(view: RunView, event: Event, data: Data) -> None:
     kind: Literal["model", "tool"] = "model" if event.kind == "model_called" else "tool"
     key = _text(data, "key")
     sent = _count(data, "send")
@@ -251,7 +251,7 @@ def _file(view: RunView, event: Event, call: CallView) -> None:
     task.calls.append(call)
 
 
-def _returned(view: RunView, event: Event, data: Data) -> None:
+def _fold_return(view: RunView, event: Event, data: Data) -> None:
     call = view.by_key.get(_text(data, "key"))
     if call is None:
         return
@@ -283,7 +283,7 @@ def _tool_refused(view: RunView, event: Event, data: Data) -> None:
     _file(view, event, call)
 
 
-def _reused(view: RunView, event: Event, data: Data) -> None:
+def _fold_reuse(view: RunView, event: Event, data: Data) -> None:
     key, result = _text(data, "key"), _part(data, "result")
     kind: Literal["model", "tool"] = "model" if "reply" in result else "tool"
     name = _text(_part(result, "reply"), "model") or kind
@@ -376,12 +376,12 @@ _FOLDS: dict[str, Callable[[RunView, Event, Data], None]] = {
     "extension": _extension,
     "task_ready": _task_ready,
     "attempt_started": _attempt_started,
-    "model_called": _called,
-    "model_replied": _returned,
-    "tool_called": _called,
-    "tool_returned": _returned,
+    "model_called": _fold_call,
+    "model_replied": _fold_return,
+    "tool_called": _fold_call,
+    "tool_returned": _fold_return,
     "tool_refused": _tool_refused,
-    "reused": _reused,
+    "reused": _fold_reuse,
     "attempt_ended": _attempt_ended,
     "task_ended": _task_ended,
     "budget_settled": _budget_settled,

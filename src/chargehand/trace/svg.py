@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from chargehand.trace.number_text import duration, short
 from chargehand.trace.plan_graph import NODE_HEIGHT, NODE_WIDTH, Edge, layout
-from chargehand.trace.run_parts import AttemptView, CallView, TaskView, arranged
+from chargehand.trace.run_parts import AttemptView, CallView, TaskView, arrange_tasks
 from chargehand.trace.run_state import RunView
 from chargehand.values.plan import Plan
 
@@ -29,7 +29,7 @@ GLYPHS = {"done": "✓", "failed": "✕", "escalated": "▲", "skipped": "–", 
 def graph(plan: Plan, view: RunView, anchors: Mapping[str, str]) -> str:
     """The plan with what became of each task; the critical path is drawn stronger."""
     placed = layout(plan)
-    seconds = {id: worked(task, view) for id, task in view.tasks.items()}
+    seconds = {id: seconds_worked(task, view) for id, task in view.tasks.items()}
     path = plan.critical_path(seconds)[1] if any(seconds.values()) else ()
     critical = set(pairwise(path))
     edges = "".join(_edge(edge, (edge.source, edge.target) in critical) for edge in placed.edges)
@@ -45,7 +45,7 @@ def graph(plan: Plan, view: RunView, anchors: Mapping[str, str]) -> str:
     )
 
 
-def worked(task: TaskView, view: RunView) -> float:
+def seconds_worked(task: TaskView, view: RunView) -> float:
     """Seconds between the start of a task's first attempt and its end, on the run's own clock."""
     if task.started is None:
         return 0.0
@@ -107,29 +107,31 @@ def timeline(view: RunView, anchors: Mapping[str, str]) -> str:
     """One row per task, one bar per attempt, the calls inside it; waiting is a thin line, work a bar."""
     drawing = _Timeline(view)
     rows = [drawing.supervisor_row("planner", [call for call in view.calls if call.role in ("planner", "router")])]
-    rows += [drawing.task_row(task, anchors[task.id]) for task in shown(view)]
+    rows += [drawing.task_row(task, anchors[task.id]) for task in tasks_with_room(view)]
     later = [call for call in view.calls if call.role not in ("planner", "router")]
     rows.append(drawing.supervisor_row("synthesizer", later))
     return drawing.finish([row for row in rows if row])
 
 
-def shown(view: RunView) -> list[TaskView]:
+def tasks_with_room(view: RunView) -> list[TaskView]:
     """The tasks a timeline has room for, by when they could start; those that did not go well are kept first."""
     tasks = list(view.tasks.values())
     if len(tasks) > MOST_ROWS:
         tasks = sorted(tasks, key=lambda task: task.status == "done" and len(task.attempts) < 2)[:MOST_ROWS]
     # Sorting is stable: plan order where times are equal or there are none.
-    return arranged(sorted(tasks, key=lambda t: min(_known(t.ready, t.started, t.ended), default=float("inf"))))
+    return arrange_tasks(
+        sorted(tasks, key=lambda t: min(_known_times(t.ready, t.started, t.ended), default=float("inf")))
+    )
 
 
-def _known(*times: float | None) -> Iterable[float]:
+def _known_times(*times: float | None) -> Iterable[float]:
     return (time for time in times if time is not None)
 
 
 class _Timeline:
     def __init__(self, view: RunView) -> None:
         self._clock = _Clock.of(view)
-        self._total = max(view.elapsed(), 0.001)
+        self._total = max(view.elapsed_seconds(), 0.001)
         self._sessions = view.sessions
         self._row = 28 if len(view.tasks) <= 60 else 20
         self._scale = (_WIDTH - _GUTTER - _TAIL) / self._total

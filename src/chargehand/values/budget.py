@@ -178,7 +178,7 @@ class Ledger:
         own = self.to_write * write
         return (own if self.limit.usd is None else min(own, LARGEST_HOLD * self.limit.usd)) + self.to_read * read
 
-    def left(self, *, held: bool = False) -> int | None:
+    def tokens_left(self, *, held: bool = False) -> int | None:
         """Tokens neither spent, set aside nor held back; None without a limit."""
         left = self._run.tokens_left(in_flight=True)
         return None if left is None else left - (0 if held else self.held_back)
@@ -225,10 +225,10 @@ class Ledger:
         if wish.usd_per_token is None:
             if (limited := next((each for each in accounts if each.limit.usd is not None), None)) is not None:
                 return Deny(f"{limited.name}'s budget of {limited.limit.usd} USD cannot be kept: the price is unknown")
-            return self._granted(wish, Reservation(wish.key, wish.task, wish.input_tokens, cap, None, wish.echo))
-        return self._priced(wish, wish.usd_per_token, cap, least)
+            return self._grant(wish, Reservation(wish.key, wish.task, wish.input_tokens, cap, None, wish.echo))
+        return self._grant_money(wish, wish.usd_per_token, cap, least)
 
-    def _priced(self, wish: Wish, prices: tuple[float, float], cap: int, least: int) -> Grant | Wait | Deny:
+    def _grant_money(self, wish: Wish, prices: tuple[float, float], cap: int, least: int) -> Grant | Wait | Deny:
         """The same for money, with room for `cap` tokens of output."""
         accounts = self._accounts(wish.task)
         read = wish.input_tokens * prices[0]
@@ -255,14 +255,14 @@ class Ledger:
                 f"needs about {need:.4f}"
             )
         reservation = Reservation(wish.key, wish.task, wish.input_tokens, cap, usd, wish.echo, cap * again)
-        return self._granted(wish, reservation)
+        return self._grant(wish, reservation)
 
     def _usd_left(self, account: Account, wish: Wish, *, in_flight: bool) -> float | None:
         held = self.held_back_usd if account is self._run and not wish.held else 0.0
         left = account.usd_left(in_flight=in_flight)
         return None if left is None else left - held
 
-    def _granted(self, wish: Wish, reservation: Reservation) -> Grant:
+    def _grant(self, wish: Wish, reservation: Reservation) -> Grant:
         self.open[wish.key] = reservation
         for account in self._accounts(wish.task):
             account.reserved_tokens += reservation.set_aside

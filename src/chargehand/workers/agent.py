@@ -186,7 +186,7 @@ class _Attempt:
         """The structured result; what is unreadable or not a result is asked for once more, with what was wrong."""
         first = await self._read(reply.text)
         if isinstance(first, Grounded):
-            return self._done(first)
+            return self._make_done(first)
         self.messages += [reply.as_message(), user(_again(first))]
         again = await self._ask(may_call_tools=False)
         text = "" if first.empty else reply.text
@@ -194,7 +194,7 @@ class _Attempt:
             return (await self._plain(text) if text else None) or again
         second = await self._read(again.text)
         if isinstance(second, Grounded):
-            return self._done(second)
+            return self._make_done(second)
         text = text if second.empty else again.text
         return (await self._plain(text) if text else None) or self._unusable(second, text)
 
@@ -224,7 +224,7 @@ class _Attempt:
             return self._fail("criterion_not_met", f"The answer is not a result: {why}", text or None)
         return self._fail("contract", f"The answer does not have the agreed shape: {why}", text or None)
 
-    def _done(self, held: Grounded) -> Outcome:
+    def _make_done(self, held: Grounded) -> Outcome:
         answer = held.answer
         self._warn(f"The answer of {self.agent.name} to {self.task.id} was mended", answer.mended)
         self._warn(f"Sources that {self.agent.name} was not given and did not read were removed", held.false)
@@ -252,7 +252,7 @@ class _Attempt:
         if self.agent.output_schema is not None:
             return None
         held = await self._held(Answer(summary=head(text), output=text))
-        return self._done(held) if isinstance(held, Grounded) else self._unusable(held, text)
+        return self._make_done(held) if isinstance(held, Grounded) else self._unusable(held, text)
 
     def _escalation(self, reply: Reply) -> Outcome | None:
         for request in reply.tool_calls:
@@ -310,9 +310,9 @@ class _Attempt:
             key = self.assignment.key("tool", f"{self.calls}.{number}")
         if tool.approve and (refusal := await self._refusal(key, request, request.arguments)) is not None:
             return self._refuse(request, refusal)
-        return await self._performed(key, effect)
+        return await self._perform_tool(key, effect)
 
-    async def _performed(self, key: str, effect: ToolCall) -> ToolResult:
+    async def _perform_tool(self, key: str, effect: ToolCall) -> ToolResult:
         """What the tool returned; when that is in doubt, what a person who may be asked says of it."""
         result = await self.engine.perform(key, effect)
         if result.error is None or result.error.kind != "in_doubt" or not self.agent.ask:
@@ -322,7 +322,7 @@ class _Attempt:
         if found is None or found.verdict == "give_up":
             return result
         if found.verdict == "send":
-            return await self._performed(f"{key}/again", effect)
+            return await self._perform_tool(f"{key}/again", effect)
         return ToolResult(text=found.result or "It has happened; what it returned is not known.")
 
     async def _refusal(self, key: str, request: ToolRequest, arguments: dict[str, Any]) -> str | None:

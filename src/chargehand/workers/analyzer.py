@@ -72,7 +72,7 @@ class AnalyzerWorker:
                 files=brief.files,
                 changed=brief.changed,
                 base=brief.base,
-                options=brief.options | _given(assignment),
+                options=brief.options | _given_results(assignment),
             )
             result = results[number] = await engine.perform(assignment.key("analysis", number + 1), effect)
             assignment.used.append(Usage(seconds=result.seconds, waiting_s=result.waiting_s))
@@ -101,7 +101,7 @@ class AnalyzerWorker:
         summary = f"Looked at by {', '.join(lookers)}." if lookers else "There was nothing to look at."
         made = next((result for result in results if result.output is not None), None)
         if made is not None:
-            summary, output = " ".join(made.notes), _signed(made.output, chosen)
+            summary, output = " ".join(made.notes), _sign_output(made.output, chosen)
         outcome = done(task, self.name, summary=summary, output=output, findings=findings)
         if unchecked:
             gaps = tuple(gap.model_copy(update={"task": task}) for gap in gaps_of(unchecked))
@@ -144,12 +144,12 @@ def _unchecked(chosen: Sequence[str], results: Sequence[AnalysisResult]) -> dict
     return found
 
 
-def _signed(output: JSON, analyzers: Sequence[str]) -> JSON:
+def _sign_output(output: JSON, analyzers: Sequence[str]) -> JSON:
     """What an analyzer made, with whose it is: the record of a look, which states nothing besides its findings."""
     return {"analyzers": list(analyzers), **cast(dict[str, JSON], output)} if isinstance(output, dict) else output
 
 
-def _given(assignment: Assignment) -> dict[str, JSON]:
+def _given_results(assignment: Assignment) -> dict[str, JSON]:
     """The results the task depends on, as far as there are any; a partial one counts."""
     results = {id: outcome.output for id, outcome in assignment.inputs.items() if outcome.ok or outcome.partial}
     return {"inputs": results} if assignment.task.depends_on else {}

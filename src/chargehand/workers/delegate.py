@@ -69,7 +69,7 @@ class Delegate:
 
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         task = assignment.task
-        nested = await Nested.opened(engine, assignment, self.team)
+        nested = await Nested.open(engine, assignment, self.team)
         budget = self.budget.within(task.budget or Budget())
         if budget.tokens or budget.usd:
             engine.allot(task.id, budget)
@@ -77,7 +77,7 @@ class Delegate:
         request = self.above.model_copy(
             update={
                 "text": "\n\n".join(part for part in words if part),
-                "asked": self._asked(task),
+                "asked": self._asked_text(task),
                 "budget": budget.within(self.above.budget),
                 "deadline_s": self._deadline(assignment, engine, nested),
                 "max_tasks": min(self.above.max_tasks, self.max_tasks or self.above.max_tasks),
@@ -95,7 +95,7 @@ class Delegate:
             nested.close()
         return self._outcome(assignment, report).model_copy(update={"usage": report.usage})
 
-    def _asked(self, task: Task) -> str:
+    def _asked_text(self, task: Task) -> str:
         """The instruction; where it is the request above as it was handed on, what was asked in that."""
         above = self.above
         return above.asked if above.asked is not None and above.text in task.instruction else task.instruction
@@ -121,7 +121,7 @@ class Delegate:
         if report.status == "failed":
             return self._nothing(task, report)
         ids = {outcome.task for outcome in report.outcomes}
-        text = uncited(report.answer, ids)
+        text = drop_own_citations(report.answer, ids)
         lacking = report.gaps if report.status == "complete" else report.gaps or self._open(report)
         gaps = [head(gap.reason) for gap in lacking]
         more = [f"and {len(gaps) - MOST_GAPS} more"] if len(gaps) > MOST_GAPS else []
@@ -163,7 +163,7 @@ class Delegate:
         return failed(task, self.name, kind, f"The team {self.team} came to nothing: {why}")
 
 
-def uncited(answer: str, ids: set[str]) -> str:
+def drop_own_citations(answer: str, ids: set[str]) -> str:
     """The answer without citations of the team's own tasks: their ids mean nothing outside, or something else."""
     kept, at = list[str](), 0
     for citation in Citations(ids).find(without_code(answer)):

@@ -21,16 +21,16 @@ class Factory:
     # What all agents have in common: models by tier, options, steps, patience.
     blank: Agent
 
-    def hired(self, specs: Sequence[WorkerSpec]) -> dict[str, Agent]:
+    def hire(self, specs: Sequence[WorkerSpec]) -> dict[str, Agent]:
         """An agent for each of them, by name."""
-        return {spec.name: self._made(spec) for spec in specs}
+        return {spec.name: self._make_agent(spec) for spec in specs}
 
-    def _made(self, spec: WorkerSpec) -> Agent:
+    def _make_agent(self, spec: WorkerSpec) -> Agent:
         if forbidden := [name for name in spec.tools if name not in self.tools]:
             message = f"The worker {spec.name!r} may not have {', '.join(forbidden)}: its team does not allow it."
             raise InvalidPlan(message, [Problem(code="forbidden_tool", message=message)])
-        tier = self._allowed(spec.tier or self.blank.tier)
-        models: dict[Tier | None, str] = {each: self.blank.models[self._allowed(each)] for each in TIERS}
+        tier = self._allowed_tier(spec.tier or self.blank.tier)
+        models: dict[Tier | None, str] = {each: self.blank.models[self._allowed_tier(each)] for each in TIERS}
         return replace(
             self.blank,
             name=spec.name,
@@ -41,7 +41,7 @@ class Factory:
             models={**models, None: models[tier]},
         )
 
-    def _allowed(self, tier: Tier) -> Tier:
+    def _allowed_tier(self, tier: Tier) -> Tier:
         """The tier, or the nearest below it that is allowed, or the lowest one that is."""
         below: list[Tier] = [each for each in self.tiers if TIERS.index(each) <= TIERS.index(tier)]
         return below[-1] if below else self.tiers[0]

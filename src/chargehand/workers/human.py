@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from chargehand.engine.people import as_text, described, escalation, readable
+from chargehand.engine.people import as_text, describe_task, escalation, readable
 from chargehand.engine.port import Engine
 from chargehand.values.effect import Question
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
@@ -40,7 +40,7 @@ class Human:
         return outcome_of(task.id, self.name, answer).model_copy(update={"usage": Usage.total(assignment.used)})
 
     def _prompt(self, assignment: Assignment) -> str:
-        parts = [part for part in (self.prompt.strip(), described(assignment.task)) if part]
+        parts = [part for part in (self.prompt.strip(), describe_task(assignment.task)) if part]
         for id in dict.fromkeys(assignment.task.depends_on):
             outcome = assignment.inputs[id]
             if outcome.ok:

@@ -43,7 +43,7 @@ class Nested:
         self._began = began
 
     @staticmethod
-    async def opened(engine: Engine, assignment: Assignment, team: str) -> Nested:
+    async def open(engine: Engine, assignment: Assignment, team: str) -> Nested:
         """The same beginning in every session."""
         started = await engine.decide(
             assignment.key("@start"), "delegate", lambda: {"team": team, "at": engine.now()}, f"{team} does it"
@@ -95,8 +95,8 @@ class Nested:
     async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
         return await self._engine.decide(self._key(key), decision, choose, reason)
 
-    def decided(self, key: str) -> JSON:
-        return self._engine.decided(self._key(key))
+    def recorded_decision(self, key: str) -> JSON:
+        return self._engine.recorded_decision(self._key(key))
 
     def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
         for name in ("key", "within"):
@@ -108,19 +108,19 @@ class Nested:
         else:
             self._engine.emit(kind, task=self._id(task), attempt=attempt, **data)
 
-    def approved(self, within: str = "") -> dict[str, JSON] | None:
-        recorded = self._engine.approved(self._key(within) if within else self._scope)
+    def approved_plan(self, within: str = "") -> dict[str, JSON] | None:
+        recorded = self._engine.approved_plan(self._key(within) if within else self._scope)
         if recorded is not None and not within:
             self._used.append(Usage.model_validate(recorded.get("usage") or {}))
         return recorded
 
-    def ended(self, task: str) -> Outcome | None:
-        return self._counted(self._engine.ended(self._id(task)))
+    def ended_outcome(self, task: str) -> Outcome | None:
+        return self._count_usage(self._engine.ended_outcome(self._id(task)))
 
-    def attempted(self, task: str, attempt: int) -> Outcome | None:
-        return self._counted(self._engine.attempted(self._id(task), attempt))
+    def attempted_outcome(self, task: str, attempt: int) -> Outcome | None:
+        return self._count_usage(self._engine.attempted_outcome(self._id(task), attempt))
 
-    def _counted(self, outcome: Outcome | None) -> Outcome | None:
+    def _count_usage(self, outcome: Outcome | None) -> Outcome | None:
         if outcome is not None:
             self._used.append(outcome.usage)
         return outcome
@@ -129,14 +129,14 @@ class Nested:
         began = self._engine.began(self._id(task), attempt)
         return None if began is None else began - self._began
 
-    def sent(self, task: str, attempt: int) -> bool:
-        return self._engine.sent(self._id(task), attempt)
+    def has_sent(self, task: str, attempt: int) -> bool:
+        return self._engine.has_sent(self._id(task), attempt)
 
     def attempts(self, task: str) -> int:
         return self._engine.attempts(self._id(task))
 
-    def returned(self) -> Iterable[str]:
-        return self._engine.returned()
+    def tool_texts(self) -> Iterable[str]:
+        return self._engine.tool_texts()
 
     # -- budget and time ---------------------------------------------------------------------------------------------
 
@@ -164,8 +164,8 @@ class Nested:
     def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
         return self._engine.timeout(self._id(task), left)
 
-    def gated(self, gate: Callable[[], Awaitable[None]]) -> AbstractContextManager[None]:
-        return self._engine.gated(gate)
+    def gate(self, gate: Callable[[], Awaitable[None]]) -> AbstractContextManager[None]:
+        return self._engine.gate(gate)
 
     # -- names -------------------------------------------------------------------------------------------------------
 

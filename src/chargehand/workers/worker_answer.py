@@ -149,12 +149,12 @@ def read_confidence(value: JSON, where: str, mended: list[str]) -> int | None:
         value = float(number[1]) if "." in number[1] else int(number[1])
     if isinstance(value, bool) or not isinstance(value, int | float):
         if value is not None:
-            mended.append(f"{where} {_shown(value)} left out")
+            mended.append(f"{where} {_shorten(value)} left out")
         return None
     # A fraction is a share of 1: nobody writes 1.0 for one of a hundred.
     scaled = round(value * 100) if isinstance(value, float) and 0 < value <= 1 else round(value)
     if not 0 <= scaled <= 100:
-        mended.append(f"{where} {_shown(value)} read as {min(max(scaled, 0), 100)}")
+        mended.append(f"{where} {_shorten(value)} read as {min(max(scaled, 0), 100)}")
     return min(max(scaled, 0), 100)
 
 
@@ -171,7 +171,7 @@ def _each(
         words = {"statement": item, "message": item} if isinstance(item, str) else item
         part = read(cast("dict[str, JSON]", words), place, mended) if isinstance(words, dict) else None
         if part is None:
-            mended.append(f"{place} {_shown(item)} left out")
+            mended.append(f"{place} {_shorten(item)} left out")
         else:
             yield part
 
@@ -196,7 +196,7 @@ def _finding(data: dict[str, JSON], where: str, mended: list[str]) -> Finding | 
         value = data.get(name)
         if value is None or isinstance(value, str):
             return value
-        mended.append(f"{where}.{name} {_shown(value)} left out")
+        mended.append(f"{where}.{name} {_shorten(value)} left out")
         return None
 
     line, last = _lines(data.get("line"), f"{where}.line", mended)
@@ -219,7 +219,7 @@ def _severity(value: JSON, where: str, mended: list[str]) -> Severity:
     known = _SEVERITIES.get(value.strip().lower()) if isinstance(value, str) else None
     if known is None or known != value:
         # An unknown word is not taken lightly.
-        mended.append(f"{where}.severity {_shown(value)} read as {known or 'warning'}")
+        mended.append(f"{where}.severity {_shorten(value)} read as {known or 'warning'}")
     return known or "warning"
 
 
@@ -231,17 +231,17 @@ def _lines(value: JSON, where: str, mended: list[str]) -> tuple[int | None, int 
         return int(value), None
     if isinstance(value, str) and (found := _LINES.fullmatch(value)):
         return int(found[1]), int(found[2]) if found[2] else None
-    mended.append(f"{where} {_shown(value)} left out")
+    mended.append(f"{where} {_shorten(value)} left out")
     return None, None
 
 
 def _sources(value: JSON, where: str, mended: list[str]) -> tuple[str, ...]:
     items = cast("list[JSON]", value) if isinstance(value, list) else [] if value in _EMPTY else [value]
     if others := [item for item in items if not isinstance(item, str)]:
-        mended.append(f"{where}: {', '.join(map(_shown, others[:5]))} left out")
+        mended.append(f"{where}: {', '.join(map(_shorten, others[:5]))} left out")
     return tuple(item for item in items if isinstance(item, str))
 
 
-def _shown(value: JSON) -> str:
+def _shorten(value: JSON) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:59]}…"

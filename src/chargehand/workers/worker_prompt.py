@@ -76,17 +76,18 @@ def _input(outcome: Outcome) -> str:
             **({"partial result": outcome.output} if outcome.partial else {}),
         }
         gap = f"Result of task {outcome.task}: missing. Say in your answer what this affects. What is known (data):"
-        return f"{gap}\n{quoted(known)}"
+        return f"{gap}\n{quote_data(known)}"
     data = {
         "summary": outcome.summary,
         "output": outcome.output,
         "claims": [claim.to_json() for claim in outcome.claims],
         "findings": [finding.to_json() for finding in outcome.findings],
     }
-    return f"Result of task {outcome.task} (data, by {outcome.worker}):\n{quoted({k: v for k, v in data.items() if v})}"
+    quoted = quote_data({k: v for k, v in data.items() if v})
+    return f"Result of task {outcome.task} (data, by {outcome.worker}):\n{quoted}"
 
 
-def quoted(data: Any, most: int = MOST_CHARACTERS_PER_INPUT) -> str:
+def quote_data(data: Any, most: int = MOST_CHARACTERS_PER_INPUT) -> str:
     """JSON data between markers that the data itself cannot contain, cut with a note when it is too long."""
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     if len(text) > most:

@@ -32,7 +32,7 @@ def changed_lines(files: Sequence[FilePatch]) -> dict[str, Ranges]:
             continue
         numbers: list[int] = []
         for hunk in file.hunks:
-            for number, text in hunk.added():
+            for number, text in hunk.added_lines():
                 key = _key(file.new, text)
                 if len(key[-1]) >= _TELLING and removed[key] > 0:
                     removed[key] -= 1

@@ -71,7 +71,7 @@ class Change:
             kinds = set(self.skipped.values())
             if kinds == {"lock file"}:
                 return "Nothing to review: only lock files are there."
-            return f"Nothing to review: {_counted(self.skipped)}."
+            return f"Nothing to review: {_count_skipped(self.skipped)}."
         if self.gaps:
             return "Nothing to review."
         return "Nothing to review: there are no files." if self.changed is None else "Nothing to review: no change."
@@ -84,11 +84,11 @@ def read_tree(path: Path) -> Change:
         names: Iterable[str] = [inside]
     else:
         names = _listed_by_git(root, inside) if git.top(root) is not None else ()
-        names = names or _walked(root, inside)
-    return made(root, names)
+        names = names or _walk_files(root, inside)
+    return make_change(root, names)
 
 
-def made(
+def make_change(
     root: Path,
     names: Iterable[str],
     *,
@@ -110,12 +110,12 @@ def made(
             files[name] = os.path.getsize(root / name)
         else:
             skipped[name] = reason
-    notes = [f"Not reviewed: {_counted(skipped)}."] if skipped and files else []
+    notes = [f"Not reviewed: {_count_skipped(skipped)}."] if skipped and files else []
     unreadable = [name for name, reason in skipped.items() if reason == "unreadable"]
     gaps = [f"The name is not UTF-8: {named(unnameable)}. Rename it."] if unnameable else []
     gaps += [f"{UNREAD}: {named(unreadable)}."] if unreadable else []
     if changed is not None:
-        changed = {name: _recounted(root, name, own) if name in files else own for name, own in changed.items()}
+        changed = {name: _recount_ranges(root, name, own) if name in files else own for name, own in changed.items()}
     return Change(root, home or root, files, changed, base, frozenset(), skipped, tuple(notes), tuple(gaps))
 
 
@@ -143,7 +143,7 @@ def all_lines(path: Path) -> Ranges:
     return ranges(range(1, data.count(b"\n") + 1 + bool(data and not data.endswith(b"\n"))))
 
 
-def _recounted(root: Path, name: str, own: Ranges) -> Ranges:
+def _recount_ranges(root: Path, name: str, own: Ranges) -> Ranges:
     """Lines counted as compilers do: for git a lone CR ends none."""
     try:
         data = (root / name).read_bytes() if own else b""
@@ -162,7 +162,7 @@ def _recounted(root: Path, name: str, own: Ranges) -> Ranges:
     return ranges(found)
 
 
-def _counted(skipped: Mapping[str, Reason]) -> str:
+def _count_skipped(skipped: Mapping[str, Reason]) -> str:
     counts = Counter(skipped.values()).most_common()
     words = (several(n, _WHY[reason]) if reason in _COUNTED else f"{n:,} {_WHY[reason]}" for reason, n in counts)
     return ", ".join(words)
@@ -176,7 +176,7 @@ def _listed_by_git(root: Path, inside: str) -> list[str]:
         return []
 
 
-def _walked(root: Path, inside: str) -> Iterator[str]:
+def _walk_files(root: Path, inside: str) -> Iterator[str]:
     for folder, folders, names in os.walk(root / inside, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in NOT_SOURCE)
         below = os.path.relpath(folder, root).replace(os.sep, "/")

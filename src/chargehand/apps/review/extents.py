@@ -31,7 +31,7 @@ class Extents:
         own = _smallest(heads, line)
         return line, last if own is None else min(last, own[1])
 
-    def joined(self, findings: Iterable[Finding]) -> list[Finding]:
+    def join_findings(self, findings: Iterable[Finding]) -> list[Finding]:
         """With the same lines for what different tools say of one call: one names its first line, one an argument."""
         said = list(findings)
         groups: dict[tuple[str, str, str], list[int]] = {}

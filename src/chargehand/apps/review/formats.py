@@ -34,7 +34,7 @@ class Review:
     models: bool = False
 
 
-def rendered(review: Review, form: Form, redactor: Redactor, paint: Paint, width: int | None = None) -> str:
+def render_review(review: Review, form: Form, redactor: Redactor, paint: Paint, width: int | None = None) -> str:
     """Ends with a newline unless it is empty. `paint` and `width` are for text."""
     report, selection = review.report, review.selection
     gaps = tuple(f"{gap.reason} {gap.impact}".strip() for gap in report.gaps)
@@ -43,16 +43,16 @@ def rendered(review: Review, form: Form, redactor: Redactor, paint: Paint, width
         case "json":
             return as_json(report, redactor)
         case "sarif":
-            return _document(redactor.delivered(sarif(report, selection, notes, all=review.all)))
+            return _document(redactor.redact_delivered(sarif(report, selection, notes, all=review.all)))
         case "github":
-            return redactor.delivered(github(selection, gaps, notes))
+            return redactor.redact_delivered(github(selection, gaps, notes))
         case "md":
-            return redactor.delivered(report.answer)
+            return redactor.redact_delivered(report.answer)
         case "text":
             words = headline(selection, len(review.change.files), len(gaps), sum(review.unanalysed.values()))
             missing = {"Not reviewed": gaps, "Not analysed": notes}
             shown = text(selection, review.source, words, missing, all=review.all, paint=paint, width=width)
-            return redactor.delivered(shown)
+            return redactor.redact_delivered(shown)
         case _:
             assert_never(form)
 
@@ -60,7 +60,7 @@ def rendered(review: Review, form: Form, redactor: Redactor, paint: Paint, width
 def as_json(report: Report, redactor: Redactor) -> str:
     """The report. What it was made for loses only what is a secret beyond doubt, all else what may be one."""
     whole = report.to_json()
-    kept = {name: redactor.delivered(whole[name]) for name in ("answer", "findings", "data") if name in whole}
+    kept = {name: redactor.redact_delivered(whole[name]) for name in ("answer", "findings", "data") if name in whole}
     return _document(redactor.json({**whole, **dict.fromkeys(kept)}) | kept)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from chargehand.apps.review import work_tree as git
 from chargehand.apps.review.analyzers.git import PLAIN
 from chargehand.apps.review.author_lines import changed_lines
-from chargehand.apps.review.change import Change, all_lines, made, names_in, place
+from chargehand.apps.review.change import Change, all_lines, make_change, names_in, place
 from chargehand.apps.review.file_kinds import why_not
 from chargehand.apps.review.patch import FilePatch, Ranges, parse
-from chargehand.apps.review.snapshot import folder_of, kept
+from chargehand.apps.review.snapshot import folder_of, write_snapshot
 from chargehand.errors import UsageError
 
 LARGEST_DIFF = 50_000_000
@@ -32,10 +32,10 @@ def read_diff(path: Path, base: str) -> Change:
         added = git.ask(root, "ls-files", "-z", "--others", "--exclude-standard", *where)
     except git.GitFailed as error:
         raise UsageError(f"The difference to {base} cannot be read: {error}.") from None
-    changed = _written(root, patches, inside)
+    changed = _changed_lines(root, patches, inside)
     for name in names_in(added):
         changed[name] = all_lines(root / name)
-    return made(root, changed, changed=changed, base=commit, gone=_gone(patches, inside))
+    return make_change(root, changed, changed=changed, base=commit, gone=_deleted_files(patches, inside))
 
 
 def read_staged(path: Path, keep: Path) -> Change:
@@ -54,7 +54,7 @@ def read_staged(path: Path, keep: Path) -> Change:
         differ = _differ(root, (), index)
     except git.GitFailed as error:
         raise UsageError(f"What is staged cannot be read: {error}.") from None
-    return _recorded(root, inside, patches, differ, keep, base=head, blobs=":0", index=index)
+    return _change_on_record(root, inside, patches, differ, keep, base=head, blobs=":0", index=index)
 
 
 def read_range(path: Path, base: str, tip: str, keep: Path) -> Change:
@@ -67,10 +67,10 @@ def read_range(path: Path, base: str, tip: str, keep: Path) -> Change:
         differ = _differ(root, (end,), None)
     except git.GitFailed as error:
         raise UsageError(f"The difference between {base} and {tip} cannot be read: {error}.") from None
-    return _recorded(root, inside, patches, differ, keep, base=commit, blobs=end, index=None)
+    return _change_on_record(root, inside, patches, differ, keep, base=commit, blobs=end, index=None)
 
 
-def _recorded(
+def _change_on_record(
     root: Path,
     inside: str,
     patches: list[FilePatch],
@@ -82,13 +82,13 @@ def _recorded(
     index: str | None,
 ) -> Change:
     """A change to what git has on record, in place where the work tree is the same."""
-    changed, gone = _written(root, patches, inside), _gone(patches, inside)
+    changed, gone = _changed_lines(root, patches, inside), _deleted_files(patches, inside)
     if differ.isdisjoint(changed):
-        return made(root, changed, changed=changed, base=base, gone=gone)
+        return make_change(root, changed, changed=changed, base=base, gone=gone)
     there = [name for name in changed if not (root / name).is_symlink()]
     contents = {name: git.ask(root, "cat-file", "blob", f"{blobs}:{name}", index=index) for name in there}
-    kept(contents, keep)
-    return made(folder_of(contents, keep).resolve(), contents, changed=changed, home=root, gone=gone)
+    write_snapshot(contents, keep)
+    return make_change(folder_of(contents, keep).resolve(), contents, changed=changed, home=root, gone=gone)
 
 
 def _differ(root: Path, what: tuple[str, ...], index: str | None) -> set[str]:
@@ -97,7 +97,7 @@ def _differ(root: Path, what: tuple[str, ...], index: str | None) -> set[str]:
     return set(names_in(git.ask(root, "diff", *flags, *what, "--", index=index)))
 
 
-def _written(root: Path, patches: list[FilePatch], inside: str) -> dict[str, Ranges]:
+def _changed_lines(root: Path, patches: list[FilePatch], inside: str) -> dict[str, Ranges]:
     """The lines that changed; all of a file that git will not compare.
 
     Where a file or a line was moved from is seen only in the whole tree: what lies outside goes afterwards.
@@ -107,7 +107,7 @@ def _written(root: Path, patches: list[FilePatch], inside: str) -> dict[str, Ran
     return {name: lines for name, lines in changed.items() if name and _is_inside(name, inside)}
 
 
-def _gone(patches: list[FilePatch], inside: str) -> list[str]:
+def _deleted_files(patches: list[FilePatch], inside: str) -> list[str]:
     """The files that were deleted."""
     return [file.old for file in patches if file.new is None and file.old and _is_inside(file.old, inside)]
 

@@ -9,19 +9,19 @@ from pathlib import Path
 
 from chargehand.apps.review import work_tree as git
 from chargehand.apps.review.author_lines import changed_lines
-from chargehand.apps.review.change import Change, made, place
+from chargehand.apps.review.change import Change, make_change, place
 from chargehand.apps.review.file_kinds import Reason, why_not
 from chargehand.apps.review.patch import FilePatch, parse
-from chargehand.apps.review.patch_series import composed
+from chargehand.apps.review.patch_series import compose_series
 from chargehand.apps.review.snapshot import lines_of, snapshot
 from chargehand.trace.number_text import several
 
 
 def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
     """What a patch writes. Files as they will be are kept under `keep`, unless the tree has them already."""
-    files, gaps = _confined(parse(text, name))
+    files, gaps = _confine(parse(text, name))
     root = _root(path, files)
-    files = composed(files, partial(lines_of, root))
+    files = compose_series(files, partial(lines_of, root))
     hidden = [file.new for file in files if file.new is not None and file.binary]
     whole = [file for file in files if file.new is not None and not file.binary]
     taken = snapshot(root, whole, keep)
@@ -34,7 +34,7 @@ def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
         gaps.append(f"{said}: not reviewed. Make the patch with `git diff --text`.")
     names = [file.new for file in whole if file.new and file.new not in taken.impossible]
     gone = [file.old for file in files if file.new is None and file.old]
-    found = made(taken.root, names, changed=changed, home=root, gone=gone)
+    found = make_change(taken.root, names, changed=changed, home=root, gone=gone)
     skipped: dict[str, Reason] = {**found.skipped, **dict.fromkeys(hidden, "binary")}
     return replace(found, fragments=taken.fragments, skipped=skipped, gaps=(*gaps, *found.gaps))
 
@@ -44,18 +44,18 @@ def _root(path: Path, files: list[FilePatch]) -> Path:
     folder, _ = place(path, tree=False)
     top = git.top(folder)
     names = [name for file in files for name in (file.old, file.new) if name is not None]
-    if top is None or top == folder or _known(folder, names) >= _known(top, names):
+    if top is None or top == folder or _count_known(folder, names) >= _count_known(top, names):
         return folder
     return top
 
 
-def _known(root: Path, names: list[str]) -> tuple[int, int]:
+def _count_known(root: Path, names: list[str]) -> tuple[int, int]:
     """How many files are there, and how many of their folders."""
     there = sum(os.path.lexists(root / name) for name in names)
     return there, sum("/" in name and os.path.isdir((root / name).parent) for name in names)
 
 
-def _confined(files: list[FilePatch]) -> tuple[list[FilePatch], list[str]]:
+def _confine(files: list[FilePatch]) -> tuple[list[FilePatch], list[str]]:
     """Without files that lie outside of the tree."""
     inside = [file for file in files if all(_is_inside(name) for name in (file.old, file.new))]
     outside = len(files) - len(inside)

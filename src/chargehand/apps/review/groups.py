@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def grouped(files: Mapping[str, int], largest: int, *, at_least: int = 1) -> tuple[tuple[str, ...], ...]:
+def group_files(files: Mapping[str, int], largest: int, *, at_least: int = 1) -> tuple[tuple[str, ...], ...]:
     """Neighbours stay together. A file larger than `largest` is a group of its own; no group is empty."""
     total = sum(files.values())
     count = max(-(-total // largest), at_least)

@@ -37,9 +37,12 @@ def markdown(
     if all and selection.left_out:
         parts += ["## Left out", *_entries(selection.left_out, source)]
     if gaps:
-        parts += ["## Not reviewed", "\n".join(f"- {_escaped(f'{gap.reason} {gap.impact}'.strip())}" for gap in gaps)]
+        parts += [
+            "## Not reviewed",
+            "\n".join(f"- {_escape_markdown(f'{gap.reason} {gap.impact}'.strip())}" for gap in gaps),
+        ]
     if notes:
-        parts += ["## Not analysed", "\n".join(f"- {_escaped(note)}" for note in notes)]
+        parts += ["## Not analysed", "\n".join(f"- {_escape_markdown(note)}" for note in notes)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -53,14 +56,14 @@ def _entries(group: Iterable[Judged], source: Source) -> Iterable[str]:
     for each in group:
         finding = each.finding
         place = _code(f"{finding.path}:{finding.line}" if finding.line else finding.path or "the change as a whole")
-        tail = _escaped(f"({finding.category or 'other'}, confidence {finding.confidence})")
-        lines = [f"- **{place}** {_escaped(finding.message)} {tail}"]
-        if code := source.shown(finding).strip():
+        tail = _escape_markdown(f"({finding.category or 'other'}, confidence {finding.confidence})")
+        lines = [f"- **{place}** {_escape_markdown(finding.message)} {tail}"]
+        if code := source.line_of(finding).strip():
             lines.append(f"  {_code(code[:160])}")
         if finding.suggestion:
-            lines.append(f"  {_escaped(finding.suggestion)}")
+            lines.append(f"  {_escape_markdown(finding.suggestion)}")
         if each.why is not None:
-            lines.append(f"  *Left out: {_escaped(each.why)}.*")
+            lines.append(f"  *Left out: {_escape_markdown(each.why)}.*")
         yield "  \n".join(lines)
 
 
@@ -72,5 +75,5 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{flat}{pad}{fence}"
 
 
-def _escaped(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", show_controls(" ".join(text.split())))

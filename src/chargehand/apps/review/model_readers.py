@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from chargehand.apps.review.analyzers import Lens
-from chargehand.apps.review.analyzers.sources import decoded, split
+from chargehand.apps.review.analyzers.sources import decode_source, split
 from chargehand.apps.review.patch import Ranges
 
 GUIDELINES = "guideline-reader"
@@ -33,7 +33,7 @@ _LONGEST_LINE = 400
 def excerpt(root: Path, path: str, changed: Ranges | None) -> str:
     """The lines of a file with their numbers: all, or those around what changed; `...` stands for the others."""
     try:
-        lines = split(decoded((root / path).read_bytes()))
+        lines = split(decode_source((root / path).read_bytes()))
     except OSError:
         return ""
     shown = range(len(lines)) if changed is None else sorted(_near(changed, len(lines)))

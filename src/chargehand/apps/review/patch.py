@@ -34,7 +34,7 @@ class Hunk:
     def side(self, marks: str) -> list[str]:
         return [text for mark, text in self.lines if mark in marks]
 
-    def added(self) -> list[tuple[int, str]]:
+    def added_lines(self) -> list[tuple[int, str]]:
         """Numbers and texts of the lines it adds, in the new file."""
         found: list[tuple[int, str]] = []
         number = self.new
@@ -117,9 +117,9 @@ class _Reader:
         old, new = _name(before[4:]), _name(after[4:])
         file = self.files[-1] if self.files else None
         if file is None or file.hunks or file.named or file.binary:
-            self._begin(*_unprefixed(old, new))
+            self._begin(*_strip_prefixes(old, new))
         else:
-            bare = _unprefixed(old, new)
+            bare = _strip_prefixes(old, new)
             # What stands above is known without its prefix, also where the other name is no help.
             file.old = file.old if _is_prefixed(old, file.old) else bare[0]
             file.new = file.new if _is_prefixed(new, file.new) else bare[1]
@@ -132,7 +132,7 @@ class _Reader:
         file.copied |= line.startswith("copy from ")
         for prefix, side in _MOVES.items():
             if line.startswith(prefix):
-                setattr(file, side, _unquoted(line[len(prefix) :]))
+                setattr(file, side, _unquote_name(line[len(prefix) :]))
                 return
         if line.startswith("new file mode"):
             file.old = None
@@ -179,27 +179,27 @@ class _Reader:
 def _git_names(rest: str) -> tuple[str | None, str | None]:
     """`a/x b/x`: the two names are equal but for renames, which say so in lines of their own."""
     if quoted := _QUOTED.match(rest):
-        return _unprefixed(_name(quoted[0]), _name(rest[quoted.end() + 1 :]))
+        return _strip_prefixes(_name(quoted[0]), _name(rest[quoted.end() + 1 :]))
     if rest.endswith('"'):
         # A name without quotes around it has none inside.
         first, _, second = rest.partition(' "')
-        return _unprefixed(_name(first), _name(f'"{second}'))
+        return _strip_prefixes(_name(first), _name(f'"{second}'))
     middle = len(rest) // 2
     if rest[middle : middle + 1] == " " and rest[2:middle] == rest[middle + 3 :]:
-        return _unprefixed(_name(rest[:middle]), _name(rest[middle + 1 :]))
+        return _strip_prefixes(_name(rest[:middle]), _name(rest[middle + 1 :]))
     first, _, second = rest.partition(" b/")
-    return _unprefixed(_name(first), f"b/{second}" if second else None)
+    return _strip_prefixes(_name(first), f"b/{second}" if second else None)
 
 
 def _name(written: str) -> str | None:
     """A path as written after ---, +++ or diff --git; None for /dev/null."""
     # A tab ends a name with a space in it, also behind its quotes.
     quoted = _QUOTED.match(written)
-    path = written.partition("\t")[0].rstrip("\r") if quoted is None else _unquoted(quoted[0])
+    path = written.partition("\t")[0].rstrip("\r") if quoted is None else _unquote_name(quoted[0])
     return None if path == "/dev/null" else path
 
 
-def _unprefixed(old: str | None, new: str | None) -> tuple[str | None, str | None]:
+def _strip_prefixes(old: str | None, new: str | None) -> tuple[str | None, str | None]:
     """The two names of one file without their prefixes; names that are the same have none."""
     if old == new:
         return old, new
@@ -212,7 +212,7 @@ def _is_prefixed(name: str | None, bare: str | None) -> bool:
     return name is not None and (name == bare or (name[2:] == bare and _PREFIX.match(name) is not None))
 
 
-def _unquoted(written: str) -> str:
+def _unquote_name(written: str) -> str:
     """A name as git quotes it: C escapes, bytes in octal."""
     if not (written.startswith('"') and written.endswith('"') and len(written) > 1):
         return written

@@ -11,7 +11,7 @@ from chargehand.errors import UsageError
 Lines = Callable[[str], list[str] | None]
 
 
-def composed(files: Sequence[FilePatch], lines: Lines) -> list[FilePatch]:
+def compose_series(files: Sequence[FilePatch], lines: Lines) -> list[FilePatch]:
     """Each file once. `lines` gives a file of the tree, as it is before the series or after it."""
     if not _is_series(files):
         return list(files)
@@ -66,7 +66,7 @@ def _base(chain: list[FilePatch], lines: Lines) -> list[str] | None:
         if now is None or not fits(now, file.hunks, " +"):
             return None
         back = [Hunk(hunk.new, hunk.old, [(_BACK[mark], text) for mark, text in hunk.lines]) for hunk in file.hunks]
-        now = [text for _, text in _applied([(None, text) for text in now], back)]
+        now = [text for _, text in _apply_hunks([(None, text) for text in now], back)]
     return now
 
 
@@ -79,11 +79,11 @@ def _goes_through(before: list[str], chain: list[FilePatch]) -> bool:
     for file in chain:
         if not fits([text for _, text in now], file.hunks, " -"):
             return False
-        now = _applied(now, file.hunks)
+        now = _apply_hunks(now, file.hunks)
     return True
 
 
-def _applied(lines: list[_Line], hunks: Sequence[Hunk]) -> list[_Line]:
+def _apply_hunks(lines: list[_Line], hunks: Sequence[Hunk]) -> list[_Line]:
     """The lines after the hunks; each knows which line of the base it is, None when it is none."""
     result: list[_Line] = []
     at = 0
@@ -104,7 +104,7 @@ def _hunks(base: list[str], chain: list[FilePatch]) -> list[Hunk]:
     """From the base to the end of the chain, without context."""
     now: list[_Line] = list(enumerate(base))
     for file in chain:
-        now = _applied(now, file.hunks)
+        now = _apply_hunks(now, file.hunks)
     found: list[Hunk] = []
     at = 0
     hunk: Hunk | None = None

@@ -12,7 +12,7 @@ from pathlib import Path
 from chargehand.apps.review.analyzers import ANALYZERS, LENSES, Lens
 from chargehand.apps.review.analyzers.sources import is_python
 from chargehand.apps.review.change import Change
-from chargehand.apps.review.groups import grouped
+from chargehand.apps.review.groups import group_files
 from chargehand.apps.review.model_readers import GUIDELINES, READERS, excerpt, is_code, rules
 from chargehand.apps.review.stored_options import Choice
 from chargehand.trace.number_text import several
@@ -89,7 +89,7 @@ def unable(change: Change) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def missed(change: Change) -> tuple[Gap, ...]:
+def unreviewed_gaps(change: Change) -> tuple[Gap, ...]:
     """What of the change could not be reviewed as it should be."""
     found = [Gap(reason=reason) for reason in change.gaps]
     code = [name for name in sorted(change.fragments) if is_python(name, change.root)]
@@ -117,7 +117,7 @@ def _analyses(change: Change, pr_comments: str | None) -> Iterable[Task]:
                 yield Task(
                     id=f"{lens}-{number}",
                     worker=lens,
-                    instruction=f"{_LOOKS[lens]} in {_named(group)}.",
+                    instruction=f"{_LOOKS[lens]} in {_name_group(group)}.",
                     context=context,
                     success_criterion="Every file was looked at, or it is said why not.",
                 )
@@ -137,9 +137,9 @@ def _shares(names: tuple[str, ...], change: Change) -> Iterable[tuple[tuple[str,
 
 def _groups(lens: Lens, files: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
     if lens not in SMALLER_GROUPS:
-        return grouped(files, LARGEST_GROUP)
+        return group_files(files, LARGEST_GROUP)
     split = sum(files.values()) >= LEAST_SPLIT
-    return grouped(files, SMALLER_GROUPS[lens], at_least=(os.cpu_count() or 1) if split else 1)
+    return group_files(files, SMALLER_GROUPS[lens], at_least=(os.cpu_count() or 1) if split else 1)
 
 
 def _reading_groups(change: Change) -> tuple[tuple[str, ...], ...]:
@@ -148,7 +148,7 @@ def _reading_groups(change: Change) -> tuple[tuple[str, ...], ...]:
         for path in change.files
         if path not in change.fragments and is_code(path)
     }
-    return grouped({path: size for path, size in sizes.items() if size}, LARGEST_READING)
+    return group_files({path: size for path, size in sizes.items() if size}, LARGEST_READING)
 
 
 def _readings(change: Change) -> Iterable[Task]:
@@ -165,7 +165,7 @@ def _readings(change: Change) -> Iterable[Task]:
             yield Task(
                 id=f"{reader}-{number}",
                 worker=reader,
-                instruction=f"{look} in {_named(group)}. Each line of the code begins with its number.",
+                instruction=f"{look} in {_name_group(group)}. Each line of the code begins with its number.",
                 context=context,
                 success_criterion="Each finding names a file of the task, a line of it, and what goes wrong there.",
             )
@@ -181,7 +181,7 @@ def _of(changed: Mapping[str, tuple[tuple[int, int], ...]] | None, group: Iterab
     return {path: [list(each) for each in changed[path]] for path in group if path in changed}
 
 
-def _named(group: tuple[str, ...]) -> str:
+def _name_group(group: tuple[str, ...]) -> str:
     if len(group) == 1:
         return group[0]
     common = os.path.commonpath(group)

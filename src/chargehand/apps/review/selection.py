@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from chargehand.apps.review.analyzers.categories import CATEGORIES, GENERIC
-from chargehand.apps.review.analyzers.confidence import adjusted
+from chargehand.apps.review.analyzers.confidence import adjusted_confidence
 from chargehand.apps.review.analyzers.sources import is_test
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.extents import Extents
@@ -70,11 +70,11 @@ def select(
     tidy = [_tidy(finding, change.files) for finding in findings]
     real = [finding for finding in tidy if _is_there(finding, change, None if later else source)]
     extents = Extents(source)
-    placed = sorted(merge_findings(extents.joined(real)), key=_place)
+    placed = sorted(merge_findings(extents.join_findings(real)), key=_place)
     judged: list[Judged] = []
     for finding, fingerprint in zip(placed, fingerprints(placed, source), strict=True):
         written = _is_written(finding, change, extents)
-        confidence = adjusted(finding, changed=written, test_code=is_test(finding.path or ""))
+        confidence = adjusted_confidence(finding, changed=written, test_code=is_test(finding.path or ""))
         final = finding.model_copy(update={"confidence": confidence})
         judged.append(Judged(final, fingerprint, _why_not(final, written, fingerprint, min_confidence, baseline)))
     notes: list[str] = []

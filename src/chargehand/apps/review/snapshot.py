@@ -41,24 +41,24 @@ def snapshot(root: Path, files: Sequence[FilePatch], keep: Path) -> Snapshot:
         assert file.new is not None
         now = lines_of(root, file.new)
         if now is not None and fits(now, file.hunks, " +"):
-            contents[file.new] = _joined(now)
+            contents[file.new] = _join_lines(now)
             continue
         there = False
         before = [] if file.old is None else lines_of(root, file.old)
         if before is not None and fits(before, file.hunks, " -"):
-            contents[file.new] = _joined(_applied(before, file.hunks))
+            contents[file.new] = _join_lines(_apply_hunks(before, file.hunks))
         elif max((hunk.new for hunk in file.hunks), default=0) > LARGEST:
             impossible.add(file.new)
         else:
-            contents[file.new] = _joined(_shown(file.hunks))
+            contents[file.new] = _join_lines(_visible_lines(file.hunks))
             fragments.add(file.new)
     if there:
         return Snapshot(root, frozenset())
-    impossible |= kept(contents, keep)
+    impossible |= write_snapshot(contents, keep)
     return Snapshot(folder_of(contents, keep).resolve(), frozenset(fragments), frozenset(impossible))
 
 
-def kept(contents: Mapping[str, bytes], keep: Path) -> set[str]:
+def write_snapshot(contents: Mapping[str, bytes], keep: Path) -> set[str]:
     """Write the files into their folder under `keep`; the names that no file there can have."""
     folder = folder_of(contents, keep)
     impossible = {name for name in contents if _is_no_name(name, contents)}
@@ -103,7 +103,7 @@ def lines_of(root: Path, name: str) -> list[str] | None:
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
-def _applied(lines: list[str], hunks: Sequence[Hunk]) -> list[str]:
+def _apply_hunks(lines: list[str], hunks: Sequence[Hunk]) -> list[str]:
     result: list[str] = []
     at = 0
     for hunk in hunks:
@@ -114,7 +114,7 @@ def _applied(lines: list[str], hunks: Sequence[Hunk]) -> list[str]:
     return result + lines[at:]
 
 
-def _shown(hunks: Sequence[Hunk]) -> list[str]:
+def _visible_lines(hunks: Sequence[Hunk]) -> list[str]:
     """The lines the patch shows, each at its number; what lies between is empty."""
     result: list[str] = []
     for hunk in hunks:
@@ -124,5 +124,5 @@ def _shown(hunks: Sequence[Hunk]) -> list[str]:
     return result
 
 
-def _joined(lines: list[str]) -> bytes:
+def _join_lines(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")

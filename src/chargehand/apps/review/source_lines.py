@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
-from chargehand.apps.review.analyzers.sources import decoded, split
+from chargehand.apps.review.analyzers.sources import decode_source, split
 from chargehand.values.outcome import Finding
 
 # A secret in quotes up to its closing quote; elsewhere up to the next space, where a sign ended it that it may hold.
@@ -26,7 +26,7 @@ class Source:
         self._hide = hide
         self._lines = cache(self._read)
 
-    def shown(self, finding: Finding) -> str:
+    def line_of(self, finding: Finding) -> str:
         """The line of a finding as it may be printed: whatever it is about, a secret may stand there too."""
         # A value in quotes goes as a whole, wherever the pattern that knew it stopped.
         return _REST.sub(r"\g<quote>\g<mark>\g<bare>", self._hide(self.line(finding.path, finding.line)))
@@ -47,7 +47,7 @@ class Source:
 
     def _read(self, path: str) -> tuple[str, ...]:
         try:
-            return tuple(split(decoded((self.root / path).read_bytes())))
+            return tuple(split(decode_source((self.root / path).read_bytes())))
         except (OSError, ValueError):
             return ()
 

@@ -37,7 +37,7 @@ def choice(change: Change, *, min_confidence: int, baseline: frozenset[str], all
     )
 
 
-def recalled(plan: Plan) -> tuple[Change, Choice] | None:
+def recall_review(plan: Plan) -> tuple[Change, Choice] | None:
     """None for a plan that is no review's, or one from before reviews kept this."""
     contexts = list(_contexts(plan))
     if plan.team != "review" or not contexts or "review" not in contexts[0]:

@@ -45,9 +45,9 @@ def text(
         parts += _by_file(selection.left_out, source, paint, room)
     for title, sentences in missing.items():
         if sentences:
-            lines = (f"  {line}" for words in sentences for line in room.wrapped(_flat(words), 2))
+            lines = (f"  {line}" for words in sentences for line in room.wrap_words(_flat(words), 2))
             parts.append("\n".join((paint(title, "path"), *lines)))
-    parts.append("\n".join(room.wrapped(headline, 0)))
+    parts.append("\n".join(room.wrap_words(headline, 0)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -77,10 +77,10 @@ class _Room:
     def __init__(self, width: int | None) -> None:
         self._width = None if width is None else max(width, _NARROWEST)
 
-    def left(self, taken: int, most: int) -> int:
+    def room_left(self, taken: int, most: int) -> int:
         return most if self._width is None else min(most, self._width - taken)
 
-    def wrapped(self, words: str, taken: int) -> list[str]:
+    def wrap_words(self, words: str, taken: int) -> list[str]:
         if self._width is None:
             return [words]
         # A word stays whole: half of a secret would not be known for one.
@@ -104,22 +104,22 @@ def _entry(judged: Judged, source: Source, paint: Paint, room: _Room) -> Iterabl
     place = f"{finding.line}" if finding.line is not None else "-"
     severity = paint(f"{finding.severity:<8}", finding.severity)
     tail = _flat(f"({finding.category or 'other'}, confidence {finding.confidence})")
-    message = room.wrapped(_flat(finding.message), _MESSAGE)
+    message = room.wrap_words(_flat(finding.message), _MESSAGE)
     if room.beside(message, tail, _MESSAGE):
         message[-1] += f"  {paint(tail, 'dim')}"
     else:
         message.append(paint(tail, "dim"))
     yield f"  {place:>5}  {severity}  {message[0]}"
     yield from (f"{' ' * _MESSAGE}{line}" for line in message[1:])
-    code = _flat(source.shown(finding).expandtabs(4))
+    code = _flat(source.line_of(finding).expandtabs(4))
     if code.strip():
         indent = min(len(code) - len(code.lstrip()), _DEEPEST)
         bar = f"{_MARGIN}{paint('|', 'dim')} {' ' * indent}"
-        shown = code.strip()[: room.left(len(_MARGIN) + 2 + indent, _LONGEST)]
+        shown = code.strip()[: room.room_left(len(_MARGIN) + 2 + indent, _LONGEST)]
         yield f"{bar}{shown}"
         yield f"{bar}{paint('^' * min(len(shown), _MARKED), finding.severity)}"
     if finding.suggestion:
-        first, *more = room.wrapped(_flat(finding.suggestion), len(_MARGIN) + 2)
+        first, *more = room.wrap_words(_flat(finding.suggestion), len(_MARGIN) + 2)
         yield f"{_MARGIN}{paint('=', 'dim')} {first}"
         yield from (f"{_MARGIN}  {line}" for line in more)
     if judged.why is not None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.languages import unanalysed_sentences
 from chargehand.apps.review.markdown_format import markdown
-from chargehand.apps.review.playbook import missed, unable, unread
+from chargehand.apps.review.playbook import unable, unread, unreviewed_gaps
 from chargehand.apps.review.selection import Selection
 from chargehand.apps.review.source_lines import Source
 from chargehand.apps.review.text_format import headline
@@ -87,7 +87,7 @@ def nothing(change: Change, why: str) -> Report:
         request=f"Review {change.home.name}",
         status="partial" if change.gaps else "complete",
         answer=f"{why}\n",
-        gaps=missed(change),
+        gaps=unreviewed_gaps(change),
         notes=change.notes,
     )
 
@@ -101,7 +101,7 @@ def gaps_of(report: Report, unchecked: Mapping[str, Mapping[str, str]]) -> tuple
     for gap in report.gaps:
         if (gap.task, gap.reason) not in own:
             found.setdefault(faults.get(gap.task or "") or gap.reason, []).append(gap)
-    merged = (gaps[0] if len(gaps) == 1 else _merged(cause, gaps) for cause, gaps in found.items())
+    merged = (gaps[0] if len(gaps) == 1 else _merge_gaps(cause, gaps) for cause, gaps in found.items())
     return (*merged, *unchecked_gaps(unchecked))
 
 
@@ -115,7 +115,7 @@ def unchecked_of(outcomes: Iterable[Outcome]) -> dict[str, dict[str, str]]:
     return dict(sorted(found.items()))
 
 
-def _merged(cause: str, gaps: Sequence[Gap]) -> Gap:
+def _merge_gaps(cause: str, gaps: Sequence[Gap]) -> Gap:
     tasks = ", ".join(gap.task or "" for gap in gaps)
     return Gap(reason=cause, impact=f"Not all was looked at by {tasks}.")
 

@@ -34,7 +34,7 @@ def assemble(module: str, sources: Sequence[str], note: str) -> str:
     return "\n\n\n".join(["\n".join([head, *(["", *first] if first else []), "", *rest]), *bodies]) + "\n"
 
 
-def uncollected(source: str) -> str:
+def hide_from_collection(source: str) -> str:
     """The file with imported names that pytest would take for tests under other names."""
     tree = ast.parse(source)
     changed: dict[str, str] = {}
@@ -66,10 +66,10 @@ def without(source: str, names: Iterable[str]) -> str:
         elif isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "__future__":
             node.names = [name for name in node.names if (name.asname or name.name).partition(".")[0] in used]
             lines[node.lineno - 1 : node.end_lineno] = [ast.unparse(node)] if node.names else [""]
-    return _tidied(lines)
+    return _limit_blank_lines(lines)
 
 
-def _tidied(lines: Sequence[str]) -> str:
+def _limit_blank_lines(lines: Sequence[str]) -> str:
     """At most two empty lines in a row."""
     kept: list[str] = []
     for line in lines:
@@ -85,7 +85,7 @@ def _names(node: ast.AST) -> Iterable[str]:
 def _rename(tree: ast.Module, taken: set[str]) -> None:
     """Give what is defined twice, in different files, a name of its own, wherever the file uses it."""
     changed: dict[str, str] = {}
-    for name in _defined(tree):
+    for name in _defined_names(tree):
         new, number = name, 2
         while new in taken:
             new, number = f"{name}_{number}", number + 1
@@ -101,7 +101,7 @@ def _rename(tree: ast.Module, taken: set[str]) -> None:
             node.name = changed[node.name]
 
 
-def _defined(tree: ast.Module) -> Iterable[str]:
+def _defined_names(tree: ast.Module) -> Iterable[str]:
     found: dict[str, None] = {}
     for node in tree.body:
         if isinstance(node, Definition):

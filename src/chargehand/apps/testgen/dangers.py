@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Collection, Mapping
 
-from chargehand.apps.testgen.names import dotted
+from chargehand.apps.testgen.names import dotted_name
 
 # Of paths: what is on the disk where a test is run, and not what the code makes of it.
 _LOOKING_METHODS = frozenset(
@@ -65,9 +65,11 @@ _OPENING = frozenset(
 )
 
 
-def named(node: ast.Attribute | ast.Name, known: Mapping[str, str], local: Collection[str]) -> tuple[str, str] | None:
+def danger_of_name(
+    node: ast.Attribute | ast.Name, known: Mapping[str, str], local: Collection[str]
+) -> tuple[str, str] | None:
     """By its name alone: `os.remove`, `eval`. What was not imported is the function's own, a built-in or nothing."""
-    spelled, name = dotted(node, {}), dotted(node, known)
+    spelled, name = dotted_name(node, {}), dotted_name(node, known)
     if spelled is None or name is None or (first := spelled.partition(".")[0]) in local:
         return None
     if first not in known:
@@ -79,9 +81,9 @@ def named(node: ast.Attribute | ast.Name, known: Mapping[str, str], local: Colle
     return (what, name.removeprefix("builtins.")) if what else None
 
 
-def called(node: ast.Call, known: Mapping[str, str]) -> tuple[str, str] | None:
+def danger_of_call(node: ast.Call, known: Mapping[str, str]) -> tuple[str, str] | None:
     """By what is called: opening for writing, methods of paths that change or ask the disk, those of the clock."""
-    name = dotted(node.func, known)
+    name = dotted_name(node.func, known)
     if name == "open":
         name = "builtins.open"
     method = node.func.attr if isinstance(node.func, ast.Attribute) else None

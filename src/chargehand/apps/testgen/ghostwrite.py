@@ -80,10 +80,10 @@ async def ghostwrite(room: Room, job: Job, paths: Sequence[str]) -> Written:
         step("properties", first, PROPERTIES_S),
     ]
     ended = await room.run(steps, {"job.json": json.dumps(job.to_json())}, Limits(), paths, go_on=False)
-    return judged(job, ended)
+    return judge_notes(job, ended)
 
 
-def judged(job: Job, runs: Sequence[Ended]) -> Written:
+def judge_notes(job: Job, runs: Sequence[Ended]) -> Written:
     """What to make of the programs' notes, properties last; one that was stopped was the last."""
     told = [notes_of(run) for run in runs]
     if failed := [note["import_failed"] for notes in told for note in notes if "import_failed" in note]:
@@ -93,7 +93,7 @@ def judged(job: Job, runs: Sequence[Ended]) -> Written:
         return Written("", f"it was seen to reach {reached[0]}", tuple(_cut_short(job, runs[0], told[0])))
     cut = [finding for run, notes in zip(runs, told, strict=True) for finding in _cut_short(job, run, notes)][:1]
     findings = [*cut, *_promises(job, told[0])]
-    if not all(_ended(notes) for notes in told):
+    if not all(_has_ended(notes) for notes in told):
         return Written("", cut[0].message if cut else "it ended the program that called it", tuple(findings))
     *tries, properties = told
     stable = [note for note in tries[0] if "call" in note and all(note in notes for notes in tries[1:])]
@@ -118,7 +118,7 @@ def notes_of(ended: Ended) -> list[dict[str, Any]]:
     return found
 
 
-def _ended(notes: Sequence[Note]) -> bool:
+def _has_ended(notes: Sequence[Note]) -> bool:
     """Whether the program came to its own end."""
     return bool(notes and notes[-1].get("ended"))
 
@@ -143,7 +143,7 @@ def _finding(job: Job, message: str, confidence: int, suggestion: str) -> Findin
 def _cut_short(job: Job, ended: Ended, notes: Sequence[Note]) -> list[Finding]:
     """The call during which a limit was broken or the interpreter died."""
     tried = [note["trying"] for note in notes if "trying" in note]
-    if not tried or (ended.stopped is None and _ended(notes)):
+    if not tried or (ended.stopped is None and _has_ended(notes)):
         return []
     how = {
         "time": "did not end in time",
@@ -198,7 +198,7 @@ def _examples(job: Job, notes: Sequence[Note]) -> str:
     title = _title(job.name)
     tests: list[str] = []
     if gave:
-        lines = [f"    assert {note['call']} {_compared(note)}" for note in gave[:MOST_EXAMPLES]]
+        lines = [f"    assert {note['call']} {_comparison(note)}" for note in gave[:MOST_EXAMPLES]]
         tests.append("\n".join([f"def test_{title}_gives_what_it_gave():", *lines]))
     for kind in dict.fromkeys(note["raises"] for note in refused):
         calls = [note["call"] for note in refused if note["raises"] == kind][:3]
@@ -210,7 +210,7 @@ def _examples(job: Job, notes: Sequence[Note]) -> str:
     return f"import pytest\n\n\n{text}" if "pytest." in text else text
 
 
-def _compared(note: Note) -> str:
+def _comparison(note: Note) -> str:
     value = note["gives"]
     if value in ("None", "True", "False"):
         return f"is {value}"

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Mapping
 
 from chargehand.apps.testgen.discover import AnyFunction
-from chargehand.apps.testgen.names import Exports, dotted
+from chargehand.apps.testgen.names import Exports, dotted_name
 
 # The class of what is written out in the code, or imported: nothing of the project's.
 NOT_OURS = "builtins"
@@ -28,14 +28,14 @@ class Kinds:
         arguments = function.args
         for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
             if each.arg not in ("self", "cls"):
-                self._bind(each.arg, self._annotated(each.annotation))
+                self._bind(each.arg, self._annotated_class(each.annotation))
         for node in ast.walk(function):
             match node:
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:
                         self._assign(target, self.of(value))
                 case ast.AnnAssign(target=target, annotation=annotation):
-                    self._assign(target, self._annotated(annotation))
+                    self._assign(target, self._annotated_class(annotation))
                 case ast.NamedExpr(target=target, value=value):
                     self._assign(target, self.of(value))
                 case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
@@ -55,26 +55,26 @@ class Kinds:
             case ast.Call(func=ast.Name(id=name)) if name not in self._known and name in _CONVERSIONS:
                 return NOT_OURS
             case ast.Call(func=function):
-                return self._named(function)
+                return self._class_named(function)
             case ast.Name() | ast.Attribute():
-                return self._imported(node)
+                return self._imported_class(node)
             case _ if isinstance(node, _WRITTEN_OUT):
                 return NOT_OURS
             case _:
                 return None
 
-    def _imported(self, node: ast.expr) -> str | None:
+    def _imported_class(self, node: ast.expr) -> str | None:
         """A module or class by its name is followed by name, elsewhere."""
-        name = dotted(node, {})
+        name = dotted_name(node, {})
         return NOT_OURS if name is not None and name.partition(".")[0] in self._known else None
 
-    def _named(self, node: ast.expr) -> str | None:
+    def _class_named(self, node: ast.expr) -> str | None:
         """The class of that name; what a function gives cannot be seen."""
-        name = dotted(node, self._known)
+        name = dotted_name(node, self._known)
         name = None if name is None else self._exports.origin(name)
         return name if name is not None and name.rpartition(".")[2][:1].isupper() else None
 
-    def _annotated(self, node: ast.expr | None) -> str | None:
+    def _annotated_class(self, node: ast.expr | None) -> str | None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             try:
                 node = ast.parse(node.value, mode="eval").body
@@ -84,7 +84,7 @@ class Kinds:
             node = node.value
         if isinstance(node, ast.Name) and node.id not in self._known and hasattr(builtins, node.id):
             return NOT_OURS
-        return None if node is None else self._named(node)
+        return None if node is None else self._class_named(node)
 
     def _assign(self, target: ast.expr, kind: str | None) -> None:
         if isinstance(target, ast.Name):

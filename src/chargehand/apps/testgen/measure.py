@@ -70,17 +70,17 @@ async def beside(
     if not tests or not files:
         return {}
     new = {f"{place.folder}/{name}": name for name in files}
-    broken = await _collected(room, [*tests, *new], _laid_out(files, place), paths, place)
+    broken = await _uncollectable(room, [*tests, *new], _laid_out(files, place), paths, place)
     if not broken:
         return {}
-    before = await _collected(room, tests, OWN_SETTINGS, paths, place)
+    before = await _uncollectable(room, tests, OWN_SETTINGS, paths, place)
     worse = {where: why for where, why in broken.items() if where not in before}
     if others := [why for where, why in worse.items() if where not in new]:
         return dict.fromkeys(files, f"with it, the tests there are cannot be collected: {others[0]}")
     return {new[where]: why for where, why in worse.items()}
 
 
-async def _collected(
+async def _uncollectable(
     room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: Place
 ) -> dict[str, str]:
     """Test files that pytest cannot collect under the project's own settings."""

@@ -38,7 +38,7 @@ def _absolute(node: ast.ImportFrom, module: str, package: bool) -> str:
     return ".".join([*base, *([node.module] if node.module else [])])
 
 
-def dotted(node: ast.expr, known: Mapping[str, str]) -> str | None:
+def dotted_name(node: ast.expr, known: Mapping[str, str]) -> str | None:
     """`a.b.c` with its first name replaced by what that was imported as; None for what is no chain of names."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):

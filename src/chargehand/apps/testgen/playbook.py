@@ -82,17 +82,19 @@ def playbook(found: Survey, means: Means, *, model: bool, place: Place | None = 
             job = _job(target, found.raises[target.full_name], by_name[name]).to_json()
             if not (target.awaits or target.yields):
                 jobs[f"t{number}"] = job
-                tasks.append(_written(f"t{number}", target, looked_at | {"options": common | known_for | {"job": job}}))
+                tasks.append(
+                    _ghostwriter_task(f"t{number}", target, looked_at | {"options": common | known_for | {"job": job}})
+                )
             if model:
                 jobs[f"m{number}"] = job
                 modelled[f"m{number}"] = True
-                tasks.append(_modelled(f"m{number}", target, by_name[name]))
+                tasks.append(_tester_task(f"m{number}", target, by_name[name]))
         if jobs:
             options = common | {"module": name, "jobs": jobs, "modelled": modelled, "place": where}
             files.append(_file(f"f{len(files) + 1}", name, jobs, looked_at | _FRESH | {"options": options}))
     wanted = [module.path for module in project.modules if module.name in project.wanted]
     options = common | {"modules": wanted, "tests": list(project.tests), "tested": found.tested}
-    options |= {"place": where, "skipped": [_said(skip) for skip in _all_skipped(found, model)]}
+    options |= {"place": where, "skipped": [_skip_to_json(skip) for skip in _all_skipped(found, model)]}
     looked_at = {"root": str(project.root), "files": [*wanted, *project.tests]}
     last = _coverage(files, looked_at | _FRESH | {"options": options})
     goal = f"Write tests for {len(found.targets)} functions of {project.root.name} that have none"
@@ -117,7 +119,7 @@ def _all_skipped(found: Survey, model: bool) -> list[Skip]:
     return [*found.skipped, *(Skip(t.path, t.full_name, t.line, why) for t in special)]
 
 
-def _said(skip: Skip) -> dict[str, JSON]:
+def _skip_to_json(skip: Skip) -> dict[str, JSON]:
     return {"path": skip.path, "line": skip.line, "name": skip.name, "why": skip.why}
 
 
@@ -134,7 +136,7 @@ def _job(target: Target, raises: Sequence[str], module: Module) -> Job:
     )
 
 
-def _written(id: str, target: Target, context: JSON) -> Task:
+def _ghostwriter_task(id: str, target: Target, context: JSON) -> Task:
     return Task(
         id=id,
         worker="ghostwriter",
@@ -144,7 +146,7 @@ def _written(id: str, target: Target, context: JSON) -> Task:
     )
 
 
-def _modelled(id: str, target: Target, module: Module) -> Task:
+def _tester_task(id: str, target: Target, module: Module) -> Task:
     source = module.source if len(module.source) <= MOST_SOURCE else target.source[:MOST_SOURCE]
     return Task(
         id=id,

@@ -15,23 +15,28 @@ _MOST_LISTED = 100
 
 def files_of(report: Report) -> dict[str, str]:
     """The files to offer, by name: only what the verifier passed and what can stand beside the tests there are."""
-    return dict(source for each in _made(report) if (source := source_of(each)) is not None)
+    return dict(source for each in _made_files(report) if (source := source_of(each)) is not None)
 
 
 def answer(report: Report, written: Mapping[str, Path]) -> str:
     """`written` says where each file went."""
-    parts = [_written(report, written), _bugs(report.findings), _coverage(report.outcomes), _left_out(report.outcomes)]
+    parts = [
+        _written_part(report, written),
+        _bugs(report.findings),
+        _coverage(report.outcomes),
+        _left_out(report.outcomes),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _made(report: Report) -> list[dict[str, Any]]:
+def _made_files(report: Report) -> list[dict[str, Any]]:
     refused: dict[str, str] = _last(report.outcomes).get("coverage", {}).get("refused", {})
     made = [outcome.output for outcome in report.outcomes if outcome.worker == "verifier" and outcome.ok]
     return [each for each in made if source_of(each) and each["file"] not in refused]
 
 
-def _written(report: Report, written: Mapping[str, Path]) -> str:
-    made = _made(report)
+def _written_part(report: Report, written: Mapping[str, Path]) -> str:
+    made = _made_files(report)
     if not made:
         return "# No tests were written"
     lines = [f"- `{written[each['file']]}`: {each['tests']} tests of `{each['module']}`" for each in made]
@@ -48,7 +53,7 @@ def _bugs(findings: Sequence[Finding]) -> str:
         return ""
     ordered = sorted(findings, key=lambda each: (-(each.confidence or 0), each.path or "", each.line or 0))
     lines = [f"- `{each.path}:{each.line}`: {each.message} (confidence {each.confidence})" for each in ordered]
-    return "## Suspected bugs\n\n" + _listed(lines)
+    return "## Suspected bugs\n\n" + _limit_list(lines)
 
 
 def _coverage(outcomes: Sequence[Outcome]) -> str:
@@ -84,7 +89,7 @@ def _left_out(outcomes: Sequence[Outcome]) -> str:
     unusable += [f"- `{name}` was not offered: {why}" for name, why in refused.items()]
     failed = [f"- {outcome.task}: {outcome.summary}" for outcome in outcomes if not outcome.ok]
     lines = [*tried, *unusable, *failed, *skipped]
-    return "## Without new tests\n\n" + _listed(lines) if lines else ""
+    return "## Without new tests\n\n" + _limit_list(lines) if lines else ""
 
 
 def _last(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -92,6 +97,6 @@ def _last(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return found[0] if found else {}
 
 
-def _listed(lines: Sequence[str]) -> str:
+def _limit_list(lines: Sequence[str]) -> str:
     more = [f"- and {len(lines) - _MOST_LISTED} more"] if len(lines) > _MOST_LISTED else []
     return "\n".join([*lines[:_MOST_LISTED], *more])

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from chargehand.apps.testgen.dangers import called, named
+from chargehand.apps.testgen.dangers import danger_of_call, danger_of_name
 from chargehand.apps.testgen.discover import AnyFunction, functions
 from chargehand.apps.testgen.kinds import Kinds
-from chargehand.apps.testgen.names import Exports, dotted, imports
+from chargehand.apps.testgen.names import Exports, dotted_name, imports
 from chargehand.apps.testgen.project import Module
 
 
@@ -64,7 +64,7 @@ class Reach:
                 if owner is not None:
                     self._methods.setdefault(node.name, []).append(f"{module.name}.{name}")
             for node in (each for each in module.tree.body if isinstance(each, ast.ClassDef)):
-                bases = [dotted(base, self._imports[module.name]) for base in node.bases]
+                bases = [dotted_name(base, self._imports[module.name]) for base in node.bases]
                 self._classes[f"{module.name}.{node.name}"] = [base for base in bases if base]
 
     def danger(self, name: str) -> Danger | None:
@@ -96,23 +96,23 @@ class Reach:
             for node in ast.walk(function.node):
                 raised = node.exc if isinstance(node, ast.Raise) else None
                 called = raised.func if isinstance(raised, ast.Call) else raised
-                if called is not None and (exception := dotted(called, self._imports[function.module.name])):
+                if called is not None and (exception := dotted_name(called, self._imports[function.module.name])):
                     found[self._exports.origin(exception)] = None
             waiting += [used for used in self._used(function) if used not in waiting]
         return list(found)
 
     def _own_danger(self, function: _Function, way: tuple[str, ...]) -> Danger | None:
-        known = self._known(function)
-        kinds, local = Kinds(function.node, known, self._exports), _bound(function.node)
+        known = self._known_names(function)
+        kinds, local = Kinds(function.node, known, self._exports), _bound_names(function.node)
         nodes = list(ast.walk(function.node))
         # Of `os.path.join` only the whole counts, not `os`.
         inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
         for node in nodes:
             reached = None
             if isinstance(node, ast.Call) and not self._is_ours(node.func, kinds, function):
-                reached = called(node, known)
+                reached = danger_of_call(node, known)
             elif isinstance(node, ast.Attribute | ast.Name) and id(node) not in inner:
-                reached = named(node, known, local)
+                reached = danger_of_name(node, known, local)
             if reached is not None:
                 line = cast("ast.expr", node).lineno
                 return Danger(reached[0], reached[1], function.module.path, line, way)
@@ -128,19 +128,19 @@ class Reach:
             case _:
                 return False
 
-    def _known(self, function: _Function) -> Mapping[str, str]:
+    def _known_names(self, function: _Function) -> Mapping[str, str]:
         module = function.module
         package = module.path.endswith("__init__.py")
         return {**self._imports[module.name], **imports([function.node], module.name, package=package)}
 
     def _used(self, function: _Function) -> list[str]:
         """What of the project this one mentions, by name or through `self`; a class stands for its making."""
-        known, found = self._known(function), list[str]()
-        local = _bound(function.node)
+        known, found = self._known_names(function), list[str]()
+        local = _bound_names(function.node)
         for node in ast.walk(function.node):
             if isinstance(node, ast.Name) and node.id not in known and node.id not in local:
                 found.append(f"{function.module.name}.{node.id}")
-            if not isinstance(node, ast.Attribute | ast.Name) or (name := dotted(node, known)) is None:
+            if not isinstance(node, ast.Attribute | ast.Name) or (name := dotted_name(node, known)) is None:
                 continue
             first, _, rest = name.partition(".")
             if first in ("self", "cls") and function.owner is not None and rest and "." not in rest:
@@ -156,7 +156,7 @@ class Reach:
 
     def _maybe_used(self, function: _Function) -> list[str]:
         """Methods it calls on objects: of the class the object is of or, where that is not to be seen, of any class."""
-        kinds, found = Kinds(function.node, self._known(function), self._exports), list[str]()
+        kinds, found = Kinds(function.node, self._known_names(function), self._exports), list[str]()
         for node in ast.walk(function.node):
             if not isinstance(node, ast.Attribute) or node.attr not in self._methods:
                 continue
@@ -205,7 +205,7 @@ def _globals(tree: ast.Module) -> Iterator[tuple[str, AnyFunction]]:
         yield name, ast.FunctionDef(name, nothing, body, [])
 
 
-def _bound(function: AnyFunction) -> set[str]:
+def _bound_names(function: AnyFunction) -> set[str]:
     """Names that are the function's own."""
     nodes = list(ast.walk(function))
     shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}

@@ -126,14 +126,14 @@ class Room:
         longest = sum(step.seconds or order["limits"]["seconds"] for step in steps) * LONGEST_WAIT + _AROUND_S
         try:
             async with asyncio.timeout(longest):
-                return await self._told(order)
+                return await self._run_order(order)
         except TimeoutError:
             raise SandboxBroken(f"The sandbox gave no answer within {longest} s") from None
         finally:
             if not sealed:
                 shutil.rmtree(scratch, ignore_errors=True)
 
-    async def _told(self, order: Mapping[str, Any]) -> list[Ended]:
+    async def _run_order(self, order: Mapping[str, Any]) -> list[Ended]:
         ended = await output_of(command(self.folder, self.means), json.dumps(order).encode())
         try:
             # Where the copy was says nothing to anybody: paths are the project's own.
@@ -183,7 +183,7 @@ async def find_means(*, unsafe: bool = False) -> Means:
     for means in ("unshare", "bwrap") if os.geteuid() == 0 else ("bwrap", "unshare"):
         if shutil.which(means) is None:
             reasons.append(f"{means} is not installed")
-        elif (why := await _tried(means)) is None:
+        elif (why := await _try_means(means)) is None:
             return means
         else:
             reasons.append(f"{means}: {why}")
@@ -195,7 +195,7 @@ async def find_means(*, unsafe: bool = False) -> Means:
     )
 
 
-async def _tried(means: Means) -> str | None:
+async def _try_means(means: Means) -> str | None:
     """None when a canary in the sandbox can reach neither disk, network nor the kernel's settings, else why not."""
     with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as empty, room(Path(empty), means) as tried:
         outside = Path(empty, "canary")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 from xml.etree import ElementTree as Xml
 
-from chargehand.apps.testgen.names import Exports, dotted, imports
+from chargehand.apps.testgen.names import Exports, dotted_name, imports
 from chargehand.apps.testgen.project import Project, Skip, parse
 
 # Path relative to the root -> lines that tests have run.
@@ -43,7 +43,7 @@ class Evidence:
 
 def gather(project: Project) -> Evidence:
     """What says which functions are tested: coverage data where there is some, else imports and calls in the tests."""
-    lines, source = _covered(project)
+    lines, source = _covered_lines(project)
     used: set[str] = set()
     attributes: dict[str, set[str]] = {}
     exports = Exports(project.modules)
@@ -70,14 +70,14 @@ def _uses(tree: ast.Module) -> tuple[set[str], set[str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             touched.add(node.attr)
-        if isinstance(node, ast.Attribute | ast.Name) and (name := dotted(node, known)) is not None:
+        if isinstance(node, ast.Attribute | ast.Name) and (name := dotted_name(node, known)) is not None:
             names.add(name)
             if star and isinstance(node, ast.Name) and node.id not in known:
                 names.add(f"{star}.{node.id}")
     return names, touched
 
 
-def _covered(project: Project) -> tuple[Lines, str | None]:
+def _covered_lines(project: Project) -> tuple[Lines, str | None]:
     """Lines run, from the first kind of coverage data that can be read; none for files changed since."""
     readers: dict[str, Callable[[Path], dict[str, set[int]]]] = {
         ".coverage": _from_sqlite,

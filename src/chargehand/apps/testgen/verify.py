@@ -11,11 +11,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from chargehand.apps.testgen.assemble import uncollected, without
+from chargehand.apps.testgen.assemble import hide_from_collection, without
 from chargehand.apps.testgen.ghostwrite import notes_of
 from chargehand.apps.testgen.placing import CONFTEST, ELSEWHERE, Place
 from chargehand.apps.testgen.sandbox import Ended, Limits, Room, Step
-from chargehand.apps.testgen.walls import ABROAD, INSIDE, installed
+from chargehand.apps.testgen.walls import ABROAD, INSIDE, installed_folders
 
 ROUNDS = 4
 # Others than those the tests were written under, and like them: what depends on the order of a set shows.
@@ -41,7 +41,7 @@ async def verify(
 ) -> Verified:
     """Run it three times; leave out what fails or hangs and run the rest three times again."""
     failures: dict[str, str] = {}
-    source = uncollected(source)
+    source = hide_from_collection(source)
     path = f"{place.folder}/{name}"
     for _ in range(ROUNDS):
         if not source:
@@ -72,23 +72,27 @@ def alone(path: str, seed: str, order: str, *, shifted: bool = False) -> Step:
     """The file by itself."""
     env = {"PYTHONHASHSEED": seed, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(ABROAD if shifted else {})}
     _, _, _, *rest = pytest_command("-W", "error", path) if shifted else pytest_command(path)
-    return _told(f"run-{seed}", rest, env, order, shifted=shifted)
+    return _account_step(f"run-{seed}", rest, env, order, shifted=shifted)
 
 
 def at_home(result: str, place: Place, *rest: str) -> Step:
     """As the project's own people run it, as far as its settings work here."""
     if place.under == "none":
         _, _, _, *own = pytest_command(*rest)
-        return _told(result, own, {"PYTHONHASHSEED": SEEDS[2], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, "shuffled")
+        return _account_step(
+            result, own, {"PYTHONHASHSEED": SEEDS[2], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, "shuffled"
+        )
     # Where nothing of theirs can put the code on the path, the answer says that it has to be.
-    env = {} if place.needs or place.folder == ELSEWHERE else {"PYTHONPATH": ":".join(installed())}
+    env = {} if place.needs or place.folder == ELSEWHERE else {"PYTHONPATH": ":".join(installed_folders())}
     # How long a test may take is up to the sandbox, which knows how busy the machine is.
     env |= {"PYTHONHASHSEED": SEEDS[2], "PYTEST_TIMEOUT": "0"}
     options = NO_OPTIONS if place.under == "no-addopts" else ()
-    return _told(result, ["-q", "-p", "no:cacheprovider", *options, *rest], env, "shuffled")
+    return _account_step(result, ["-q", "-p", "no:cacheprovider", *options, *rest], env, "shuffled")
 
 
-def _told(result: str, rest: Sequence[str], env: Mapping[str, str], order: str, *, shifted: bool = False) -> Step:
+def _account_step(
+    result: str, rest: Sequence[str], env: Mapping[str, str], order: str, *, shifted: bool = False
+) -> Step:
     # The plugin is found beside the programs, not on the path the tests see.
     start = f"import sys; sys.path.append({str(INSIDE)!r}); "
     start += "import clock; clock.shift(); " if shifted else ""

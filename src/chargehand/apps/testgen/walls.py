@@ -82,7 +82,7 @@ def _visible() -> tuple[str, ...]:
         *(f"/etc/{name}" for name in _SETTINGS),
         sys.base_prefix,
         sys.prefix,
-        *installed(),
+        *installed_folders(),
         str(INSIDE),
     ]
     wanted.append(str(Path(sys.executable).resolve().parent.parent))
@@ -96,7 +96,7 @@ def _visible() -> tuple[str, ...]:
 
 
 @cache
-def installed() -> tuple[str, ...]:
+def installed_folders() -> tuple[str, ...]:
     """Folders that packages are installed in, the user's own included where Python looks there."""
     folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
     folders += [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
@@ -114,7 +114,7 @@ def environment(scratch: Path, paths: Sequence[str]) -> dict[str, str]:
         "HOME": str(scratch / "home"),
         "TMPDIR": str(scratch / "tmp"),
         "LANG": "C.UTF-8",
-        "PYTHONPATH": ":".join([*(str(scratch / "project" / path) for path in paths), *installed()]),
+        "PYTHONPATH": ":".join([*(str(scratch / "project" / path) for path in paths), *installed_folders()]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         "PYTHONSAFEPATH": "1",

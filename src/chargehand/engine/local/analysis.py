@@ -146,7 +146,7 @@ def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
     found = Look(effect, analyzer, version, hashes, {}, left_out, unreadable)
     if analyzer.around is not None and hashes and found.lasting:
         found = replace(found, around=_hash(*analyzer.around(Path(effect.root), partial(files.of, effect.root))))
-    return _recalled(found, cache) if cache is not None and hashes and found.lasting else found
+    return _recall(found, cache) if cache is not None and hashes and found.lasting else found
 
 
 async def run(look: Look, cache: Cache | None, files: Hashes) -> AnalysisResult:
@@ -177,10 +177,10 @@ def _fault(effect: Analysis, error: Exception) -> Fault:
     return Fault(kind="analyzer", message=message)
 
 
-def _recalled(found: Look, cache: Cache) -> Look:
+def _recall(found: Look, cache: Cache) -> Look:
     keys = _keys(found, found.hashes)
     entries = cache.get(keys.values())
-    known = {path: _unpacked(entries[key]) for path, key in keys.items() if key in entries}
+    known = {path: _unpack(entries[key]) for path, key in keys.items() if key in entries}
     return replace(found, known={path: result for path, result in known.items() if result is not None})
 
 
@@ -191,7 +191,7 @@ def _remember(look: Look, found: Found, cache: Cache, files: Hashes) -> None:
     if not look.analyzer.per_file:
         if len(same) == len(look.hashes):
             unchecked = {path: why for path, why in found.unchecked.items() if path in look.hashes}
-            cache.put({_keys(look, same)[""]: _packed(found.findings, found.notes, unchecked, found.output)})
+            cache.put({_keys(look, same)[""]: _pack(found.findings, found.notes, unchecked, found.output)})
         return
     by_path: dict[str, list[Finding]] = {path: [] for path in same}
     for finding in found.findings:
@@ -203,7 +203,7 @@ def _remember(look: Look, found: Found, cache: Cache, files: Hashes) -> None:
     for path in found.unchecked:
         by_path.pop(path, None)
     keys = _keys(look, same)
-    cache.put({keys[path]: _packed(own) for path, own in by_path.items()})
+    cache.put({keys[path]: _pack(own) for path, own in by_path.items()})
 
 
 def _keys(look: Look, hashes: Mapping[str, str]) -> dict[str, str]:
@@ -212,13 +212,13 @@ def _keys(look: Look, hashes: Mapping[str, str]) -> dict[str, str]:
     tool = (_FORM, effect.analyzer, look.version)
     options = to_json(effect.options).decode()
     if look.analyzer.per_file:
-        same = _joined(*tool, options)
+        same = _join_parts(*tool, options)
         return {path: _hash(path, hash, after=same) for path, hash in hashes.items()}
     change = to_json([effect.changed, effect.base]).decode()
     return {"": _hash(*tool, options, change, os.path.realpath(effect.root), look.content)}
 
 
-def _packed(
+def _pack(
     findings: Iterable[Finding],
     notes: Iterable[str] = (),
     unchecked: Mapping[str, str] | None = None,
@@ -230,7 +230,7 @@ def _packed(
     return to_json({"findings": rows, "notes": list(notes), **given})
 
 
-def _unpacked(data: bytes) -> AnalysisResult | None:
+def _unpack(data: bytes) -> AnalysisResult | None:
     """None for what cannot be read: it is found again, and kept in its place."""
     try:
         return AnalysisResult.model_validate_json(data)
@@ -239,10 +239,10 @@ def _unpacked(data: bytes) -> AnalysisResult | None:
 
 
 def _hash(*parts: str, after: bytes = b"") -> str:
-    return hashlib.sha256(after + _joined(*parts)).hexdigest()
+    return hashlib.sha256(after + _join_parts(*parts)).hexdigest()
 
 
-def _joined(*parts: str) -> bytes:
+def _join_parts(*parts: str) -> bytes:
     """The parts, each after its length: other parts are never the same bytes."""
     packed = [part.encode("utf-8", "surrogatepass") for part in parts]
     return b"".join([piece for part in packed for piece in (len(part).to_bytes(8, "big"), part)])

@@ -17,7 +17,7 @@ from chargehand.values.effect import (
 from chargehand.values.message import TokenCount
 
 
-def described(effect: Effect) -> dict[str, Any]:
+def describe_effect(effect: Effect) -> dict[str, Any]:
     """An effect as it is put down when it begins; messages by their digest."""
     match effect:
         case ToolCall():
@@ -43,11 +43,11 @@ def described(effect: Effect) -> dict[str, Any]:
             }
 
 
-def packed(result: Result) -> dict[str, Any]:
+def pack_result(result: Result) -> dict[str, Any]:
     return result.model_dump(mode="json", exclude_defaults=True)
 
 
-def unpacked(effect: Effect, data: dict[str, Any]) -> Result:
+def unpack_result(effect: Effect, data: dict[str, Any]) -> Result:
     match effect:
         case ModelCall():
             return ModelResult.model_validate(data)

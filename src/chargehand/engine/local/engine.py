@@ -22,7 +22,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-from chargehand.engine.local.effect_json import described, free, may_hold_address, packed, unpacked
+from chargehand.engine.local.effect_json import describe_effect, free, may_hold_address, pack_result, unpack_result
 from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.local.model_calls import Calls
 from chargehand.engine.local.questions import Minded, Pauses, Questions, Standstill
@@ -201,7 +201,7 @@ class LocalEngine:
         return Minded(self._pauses, task, left)
 
     @contextmanager
-    def gated(self, gate: Callable[[], Awaitable[None]]) -> Generator[None]:
+    def gate(self, gate: Callable[[], Awaitable[None]]) -> Generator[None]:
         token = _GATE.set(gate)
         try:
             yield
@@ -271,22 +271,22 @@ class LocalEngine:
             await self.commit()
         return value
 
-    def approved(self, within: str = "") -> dict[str, JSON] | None:
+    def approved_plan(self, within: str = "") -> dict[str, JSON] | None:
         return self._replay.approved_within.get(within) if within else self._replay.approved
 
-    def decided(self, key: str) -> JSON:
+    def recorded_decision(self, key: str) -> JSON:
         return self._replay.decisions.get(key)
 
-    def ended(self, task: str) -> Outcome | None:
+    def ended_outcome(self, task: str) -> Outcome | None:
         return self._replay.ended.get(task)
 
-    def attempted(self, task: str, attempt: int) -> Outcome | None:
+    def attempted_outcome(self, task: str, attempt: int) -> Outcome | None:
         return self._replay.attempted.get(f"{task}/{attempt}")
 
     def began(self, task: str, attempt: int | None = None) -> float | None:
         return self._replay.begun.get(task if attempt is None else f"{task}/{attempt}")
 
-    def sent(self, task: str, attempt: int) -> bool:
+    def has_sent(self, task: str, attempt: int) -> bool:
         return (task, attempt) in self._sent
 
     def hold(self, tokens: int) -> None:
@@ -315,9 +315,9 @@ class LocalEngine:
         with ExitStack() as pauses:
             for each in lineage(task) if task is not None else ():
                 pauses.enter_context(self._pauses.pause(each))
-            return await self._asked(key, question)
+            return await self._wait_for_answer(key, question)
 
-    async def _asked(self, key: str, question: Question) -> JSON:
+    async def _wait_for_answer(self, key: str, question: Question) -> JSON:
         answers = self._questions.answers
         await self._put(key, question)
         if key not in answers and self._people is not None:
@@ -388,7 +388,7 @@ class LocalEngine:
                 # Prompts or tools are described differently by now. What was paid for stands all the same.
                 message = f"{key} would be asked for differently today; its recorded result is used."
                 self.emit("warning", task=site.task, attempt=site.attempt, message=message)
-            return unpacked(effect, recorded["result"])
+            return unpack_result(effect, recorded["result"])
         if (gate := _GATE.get()) is not None:
             await gate()
         if self._slots.draining:
@@ -409,7 +409,7 @@ class LocalEngine:
         earlier = prior.replay.committed.get(site.key)
         if earlier is None or earlier["fingerprint"] != effect.fingerprint:
             return None
-        result = unpacked(effect, earlier["result"])
+        result = unpack_result(effect, earlier["result"])
         if not result.ok:
             return None
         if isinstance(result, ToolResult) and not await asyncio.to_thread(self._handlers.still_valid, result):
@@ -422,7 +422,7 @@ class LocalEngine:
         result = free(result)
         if isinstance(result, ToolResult):
             self._note_addresses(result)
-        self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=packed(result), source=prior.run)
+        self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=pack_result(result), source=prior.run)
         await self.commit()
         return result
 
@@ -465,7 +465,7 @@ class LocalEngine:
         finally:
             del self._flights[site.key]
 
-    def returned(self) -> Iterable[str]:
+    def tool_texts(self) -> Iterable[str]:
         for recorded in self._replay.committed.values():
             if "text" in recorded["result"] and may_hold_address(recorded["result"]["text"]):
                 yield recorded["result"]["text"]
@@ -504,7 +504,9 @@ class LocalEngine:
         if not look.missing:
             result = look.result()
             if result.files:
-                self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=packed(result), source="cache")
+                self._emit_at(
+                    site, "reused", fingerprint=effect.fingerprint, result=pack_result(result), source="cache"
+                )
                 await self.commit()
                 return result
             return await self._finish(site, effect, result)
@@ -525,7 +527,7 @@ class LocalEngine:
         self._mark_sent(site.task, site.attempt)
         for message in effect.messages if isinstance(effect, ModelCall) else ():
             self._recorder.store(message)
-        self._emit_at(site, effect.started, fingerprint=effect.fingerprint, **described(effect), **clamps)
+        self._emit_at(site, effect.started, fingerprint=effect.fingerprint, **describe_effect(effect), **clamps)
 
     def _mark_sent(self, task: str | None, attempt: int | None) -> None:
         self._sent.add((task, attempt))
@@ -533,7 +535,7 @@ class LocalEngine:
 
     async def _finish(self, site: Site, effect: Effect, result: R) -> R:
         """Put the result on disk. It is in the buffer before the first await, so cancellation cannot lose it."""
-        self._emit_at(site, effect.ended, fingerprint=effect.fingerprint, result=packed(result))
+        self._emit_at(site, effect.ended, fingerprint=effect.fingerprint, result=pack_result(result))
         await self.commit()
         return result
 

@@ -75,18 +75,18 @@ class Calls:
     ) -> ModelResult:
         """The result, settled but not yet on the record. `intent`: what an earlier session recorded and sent."""
         waited = Waited()
-        admitted = await self._admitted(site, effect, intent, waited)
+        admitted = await self._admit(site, effect, intent, waited)
         if isinstance(admitted, Deny):
             fault = Fault(kind="budget", message=admitted.reason)
             return ModelResult(error=fault, sent=False, waiting_s=waited.seconds)
         reservation, permit = admitted
         sent_before = (intent or {}).get("send", 0)
-        call = self._settled(site, effect, reservation, permit, sent_before, waited, begin, on_text)
+        call = self._settle(site, effect, reservation, permit, sent_before, waited, begin, on_text)
         if self._hedge_after_s is None or on_text is not None:
             return await call
-        return await self._hedged(site, effect, call, self._hedge_after_s)
+        return await self._hedge(site, effect, call, self._hedge_after_s)
 
-    async def _admitted(
+    async def _admit(
         self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, waited: Waited
     ) -> tuple[Reservation, Permit | Refused] | Deny:
         """Budget, slot and permit. What was set aside before a long wait is looked at again after it.
@@ -108,12 +108,12 @@ class Calls:
             last = intent is not None or fresh == MOST_FRESH_RESERVATIONS
             if isinstance(permit, Refused) or last or not self._purse.outgrown(site, effect.model):
                 return granted.reservation, permit
-            permit.done("unsent", loop.time())
+            permit.give_back("unsent", loop.time())
             self._slots.free()
             self._purse.settle(site, effect.model, (0, 0), 0.0)
         raise AssertionError("the last reservation is taken")
 
-    async def _hedged(
+    async def _hedge(
         self, site: Site, effect: ModelCall, call: Coroutine[Any, Any, ModelResult], after_s: float
     ) -> ModelResult:
         """The first good answer of the call and, once it is late, of a second one beside it, if the budget has room."""
@@ -125,7 +125,7 @@ class Calls:
                 data = {"decision": "hedge", "value": {"after_s": after_s}, "reason": "no answer so far"}
                 self._recorder.emit("decision", site.task, site.attempt, {"key": beside.key, **data})
                 await self._recorder.commit()
-                second = self._settled(beside, effect, granted.reservation, None, 0, Waited(), _begun_already, None)
+                second = self._settle(beside, effect, granted.reservation, None, 0, Waited(), _begun_already, None)
                 calls.append(asyncio.create_task(second, name=beside.key))
             while True:
                 over, late = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
@@ -138,7 +138,7 @@ class Calls:
                 each.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
 
-    async def _settled(
+    async def _settle(
         self,
         site: Site,
         effect: ModelCall,
@@ -207,13 +207,13 @@ class Calls:
                 worked += loop.time() - began
                 reply, usd = self._counted(site, effect, reservation, said)
                 counted = reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else None
-                self._told(permit.done("ok", loop.time(), tokens_actual=counted))
+                self._record_changes(permit.give_back("ok", loop.time(), tokens_actual=counted))
                 return ModelResult(reply=reply, usd=usd, seconds=worked, waiting_s=waited.seconds)
             except ModelError as error:
                 worked += loop.time() - began
                 waited.sent = before or not error.unsent
                 result, pause = _for_limits(error), error.retry_after
-                self._told(permit.done(result, loop.time(), retry_after=pause, reason=str(error)))
+                self._record_changes(permit.give_back(result, loop.time(), retry_after=pause, reason=str(error)))
                 # Asked to come back later than the call may wait, it has failed: somebody else may do it sooner.
                 too_late = pause is not None and pause > effect.patience_s
                 if not error.transient or too_late or retry == TRANSPORT_RETRIES:
@@ -232,7 +232,7 @@ class Calls:
                 message = f"{type(error).__name__} in the model handler: {error}"
                 return ModelResult(error=Fault(kind="internal", message=message), waiting_s=waited.seconds)
             finally:
-                permit.done("cancelled" if sent else "unsent", loop.time())
+                permit.give_back("cancelled" if sent else "unsent", loop.time())
                 self._slots.free()
             began = loop.time()
             await asyncio.sleep(after)
@@ -284,7 +284,7 @@ class Calls:
         await self._slots.take(site.task, waited)
         permit = limits.try_acquire(self._run, tokens, loop.time())
         if isinstance(permit, Permit):
-            return self._granted(permit)
+            return self._record_grant(permit)
         self._slots.free()
         if permit is None:
             began = loop.time()
@@ -298,16 +298,16 @@ class Calls:
         try:
             await self._slots.take(site.task, waited)
         except BaseException:
-            permit.done("unsent", loop.time())
+            permit.give_back("unsent", loop.time())
             raise
-        return self._granted(permit)
+        return self._record_grant(permit)
 
-    def _granted(self, permit: Permit) -> Permit:
+    def _record_grant(self, permit: Permit) -> Permit:
         if permit.change is not None:
-            self._told([permit.change])
+            self._record_changes([permit.change])
         return permit
 
-    def _told(self, changes: list[Change]) -> None:
+    def _record_changes(self, changes: list[Change]) -> None:
         for change in changes:
             data = {"name": change.name, "state": change.state, "reason": change.reason}
             self._recorder.emit("breaker_changed", None, None, data)

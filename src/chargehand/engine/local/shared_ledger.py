@@ -66,7 +66,7 @@ class Purse:
                         self._emit(site, "decision", key=f"{site.key}/budget", **data)
                         return denied
                     case Grant() as granted:
-                        return self._granted(site, raw, granted)
+                        return self._record_grant(site, raw, granted)
         finally:
             if waited:
                 self._wake_next()
@@ -97,7 +97,7 @@ class Purse:
     def outgrown(self, site: Site, model: str) -> bool:
         """Whether what was set aside for a call is known by now to be too little, or no longer there."""
         reservation = self.ledger.open[site.key]
-        left = self.ledger.left(held=True)
+        left = self.ledger.tokens_left(held=True)
         fresh = self._calibration.estimate(model, self._raw[site.key])
         return fresh > reservation.input_tokens * TOO_LITTLE or (left is not None and left < 0)
 
@@ -105,9 +105,9 @@ class Purse:
         """Set aside what the call may cost if there is room for all of it at once; nobody waits for it."""
         raw, wish = self._wish(site, effect)
         granted = self.ledger.reserve(wish)
-        return self._granted(site, raw, granted) if isinstance(granted, Grant) else None
+        return self._record_grant(site, raw, granted) if isinstance(granted, Grant) else None
 
-    def _granted(self, site: Site, raw: int, granted: Grant) -> Grant:
+    def _record_grant(self, site: Site, raw: int, granted: Grant) -> Grant:
         self._raw[site.key] = raw
         reservation = granted.reservation
         self._emit(site, "budget_reserved", key=site.key, tokens=reservation.tokens, usd=reservation.usd)

@@ -50,7 +50,7 @@ def examine(order: Order) -> Hits:
     run.run_tests()
     for name, reason in run.skipped:
         path = names.get(str(name), str(name))
-        reader.unparsed(path) if "syntax" in reason else reader.missed("Made bandit fail", path)
+        reader.unparsed(path) if "syntax" in reason else reader.count_unchecked("Made bandit fail", path)
     by_path: dict[str, list[Any]] = {}
     for issue in run.get_issue_list():
         by_path.setdefault(names[issue.fname], []).append(issue)
@@ -58,8 +58,8 @@ def examine(order: Order) -> Hits:
     for path, issues in by_path.items():
         source = reader.read(path)
         lines, shapes = source.lines if source else [], Shapes(source)
-        hits += suppression.kept((_hit(path, issue, lines, shapes) for issue in issues), lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked())
+        hits += suppression.drop_silenced((_hit(path, issue, lines, shapes) for issue in issues), lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 def _hit(path: str, issue: Any, lines: list[str], shapes: Shapes) -> Hit:

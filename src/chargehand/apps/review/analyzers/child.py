@@ -51,7 +51,7 @@ class Order:
     changed: dict[str, Ranges] | None
     options: dict[str, Any]
 
-    def touched(self, path: str) -> Ranges:
+    def changed_ranges(self, path: str) -> Ranges:
         """The changed ranges of a file; nothing when a whole tree is reviewed."""
         return () if self.changed is None else self.changed.get(path, ())
 
@@ -78,7 +78,7 @@ async def _ask(module: str, scope: Scope, *, small: bool) -> Any:
     from chargehand.apps.review.analyzers import packages, process, standby
     from chargehand.errors import AnalyzerFailed
 
-    order = _written(module, scope)
+    order = _encode_order(module, scope)
     answer = await standby.ask(order) if small else None
     if answer is None:
         ended = await process.run(command("alone"), tool=module, stdin=order)
@@ -105,7 +105,7 @@ def _is_small(scope: Scope) -> bool:
         return False
 
 
-def _written(module: str, scope: Scope) -> bytes:
+def _encode_order(module: str, scope: Scope) -> bytes:
     changed = None if scope.changed is None else {path: list(ranges) for path, ranges in scope.changed.items()}
     order = {"root": str(scope.root), "files": scope.files, "changed": changed, "options": dict(scope.options)}
     # ASCII: a file name that is no UTF-8 travels as lone surrogates.
@@ -124,20 +124,20 @@ def obey(manner: str, parent: str, *modules: str) -> None:
             _load(module)
     if manner == "alone":
         try:
-            answers.write(_answered(sys.stdin.buffer.read()))
+            answers.write(_answer_order(sys.stdin.buffer.read()))
         except ModuleNotFoundError as error:
             sys.stderr.write(f"{error}\n")
             sys.exit(MISSING)
     while manner == "standing" and select.select([0], [], [], IDLE_S)[0] and (line := sys.stdin.buffer.readline()):
         try:
-            answers.write(_answered(line) + b"\n")
+            answers.write(_answer_order(line) + b"\n")
         except Exception:  # noqa: BLE001 -- told by the child that is asked this alone
             answers.write(b"\n")
         answers.flush()
     answers.close()
 
 
-def _answered(order: bytes) -> bytes:
+def _answer_order(order: bytes) -> bytes:
     data = json.loads(order)
     scope = Order(Path(data["root"]), tuple(data["files"]), _ranges(data["changed"]), data["options"])
     return json.dumps(_load(data["module"]).examine(scope).to_json()).encode("ascii")

@@ -39,8 +39,8 @@ def examine(order: Order) -> Hits:
     reader = Reader(order.root)
     hits: list[Hit] = []
     for source in reader.each(order.files):
-        hits += suppression.kept([*_todos(source), *_stale(source)], source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked())
+        hits += suppression.drop_silenced([*_todos(source), *_stale(source)], source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 def _todos(source: Source) -> Iterator[Hit]:
@@ -69,7 +69,7 @@ def _undocumentable(source: Source, node: Function, doc: str) -> Iterator[Hit]:
         return
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     real = {each.arg for each in (*every, arguments.vararg) if each}
-    for name in dict.fromkeys(_described(doc)):
+    for name in dict.fromkeys(_documented_parameters(doc)):
         if name not in real:
             line = _line_of(source, node, name)
             yield Hit(
@@ -80,7 +80,7 @@ def _undocumentable(source: Source, node: Function, doc: str) -> Iterator[Hit]:
             )
 
 
-def _described(doc: str) -> Iterator[str]:
+def _documented_parameters(doc: str) -> Iterator[str]:
     yield from SPHINX.findall(doc)
     for section, entry in ((SECTION, ENTRY), (NUMPY, NUMPY_ENTRY)):
         for start in section.finditer(doc):

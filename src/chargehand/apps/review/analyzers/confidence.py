@@ -40,7 +40,7 @@ ANYWHERE = frozenset(
 NOTES = frozenset({"todo", "debug-leftover"})
 
 
-def adjusted(finding: Finding, *, changed: bool | None, test_code: bool) -> int:
+def adjusted_confidence(finding: Finding, *, changed: bool | None, test_code: bool) -> int:
     """The confidence to filter by; `changed` is None when there is no diff."""
     confidence = 50 if finding.confidence is None else finding.confidence
     if test_code and finding.category not in ANYWHERE and "secrets:known" not in finding.sources:

@@ -58,7 +58,7 @@ class Constants:
             case ast.Constant():
                 return True
             case ast.Name():
-                return self._bound(node)
+                return self._is_bound_to_constants(node)
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.JoinedStr(values=parts):
                 return all(map(self.holds, parts))
             case ast.Dict(keys=keys, values=values):
@@ -75,11 +75,11 @@ class Constants:
             case ast.GeneratorExp(elt=part) | ast.ListComp(elt=part):
                 return self.holds(part)
             case ast.Call():
-                return self._called(node)
+                return self._is_constant_call(node)
             case _:
                 return False
 
-    def _called(self, node: ast.Call) -> bool:
+    def _is_constant_call(self, node: ast.Call) -> bool:
         match node:
             case ast.Call(func=ast.Name(id=name), args=args):
                 return name in NUMBERS or (name == "str" and all(map(self.holds, args)))
@@ -90,7 +90,7 @@ class Constants:
             case _:
                 return False
 
-    def _bound(self, name: ast.Name) -> bool:
+    def _is_bound_to_constants(self, name: ast.Name) -> bool:
         """Whether all that a name is bound to, in its function or else further out, is constant."""
         scope = self._scope_of(name)
         place = scope, name.id

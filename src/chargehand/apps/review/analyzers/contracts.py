@@ -46,13 +46,13 @@ def examine(order: Order) -> Hits:
         return Hits()
     reader = Reader(order.root)
     hits: list[Hit] = []
-    for source in reader.each(path for path in order.files if order.touched(path)):
-        hits += suppression.kept(_in_source(source, order), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked())
+    for source in reader.each(path for path in order.files if order.changed_ranges(path)):
+        hits += suppression.drop_silenced(_in_source(source, order), source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 def _in_source(source: Source, order: Order) -> Iterator[Hit]:
-    touched = {number for first, last in order.touched(source.path) for number in range(first, last + 1)}
+    touched = {number for first, last in order.changed_ranges(source.path) for number in range(first, last + 1)}
     for number, text in _comments(source):
         near = sorted(touched.intersection(range(number, number + REACH + 1)))
         if sync := SYNC.search(text):
@@ -93,5 +93,5 @@ def _partner(named: str, path: str, order: Order) -> str | None:
     for candidate in (named.removeprefix("./"), f"{folder}/{named}".lstrip("/")):
         inside = not candidate.startswith("/") and ".." not in candidate.split("/")
         if inside and (order.root / candidate).is_file():
-            return None if order.touched(candidate) or candidate == path else candidate
+            return None if order.changed_ranges(candidate) or candidate == path else candidate
     return None

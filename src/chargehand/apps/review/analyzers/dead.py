@@ -57,8 +57,8 @@ def examine(order: Order) -> Hits:
         if source.tree is None:
             reader.unparsed(source.path)
         else:
-            hits += suppression.kept(_unused(source, once - used), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked())
+            hits += suppression.drop_silenced(_find_unused(source, once - used), source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 def _used_elsewhere(order: Order, suspects: list[tuple[Source, set[str]]]) -> set[str]:
@@ -73,7 +73,7 @@ def _used_elsewhere(order: Order, suspects: list[tuple[Source, set[str]]]) -> se
     return {name for name in names if files[name] > 1}
 
 
-def _unused(source: Source, names: set[str]) -> Iterator[Hit]:
+def _find_unused(source: Source, names: set[str]) -> Iterator[Hit]:
     for name, node, what in _private(source.tree):
         if name in names:
             yield Hit("dead:private", source.path, node.lineno, f"Nothing mentions the private {what} `{name}`.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import Analysis, Scope, categories, git, remarks
 from chargehand.apps.review.analyzers.hit import Hit
-from chargehand.apps.review.analyzers.sources import Reader, decoded
+from chargehand.apps.review.analyzers.sources import Reader, decode_source
 from chargehand.errors import AnalyzerFailed
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
         except* AnalyzerFailed as failed:
             raise AnalyzerFailed(str(failed.exceptions[0])) from None
         hits += [hit for task in tasks for hit in task.result()]
-    return Analysis(categories.findings(hits, lens), notes, unchecked=reader.unchecked())
+    return Analysis(categories.findings(hits, lens), notes, unchecked=reader.unchecked_files())
 
 
 def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
@@ -127,11 +127,13 @@ async def _of_file(scope: Scope, base: str, path: str, reader: Reader, gate: asy
         if old is None or source is None or scope.changed is None:
             # New in this change: it has no history.
             return []
-        before = decoded(old).replace("\r\n", "\n").split("\n")
-        hits = list(_reintroduced(path, await _commits(scope, base, path), before, source.lines, scope.changed[path]))
+        before = decode_source(old).replace("\r\n", "\n").split("\n")
+        hits = list(
+            _find_reintroduced(path, await _commits(scope, base, path), before, source.lines, scope.changed[path])
+        )
         again = await _changed_again(scope, base, path, before, source.lines)
         if again is None:
-            reader.missed("git could not read the history", path)
+            reader.count_unchecked("git could not read the history", path)
     return [*hits, *(again or ())]
 
 
@@ -152,7 +154,7 @@ async def _commits(scope: Scope, base: str, path: str) -> list[Commit]:
     return found
 
 
-def _reintroduced(
+def _find_reintroduced(
     path: str, commits: Iterable[Commit], before: Sequence[str], after: Sequence[str], ranges: Ranges
 ) -> Iterator[Hit]:
     """Changed lines that a fix had taken out and that the base no longer had."""
@@ -183,7 +185,7 @@ async def _changed_again(
     blame = await git.blame(scope.root, "--porcelain", "--no-textconv", *ranges, base, "--", path)
     if blame is None:
         return None
-    authors = dict(_blamed(blame))
+    authors = dict(_read_blame(blame))
     hits: list[Hit] = []
     told: set[tuple[str, int]] = set()
     for old, old_end, new in blocks:
@@ -204,7 +206,7 @@ def _about(commit: Commit, path: str, line: int) -> Iterator[Hit]:
         yield Hit("history:instruction", path, line, f"{commit.name} says of these lines: {said[0].strip()[:200]}")
 
 
-def _blamed(porcelain: str) -> Iterator[tuple[int, str]]:
+def _read_blame(porcelain: str) -> Iterator[tuple[int, str]]:
     """Line number in the base and commit, for each line."""
     for line in porcelain.split("\n"):
         if found := re.match(r"([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?$", line):

@@ -49,9 +49,9 @@ def examine(order: Order) -> Hits:
     reader = Reader(order.root)
     hits: list[Hit] = []
     for source in reader.each(order.files):
-        found = [*_conflicts(source), *_hidden(source), *_lines(source), *_endings(source, reader)]
-        hits += suppression.kept(found, source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked())
+        found = [*_conflicts(source), *_find_hidden_characters(source), *_lines(source), *_endings(source, reader)]
+        hits += suppression.drop_silenced(found, source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 def _conflicts(source: Source) -> Iterator[Hit]:
@@ -64,7 +64,7 @@ def _conflicts(source: Source) -> Iterator[Hit]:
         yield Hit("leftovers:conflict", source.path, line, "A merge conflict was left in the file.")
 
 
-def _hidden(source: Source) -> Iterator[Hit]:
+def _find_hidden_characters(source: Source) -> Iterator[Hit]:
     if source.text.isascii() or source.path.endswith(PROSE):
         return
     for found in BIDI.finditer(source.text):

@@ -36,12 +36,12 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
 def examine(order: Order) -> Hits:
     reader = Reader(order.root)
     hits: list[Hit] = []
-    for source, tree in reader.parsed(path for path in order.files if is_python(path, order.root)):
+    for source, tree in reader.parse_files(path for path in order.files if is_python(path, order.root)):
         found = (
             Hit(rule, source.path, node.lineno, message, suggestion=advice) for rule, node, message, advice in _in(tree)
         )
-        hits += suppression.kept(dict.fromkeys(found), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked())
+        hits += suppression.drop_silenced(dict.fromkeys(found), source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 Found = tuple[str, ast.expr | ast.stmt, str, str]
@@ -56,7 +56,7 @@ def _in(tree: ast.Module) -> Iterator[Found]:
         kinds = _kinds(statements) if loops else {}
         for loop in loops:
             # What is made anew on every turn does not grow from turn to turn.
-            anew = {name for statement in loop.body for name in _bound(statement)}
+            anew = {name for statement in loop.body for name in _bound_names(statement)}
             lasting = {name: kind for name, kind in kinds.items() if name not in anew}
             for node in _own(loop):
                 yield from _at(node, loop, lasting)
@@ -108,7 +108,7 @@ def _at(node: ast.AST, loop: Loop, kinds: dict[str, str]) -> Iterator[Found]:
 
 
 def _call(node: ast.Call, loop: Loop, kinds: dict[str, str]) -> Iterator[Found]:
-    name = _dotted(node.func)
+    name = _dotted_name(node.func)
     *owner, verb = name.split(".")
     last = owner[-1] if owner else ""
     # A loop that waits for its own answer (pages, retries, polling) has no list to ask for at once.
@@ -163,10 +163,10 @@ def _at_front(verb: str, node: ast.Call) -> bool:
 
 
 def _grows(name: str, loop: Loop) -> bool:
-    return any(isinstance(node, ast.Call) and _dotted(node.func) == f"{name}.append" for node in _own(loop))
+    return any(isinstance(node, ast.Call) and _dotted_name(node.func) == f"{name}.append" for node in _own(loop))
 
 
-def _bound(statement: ast.stmt) -> Iterator[str]:
+def _bound_names(statement: ast.stmt) -> Iterator[str]:
     match statement:
         case ast.Assign(targets=targets):
             yield from (target.id for target in targets if isinstance(target, ast.Name))
@@ -214,10 +214,10 @@ def _targets(loop: Loop) -> set[str]:
 
 
 def _is_range(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and _dotted(node.func) in ("range", "count", "itertools.count", "iter")
+    return isinstance(node, ast.Call) and _dotted_name(node.func) in ("range", "count", "itertools.count", "iter")
 
 
-def _dotted(node: ast.expr) -> str:
+def _dotted_name(node: ast.expr) -> str:
     """`a.b.c` of a name or attribute; calls and subscripts in between are left out."""
     parts: list[str] = []
     while True:

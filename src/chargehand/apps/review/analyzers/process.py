@@ -124,13 +124,13 @@ async def _over(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(GONE_S), asyncio.TaskGroup() as group:
             for pipe in (process.stdout, process.stderr):
                 assert pipe is not None
-                group.create_task(_drained(pipe))
+                group.create_task(_drain(pipe))
             group.create_task(process.wait())
     except TimeoutError:
         return  # one of them has left the group: it is not ours to end
 
 
-async def _drained(pipe: asyncio.StreamReader) -> None:
+async def _drain(pipe: asyncio.StreamReader) -> None:
     while await pipe.read(65536):
         continue
 

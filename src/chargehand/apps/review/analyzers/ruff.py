@@ -64,19 +64,19 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
     paths = [path for path in scope.files if is_python(path, scope.root) and reader.fits(path)]
     names = {str(scope.root / path): path for path in paths}
     try:
-        rows, unread = await _checked(list(names), lens)
+        rows, unread = await _run_ruff(list(names), lens)
     except Failed as error:
         if len(paths) > 1:
             raise
         raise Failed(f"{paths[0]}: {error}") from None
-    hits = _judged(_hits(rows, {text_key(file): path for file, path in names.items()}), reader, lens)
+    hits = _judge_hits(_hits(rows, {text_key(file): path for file, path in names.items()}), reader, lens)
     for file in unread:
-        reader.missed("Made ruff fail", names[file])
+        reader.count_unchecked("Made ruff fail", names[file])
         hits += _unread(names[file], reader) if lens == "bugs" else []
-    return Analysis(categories.findings(hits, lens), unchecked=reader.unchecked())
+    return Analysis(categories.findings(hits, lens), unchecked=reader.unchecked_files())
 
 
-async def _checked(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any]], list[str]]:
+async def _run_ruff(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any]], list[str]]:
     """What ruff says of the files, and those it fails on: where it fails on many, it is asked about each half."""
     rows: list[dict[str, Any]] = []
     unread: list[str] = []
@@ -170,7 +170,7 @@ def _hits(rows: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> list[Hit]
     return found
 
 
-def _judged(hits: Sequence[Hit], reader: Reader, lens: Lens) -> list[Hit]:
+def _judge_hits(hits: Sequence[Hit], reader: Reader, lens: Lens) -> list[Hit]:
     """The hits as their surroundings make them: silenced, one syntax error a file, confidence by the line."""
     by_path: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -185,7 +185,7 @@ def _judged(hits: Sequence[Hit], reader: Reader, lens: Lens) -> list[Hit]:
             judged += error if lens == "bugs" else []
             continue
         lines, shapes = source.lines if source else [], Shapes(source)
-        judged += [_weighed(hit, lines, shapes) for hit in suppression.kept(own, lines)]
+        judged += [_weigh_hit(hit, lines, shapes) for hit in suppression.drop_silenced(own, lines)]
     return judged
 
 
@@ -196,14 +196,14 @@ def _syntax_error(hit: Hit, source: Source | None, reader: Reader) -> list[Hit]:
     """
     lines = source.lines if source else []
     if hit.rule == "ruff:E902" and any("coding" in line for line in lines[:2]):
-        reader.missed("Not in UTF-8, which ruff needs", hit.path)
+        reader.count_unchecked("Not in UTF-8, which ruff needs", hit.path)
         return []
     reader.unparsed(hit.path)
     said = max((number for number, line in enumerate(lines, 1) if line.strip()), default=1)
     return [replace(hit, line=min(hit.line, said), end_line=None)]
 
 
-def _weighed(hit: Hit, lines: Sequence[str], shapes: Shapes) -> Hit:
+def _weigh_hit(hit: Hit, lines: Sequence[str], shapes: Shapes) -> Hit:
     code, last = hit.rule.partition(":")[2], hit.end_line or hit.line
     text = "\n".join(lines[hit.line - 1 : last])
     known = weight(code, hit.message, text, hit.path)

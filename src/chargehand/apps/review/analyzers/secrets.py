@@ -112,8 +112,8 @@ def examine(order: Order) -> Hits:
     hits: list[Hit] = []
     paths = (path for path in order.files if path.rpartition("/")[2] not in LOCKS)
     for source in reader.each(paths):
-        hits += suppression.kept(_in_source(source), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked())
+        hits += suppression.drop_silenced(_in_source(source), source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 def _in_source(source: Source) -> Iterator[Hit]:

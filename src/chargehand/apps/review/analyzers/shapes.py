@@ -47,12 +47,12 @@ class Shapes:
             if code == "F821":
                 return EXCUSED if (name := _QUOTED.search(message)) and name[1] in AMBIENT | self._probed else None
             if place not in self._known:
-                self._known[place] = self._placed(*place)
+                self._known[place] = self._worth_at(*place)
             return self._known[place]
         except RecursionError:
             return None  # nested deeper than anybody writes
 
-    def _placed(self, code: str, first: int, last: int) -> int | None:
+    def _worth_at(self, code: str, first: int, last: int) -> int | None:
         match code:
             case "B018" if any(self._is_tried(node) or _fails(node) for node in self._within(first, last)):
                 return EXCUSED
@@ -98,7 +98,7 @@ class Shapes:
     @cached_property
     def _probed(self) -> frozenset[str]:
         """Names that some `try` looks for, ready for their absence."""
-        tried = [node for node in self._parents if isinstance(node, ast.Try) and "NameError" in _caught(node)]
+        tried = [node for node in self._parents if isinstance(node, ast.Try) and "NameError" in _caught_names(node)]
         looks = [statement for node in tried for statement in node.body if isinstance(statement, ast.Expr | ast.Assign)]
         return frozenset(each.id for look in looks for each in ast.walk(look) if isinstance(each, ast.Name))
 
@@ -182,7 +182,7 @@ def _fails(node: ast.AST) -> bool:
             return False
 
 
-def _caught(node: ast.Try) -> frozenset[str]:
+def _caught_names(node: ast.Try) -> frozenset[str]:
     """The names of the errors it handles; `*` for all of them."""
     found: set[str] = set()
     for handler in node.handlers:

@@ -103,13 +103,13 @@ class Reader:
             about = os.stat(full)
             inside = self._inside(os.path.realpath(full)) if os.path.islink(full) else self._folder(full)
         except (OSError, ValueError):
-            self.missed(UNREAD, path)
+            self.count_unchecked(UNREAD, path)
             return False
         if not inside or not stat.S_ISREG(about.st_mode):
-            self.missed("Not a file inside of the tree", path)
+            self.count_unchecked("Not a file inside of the tree", path)
             return False
         if about.st_size > self.max_bytes:
-            self.missed(f"Over {self.max_bytes // (1024 * 1024)} MB", path)
+            self.count_unchecked(f"Over {self.max_bytes // (1024 * 1024)} MB", path)
             return False
         return True
 
@@ -133,14 +133,14 @@ class Reader:
         try:
             data = (self.root / path).read_bytes()
         except OSError:
-            self.missed(UNREAD, path)
+            self.count_unchecked(UNREAD, path)
             return None
         if b"\0" in data[:8192] and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            self.missed("Not text", path)
+            self.count_unchecked("Not text", path)
             return None
-        return Source(path, _with_one_end(decoded(data)))
+        return Source(path, _with_one_end(decode_source(data)))
 
-    def parsed(self, paths: Iterable[str]) -> Iterator[tuple[Source, ast.Module]]:
+    def parse_files(self, paths: Iterable[str]) -> Iterator[tuple[Source, ast.Module]]:
         """Sources with their trees; where an error of syntax is, ruff says."""
         for source in self.each(paths):
             if source.tree is None:
@@ -155,22 +155,22 @@ class Reader:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
             data.decode(encoding)
         except OSError:
-            self.missed(UNREAD, path)
+            self.count_unchecked(UNREAD, path)
         except (SyntaxError, ValueError, LookupError):
-            self.missed(UNDECODED, path)
+            self.count_unchecked(UNDECODED, path)
         else:
-            self.missed(UNPARSED, path)
+            self.count_unchecked(UNPARSED, path)
 
-    def missed(self, reason: str, path: str) -> None:
+    def count_unchecked(self, reason: str, path: str) -> None:
         """Keep why a file could not be checked; the first reason stays."""
         self._unchecked.setdefault(path, reason)
 
-    def unchecked(self) -> dict[str, str]:
+    def unchecked_files(self) -> dict[str, str]:
         """The files that were left out, each with the reason."""
         return dict(self._unchecked)
 
 
-def decoded(data: bytes) -> str:
+def decode_source(data: bytes) -> str:
     """Text of any encoding: by its mark, as UTF-8, else byte by byte, so that every line keeps its number."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8"),

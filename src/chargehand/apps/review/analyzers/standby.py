@@ -120,12 +120,12 @@ async def ask(order: bytes) -> bytes | None:
         if standing is None:
             return None
         try:
-            return await asyncio.to_thread(_obeyed, standing, order)
+            return await asyncio.to_thread(_send_order, standing, order)
         except asyncio.CancelledError:
             standing.end()  # so that the thread is free
             raise
 
 
-def _obeyed(standing: _Child, order: bytes) -> bytes | None:
+def _send_order(standing: _Child, order: bytes) -> bytes | None:
     with _busy:
         return standing.obey(order)

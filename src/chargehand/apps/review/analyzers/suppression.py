@@ -21,7 +21,7 @@ _CODE = re.compile(r"[A-Z]+\d+", re.IGNORECASE)
 _SECRETS = ("S105", "S106", "S107", "SECRET")
 
 
-def silenced(line: str) -> frozenset[str]:
+def silenced_codes(line: str) -> frozenset[str]:
     """The codes a line silences, as ruff writes them; EVERYTHING for a bare `noqa` or `nosec`."""
     if "noqa" not in line.lower() and "nosec" not in line.lower() and not _SECRET.search(line):
         return frozenset()
@@ -37,7 +37,7 @@ def silenced(line: str) -> frozenset[str]:
     return frozenset(codes)
 
 
-def kept(hits: Iterable[Hit], lines: Sequence[str]) -> list[Hit]:
+def drop_silenced(hits: Iterable[Hit], lines: Sequence[str]) -> list[Hit]:
     """The hits of one file that no comment on their first or last line silences."""
     return [hit for hit in hits if not _is_silenced(hit, lines)]
 
@@ -48,7 +48,7 @@ def _is_silenced(hit: Hit, lines: Sequence[str]) -> bool:
     for number in {hit.line, hit.end_line or hit.line}:
         if not 0 < number <= len(lines):
             continue
-        codes = silenced(lines[number - 1])
+        codes = silenced_codes(lines[number - 1])
         if EVERYTHING in codes or own in codes or ("S" in codes and own[:1] == "S" and own[1:2].isdigit()):
             return True
         if own == "SECRET" and not codes.isdisjoint(_SECRETS):

@@ -29,9 +29,9 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
 def examine(order: Order) -> Hits:
     reader = Reader(order.root)
     hits: list[Hit] = []
-    for source, tree in reader.parsed(path for path in order.files if is_python(path, order.root)):
-        hits += suppression.kept(_unreachable(source, tree), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked())
+    for source, tree in reader.parse_files(path for path in order.files if is_python(path, order.root)):
+        hits += suppression.drop_silenced(_unreachable(source, tree), source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 def _unreachable(source: Source, tree: ast.Module) -> Iterator[Hit]:

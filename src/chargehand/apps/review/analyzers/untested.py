@@ -34,29 +34,33 @@ def examine(order: Order) -> Hits:
     paths = [
         path
         for path in order.files
-        if is_python(path, order.root) and not path.endswith(".pyi") and not is_test(path) and order.touched(path)
+        if is_python(path, order.root)
+        and not path.endswith(".pyi")
+        and not is_test(path)
+        and order.changed_ranges(path)
     ]
     changed = [
-        (source, list(_changed(tree, source, order.touched(source.path)))) for source, tree in reader.parsed(paths)
+        (source, list(_changed_functions(tree, source, order.changed_ranges(source.path))))
+        for source, tree in reader.parse_files(paths)
     ]
     if not any(functions for _, functions in changed):
-        return Hits(unchecked=reader.unchecked())
+        return Hits(unchecked=reader.unchecked_files())
     quiet = Reader(order.root)
     tests = [path for path in tree_files(order.root, (".py",)) if is_test(path)]
     if not tests:
         note = "The tree has no Python tests: changed behaviour was not compared with them."
-        return Hits(notes=(note,), unchecked=reader.unchecked())
+        return Hits(notes=(note,), unchecked=reader.unchecked_files())
     mentioned: set[str] = set()
     lately: set[str] = set()
     for test in quiet.each(tests):
         words = set(WORD.findall(test.text))
         mentioned |= words
-        if order.touched(test.path):
+        if order.changed_ranges(test.path):
             lately |= words
     hits: list[Hit] = []
     for source, functions in changed:
-        hits += suppression.kept(_missing(source, functions, mentioned, lately), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked())
+        hits += suppression.drop_silenced(_missing(source, functions, mentioned, lately), source.lines)
+    return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 def _missing(
@@ -72,7 +76,7 @@ def _missing(
             yield Hit("untested:unchanged", source.path, line, f"`{name}` changed and no test that mentions it did.")
 
 
-def _changed(tree: ast.Module, source: Source, ranges: Ranges) -> Iterator[tuple[str, Function, int]]:
+def _changed_functions(tree: ast.Module, source: Source, ranges: Ranges) -> Iterator[tuple[str, Function, int]]:
     """Class, function and first changed line of behaviour, for functions of the top level and of classes."""
     touched = {number for first, last in ranges for number in range(first, last + 1)}
     for owner, function in _functions(tree):

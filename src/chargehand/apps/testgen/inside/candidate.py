@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from chargehand.apps.testgen.inside.clock import shift
     from chargehand.apps.testgen.inside.docstrings import calls_in_docstring, promises
     from chargehand.apps.testgen.inside.literals import approximate, source_of
-    from chargehand.apps.testgen.inside.notes import Notes, told
+    from chargehand.apps.testgen.inside.notes import Notes, describe_error
     from chargehand.apps.testgen.inside.properties import try_properties
     from chargehand.apps.testgen.inside.reached import Reached
     from chargehand.apps.testgen.inside.values import PLAIN, SUBJECT, NoValues, arguments
@@ -30,7 +30,7 @@ else:  # chargehand itself is not there inside
     from clock import shift
     from docstrings import calls_in_docstring, promises
     from literals import approximate, source_of
-    from notes import Notes, told
+    from notes import Notes
     from properties import try_properties
     from reached import Reached
     from values import PLAIN, SUBJECT, NoValues, arguments
@@ -46,7 +46,7 @@ LONGEST_VALUE = 400
 HERE = Path.cwd()
 
 
-def expected(error: BaseException, raises: list[str]) -> bool:
+def is_expected(error: BaseException, raises: list[str]) -> bool:
     """Whether somebody meant it: raised by name in the code, or what Python says of a wrong value."""
     names = {name.rpartition(".")[2] for name in raises}
     return isinstance(error, ValueError) or any(kind.__name__ in names for kind in type(error).__mro__[:-3])
@@ -78,10 +78,10 @@ def examples(job: dict[str, Any], module: ModuleType, notes: Notes, reached: Rea
     for call in dict.fromkeys(calls):
         notes.add(trying=call)
         with reached.listening():
-            notes.add(**tried(call, job["raises"], module))
+            notes.add(**try_call(call, job["raises"], module))
 
 
-def tried(call: str, raises: list[str], module: ModuleType) -> dict[str, Any]:
+def try_call(call: str, raises: list[str], module: ModuleType) -> dict[str, Any]:
     """What came of a call, as a note."""
     space: dict[str, Any] = {SUBJECT: module}
     if not can_be_made(call, space):
@@ -89,11 +89,11 @@ def tried(call: str, raises: list[str], module: ModuleType) -> dict[str, Any]:
     try:
         value = eval(call, space)  # noqa: S307 -- inside of the sandbox
     except BaseException as error:  # noqa: BLE001 -- noted; code may raise anything, SystemExit included
-        if expected(error, raises):
+        if is_expected(error, raises):
             caught = importable(error, module)
             return {"call": call, "raises": caught} if caught else {"call": call, "unstable": type(error).__name__}
         # What is not on the disk, or may not be read there, says nothing about the code.
-        return {"call": call, "missing" if isinstance(error, OSError) else "crash": told(error)}
+        return {"call": call, "missing" if isinstance(error, OSError) else "crash": describe_error(error)}
     text = source_of(value, module)
     if text is None or len(text) > LONGEST_VALUE:
         return {"call": call, "unstable": type(value).__name__}
@@ -151,7 +151,7 @@ def main(mode: str, job_file: str, result: str, day: str = "") -> None:
         module = importlib.import_module(job["module"])
         resolve(module, job["name"])
     except BaseException as error:  # noqa: BLE001 -- noted: import runs the module's code
-        notes.add(import_failed=told(error))
+        notes.add(import_failed=describe_error(error))
         return
     reached = Reached(HERE, lambda what: notes.add(reaches=what))
     if mode == "examples":

@@ -19,7 +19,7 @@ else:  # chargehand itself is not there inside
 def calls_in_docstring(function: Any, name: str) -> list[str]:
     """Calls with literal arguments that the docstring shows."""
     found: list[str] = []
-    for example in shown(function):
+    for example in docstring_examples(function):
         try:
             node = ast.parse(example.source.strip(), mode="eval").body
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
@@ -33,7 +33,7 @@ def calls_in_docstring(function: Any, name: str) -> list[str]:
 
 def promises(function: Any, module: ModuleType, notes: Notes) -> None:
     """What the docstring promises, held to what happens."""
-    if not (examples := shown(function)):
+    if not (examples := docstring_examples(function)):
         return
     import doctest
 
@@ -56,7 +56,7 @@ def promises(function: Any, module: ModuleType, notes: Notes) -> None:
     Runner(verbose=False, optionflags=flags).run(parsed, out=lambda _: None)
 
 
-def shown(function: Any) -> list[Example]:
+def docstring_examples(function: Any) -> list[Example]:
     """The examples of a docstring; none where they cannot be read."""
     text = inspect.getdoc(function) or ""
     if ">>>" not in text:

@@ -38,14 +38,14 @@ class MountAttributes(ctypes.Structure):
     )
 
 
-def checked(result: int, what: str) -> None:
+def check_result(result: int, what: str) -> None:
     if result != 0:
         raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
 def mount(source: str | Path, target: Path, kind: str, flags: int, data: str = "") -> None:
     given = (str(source).encode(), str(target).encode(), kind.encode(), flags, data.encode())
-    checked(libc.mount(*given), f"mount {target}")
+    check_result(libc.mount(*given), f"mount {target}")
 
 
 def bind(source: Path, root: Path, *, read_only: bool) -> None:
@@ -59,12 +59,12 @@ def bind(source: Path, root: Path, *, read_only: bool) -> None:
     if read_only:
         wanted = MountAttributes(set=READ_ONLY)
         given = (MOUNT_SETATTR, -1, str(target).encode(), AT_RECURSIVE, ctypes.byref(wanted), ctypes.sizeof(wanted))
-        checked(libc.syscall(*given), f"make {source} read-only")
+        check_result(libc.syscall(*given), f"make {source} read-only")
 
 
 def furnish(root: Path, order: dict[str, Any]) -> None:
     """Everything there will be, under the new root."""
-    checked(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "make mounts private")
+    check_result(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "make mounts private")
     mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=755")
     for path in map(Path, order["read_only"]):
         if path.is_symlink():
@@ -88,9 +88,9 @@ def furnish(root: Path, order: dict[str, Any]) -> None:
 def seal(root: Path, order: dict[str, Any]) -> None:
     """Leave the old root behind, every way to change the kernel's settings, and every capability."""
     (root / ".old").mkdir()
-    checked(libc.pivot_root(str(root).encode(), str(root / ".old").encode()), "pivot_root")
+    check_result(libc.pivot_root(str(root).encode(), str(root / ".old").encode()), "pivot_root")
     os.chdir("/")
-    checked(libc.umount2(b"/.old", MNT_DETACH), "let go of the old root")
+    check_result(libc.umount2(b"/.old", MNT_DETACH), "let go of the old root")
     Path("/.old").rmdir()
     limit = Path("/proc/sys/user/max_user_namespaces")
     if limit.exists():
@@ -100,7 +100,7 @@ def seal(root: Path, order: dict[str, Any]) -> None:
     for capability in range(LAST_CAPABILITY + 1):
         # Numbers beyond the kernel's last one fail, which is as good as dropped.
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-    checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
+    check_result(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
     if order["root_outside"]:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)

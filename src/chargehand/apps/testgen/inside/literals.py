@@ -50,7 +50,7 @@ def source_of(value: Any, module: ModuleType, depth: int = 0) -> str | None:
 
 def source_of_own(value: Any, module: ModuleType, depth: int) -> str | None:
     """An object of a class of the module that can be compared: a dataclass by its fields, another by its own words."""
-    text = qualified(repr(value), module)
+    text = qualify_names(repr(value), module)
     if dataclasses.is_dataclass(value):
         given = {
             each.name: source_of(getattr(value, each.name), module, depth + 1) for each in dataclasses.fields(value)
@@ -63,7 +63,7 @@ def source_of_own(value: Any, module: ModuleType, depth: int) -> str | None:
         return None
 
 
-def qualified(text: str, module: ModuleType) -> str | None:
+def qualify_names(text: str, module: ModuleType) -> str | None:
     """What an object says of itself, with the names of the module as SUBJECT has them; None if no source."""
 
     class Qualifier(ast.NodeTransformer):

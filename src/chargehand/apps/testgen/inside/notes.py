@@ -21,7 +21,7 @@ class Notes:
             self._file.flush()
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 -- its type is all there is to say

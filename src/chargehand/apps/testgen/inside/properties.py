@@ -12,11 +12,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from chargehand.apps.testgen.inside.notes import Notes, told
+    from chargehand.apps.testgen.inside.notes import Notes, describe_error
     from chargehand.apps.testgen.inside.reached import Reached
     from chargehand.apps.testgen.inside.values import SUBJECT
 else:  # chargehand itself is not there inside
-    from notes import told
     from values import SUBJECT
 
 Writer = Callable[..., str]
@@ -55,7 +54,7 @@ def try_properties(job: dict[str, Any], function: Any, module: ModuleType, notes
             try:
                 code = write(except_=tuple(dict.fromkeys(caught)))
             except Exception as error:  # noqa: BLE001 -- noted
-                notes.add(no_property=told(error))
+                notes.add(no_property=describe_error(error))
                 break
             # What is raised on purpose is a good end, not an input to look past.
             code = code.replace("reject()", "return").replace("given, reject, ", "given, ")
@@ -123,9 +122,9 @@ def try_property(
         example = shown_call(name, function, "\n".join(getattr(error, "__notes__", [])))
         if example is None or isinstance(error, ValueError | OSError):
             # The input could not even be made, or was refused as Python refuses wrong values; or a file is not there.
-            notes.add(no_property=told(error))
+            notes.add(no_property=describe_error(error))
         else:
-            notes.add(property=kind, code=code, failed=told(error), example=example)
+            notes.add(property=kind, code=code, failed=describe_error(error), example=example)
         return error
     notes.add(property=kind, code=code)
     return None

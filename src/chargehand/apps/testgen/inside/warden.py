@@ -159,7 +159,7 @@ def watch(
         now = time.monotonic()
         if ended:
             # What is still in the pipe is read; a grandchild that holds it open is not waited for.
-            while left := [key for key, _ in reading.select(0) if _drained(key)]:
+            while left := [key for key, _ in reading.select(0) if _drain_once(key)]:
                 for key in left:
                     reading.unregister(key.fileobj)
             return None, out, err
@@ -179,7 +179,7 @@ def watch(
                 return "memory", out, err
 
 
-def _drained(key: selectors.SelectorKey) -> bool:
+def _drain_once(key: selectors.SelectorKey) -> bool:
     """Read once; whether that was the end."""
     try:
         data = os.read(key.fd, 65536)
