@@ -14,7 +14,7 @@ from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
-from chargehand.runs.session import Job, Session
+from chargehand.runs.session import RunJob, Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.testing import run_virtual
@@ -87,7 +87,7 @@ class Flow:
     ) -> Report:
         """One session, going on from what is in the store."""
         before = stored(self.store)
-        job = Job(
+        job = RunJob(
             "run",
             Request(text="The request.", **self.request),
             self.team,

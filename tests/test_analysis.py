@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from chargehand.apps.review import analyzers
-from chargehand.apps.review.analyzers import Analysis as Found
 from chargehand.apps.review.analyzers import Analyzer, Scope
+from chargehand.apps.review.analyzers import AnalyzerResult as Found
 from chargehand.apps.review.analyzers.sources import UNREAD
 from chargehand.engine.local.analysis import FEW
 from chargehand.engine.local.engine import LocalEngine, Prior

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chargehand import tool
-from chargehand.dispatcher import Help, assemble, dispatch
+from chargehand.dispatcher import SupervisorHelp, assemble, dispatch
 from chargehand.engine.port import Engine
 from chargehand.errors import StorageError
 from chargehand.models import Attribution
@@ -183,7 +183,7 @@ def selected(worker: Coded, store: MemoryStore | None = None, *, by: bool = True
     async def main() -> Outcome:
         async with engine(FunctionModel(after(0)), MemoryJournal(store), replay=replay(stored(store))) as local:
             of = task("a", **{"best_of": 3, **fields})
-            policy, help = Policy(attempts=1), Help(select=select if by else None)
+            policy, help = Policy(attempts=1), SupervisorHelp(select=select if by else None)
             return (await dispatch(tasks(of), assemble({"clerk": worker}, local), local, help=help, policy=policy))["a"]
 
     outcome, _ = run_virtual(main())

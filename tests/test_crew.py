@@ -14,7 +14,7 @@ from chargehand.errors import ModelError
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models, Provider
 from chargehand.record.memory_journal import MemoryJournal
-from chargehand.runs.session import Job, Session
+from chargehand.runs.session import RunJob, Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.values.budget import SMALLEST_SHARE, Budget
@@ -230,7 +230,7 @@ def over_http(spent: list[int], budget: int | None) -> tuple[Report, int]:
             local = Provider(name="local", base_url=f"{server.url}/v1", wire="openai")
             models = Models({"local": local}, {})
             request = Request(text="The request.", max_concurrent=20, budget=Budget(tokens=budget))
-            job = Job("run", request, clerks(), Settings(home="unused", model="local:model"), wide(20))
+            job = RunJob("run", request, clerks(), Settings(home="unused", model="local:model"), wide(20))
             session = Session(job, MemoryJournal(), models)
             try:
                 report = await session.work()

@@ -14,11 +14,11 @@ from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryStore
 from chargehand.record.replay import replay
 from chargehand.runs.resume import Added, _models_of, _tasks_to_reopen  # pyright: ignore[reportPrivateUsage]
-from chargehand.settings import Limits, Models, RoleModel
+from chargehand.settings import Limits, ModelSettings, RoleModel
 from chargehand.team import Team, Worker
 from chargehand.text.redaction import Redactor
 from chargehand.trace import fold, to_html
-from chargehand.trace.run_parts import TaskView, arrange_tasks
+from chargehand.trace.run_parts import TaskState, arrange_tasks
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
 from chargehand.values.key import above, lineage, place, within
@@ -155,7 +155,7 @@ def test_the_trace_shows_nested_tasks_with_their_parent() -> None:
 def test_tasks_of_a_team_stand_after_the_task_it_does() -> None:
     """In trace and timeline, at every depth; what is no path of ours stays where it is."""
     ids = ["a", "b", "odd/one", "b/1/x", "a/1/y", "a/2/.model", "a/1/y/1/z", "c/1/lost"]
-    shown = arrange_tasks([TaskView(id) for id in ids])
+    shown = arrange_tasks([TaskState(id) for id in ids])
     assert [task.id for task in shown] == ["a", "a/1/y", "a/1/y/1/z", "a/2/.model", "b", "b/1/x", "odd/one", "c/1/lost"]
     assert [task.label for task in shown][1:4] == ["y", "z", "2/model"]
 
@@ -533,7 +533,7 @@ def test_a_team_that_is_done_is_not_reopened_for_what_failed_on_the_way() -> Non
 
 def test_models_of_nested_teams_are_checked_before_a_resume() -> None:
     """Their workers' own, and what the teams name for tiers and roles."""
-    models = Models(tiers={"small": "one:m"}, roles={"planner": RoleModel(model="two:m")})
+    models = ModelSettings(tiers={"small": "one:m"}, roles={"planner": RoleModel(model="two:m")})
     deep = Team([Worker("w", "Works", model="three:m")], name="deep", models=models)
     lead = Worker("d", "Hands on", kind="delegate", team=deep)
     assert _models_of(outer(Team([lead], name="middle"))) == ["one:m", "two:m", "three:m"]

@@ -16,7 +16,7 @@ from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.journal import Journal
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
-from chargehand.runs.session import Job, Session
+from chargehand.runs.session import RunJob, Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.testing import run_virtual
@@ -165,7 +165,7 @@ def test_the_records_own_errors_end_the_run() -> None:
 def session(plan: Plan | None, model: FunctionModel, journal: Journal | None = None, **request: Any) -> Session:
     asked = Request(text="THE-REQUEST", **request)
     settings = Settings(home="unused", model=MODEL)
-    job = Job("run", asked, Team([Worker("clerk", "Does clerical work")]), settings, plan)
+    job = RunJob("run", asked, Team([Worker("clerk", "Does clerical work")]), settings, plan)
     return Session(job, journal or MemoryJournal(), Models({}, {}, {"model": model}))
 
 

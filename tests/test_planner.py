@@ -7,7 +7,7 @@ from typing import Any
 
 from chargehand import Team, Worker
 from chargehand.models import Attribution
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import Planned, make_plan
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
@@ -42,7 +42,7 @@ def test_shape_and_sense_go_back_in_one_round() -> None:
     async def main() -> Any:
         async with engine(model, MemoryJournal(store)) as local:
             team = Team(workers=[Worker("ann", "Finds numbers")])
-            return await make_plan(Request(text="r"), team, local, Brain(model=MODEL))
+            return await make_plan(Request(text="r"), team, local, SupervisorModel(model=MODEL))
 
     planned, _ = run_virtual(main())
     assert isinstance(planned, Planned)

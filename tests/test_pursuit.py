@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from chargehand.dispatcher import Help, assemble, dispatch
-from chargehand.dispatcher.available_workers import Crew
+from chargehand.dispatcher import SupervisorHelp, assemble, dispatch
+from chargehand.dispatcher.available_workers import AvailableWorkers
 from chargehand.dispatcher.split_parts import join_parts
 from chargehand.engine.port import Engine
 from chargehand.errors import ModelError
@@ -229,7 +229,7 @@ def asked_of(flow_said: list[str], people: Any, worker: Any, policy: Policy | No
 
     async def main() -> Outcome:
         async with engine(FunctionModel(after(0)), people=people) as local:
-            help = Help(ask=about)
+            help = SupervisorHelp(ask=about)
             plan = tasks(task("a"))
             return (await dispatch(plan, assemble({"clerk": worker}, local), local, help=help, policy=policy))["a"]
 
@@ -334,9 +334,9 @@ def test_parts_that_are_done_keep_their_findings() -> None:
 def test_people_get_what_others_could_not_do_only_where_they_may_be_asked() -> None:
     """Without --ask a human worker is neither the next in the roster nor a fallback."""
     roster = {"clerk": Coded(unsure), "boss": Human("boss")}
-    assert Crew(roster, {"clerk": "boss"}).others("clerk", ()) == ()
-    assert Crew(roster, {"clerk": "boss"}).fallback_for("clerk", ()) is None
-    assert Crew(roster, {"clerk": "boss"}, ask=True).others("clerk", ()) == ("boss",)
+    assert AvailableWorkers(roster, {"clerk": "boss"}).others("clerk", ()) == ()
+    assert AvailableWorkers(roster, {"clerk": "boss"}).fallback_for("clerk", ()) is None
+    assert AvailableWorkers(roster, {"clerk": "boss"}, ask=True).others("clerk", ()) == ("boss",)
 
 
 def test_a_person_is_asked_once_a_task() -> None:

@@ -10,7 +10,7 @@ from chargehand.models import Attribution
 from chargehand.planner.route import by_rule
 from chargehand.record.memory_journal import MemoryStore
 from chargehand.record.replay import replay
-from chargehand.team import RouteExample, Rule, Team, Worker
+from chargehand.team import RouteExample, RouteRule, Team, Worker
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply
 from chargehand.values.request import Material
@@ -46,12 +46,12 @@ def answering(answer: Any) -> Any:
 )
 def test_a_rule_is_a_pattern_or_words(match: Any, request_text: str, found: bool) -> None:
     """Patterns are searched, words have to stand on their own, case is ignored."""
-    assert Rule(match=match, worker="fixer").matches(request_text) is found
+    assert RouteRule(match=match, worker="fixer").matches(request_text) is found
 
 
 def test_the_first_rule_that_matches_decides_without_a_call() -> None:
     """No router call, no planner call; what was decided is on the record."""
-    rules = [Rule(match="printer", worker="fixer", secondary="writer"), Rule(match=".", worker="caller")]
+    rules = [RouteRule(match="printer", worker="fixer", secondary="writer"), RouteRule(match=".", worker="caller")]
     run = Flow(works, None, team=desk(routes=rules))
     report = run.run()
     assert [t.worker for t in report.plan.tasks if report.plan] == ["caller"]  # type: ignore[union-attr]
@@ -127,8 +127,8 @@ def test_a_good_primary_stands_whatever_is_beside_it(beside: dict[str, Any]) -> 
 def test_rules_are_held_against_what_was_asked_and_nothing_else() -> None:
     """Neither words of the frame around a task nor results of others choose a worker, however deep it is routed."""
     rules = [
-        Rule(match=("refund", "success", "criterion", "context"), worker="fixer"),
-        Rule(match=("part",), worker="caller"),
+        RouteRule(match=("refund", "success", "criterion", "context"), worker="fixer"),
+        RouteRule(match=("part",), worker="caller"),
     ]
     inner = desk(routes=rules, default="writer")
     middle = Team([Worker("lead", "Hands on", kind="delegate", team=inner)], mode="route")

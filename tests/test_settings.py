@@ -11,7 +11,7 @@ import pytest
 
 from chargehand.errors import MissingKey, StorageError, UsageError
 from chargehand.record.trust import TrustRegistry
-from chargehand.settings import Limits, Models, RoleModel, Settings, load_settings
+from chargehand.settings import Limits, ModelSettings, RoleModel, Settings, load_settings
 from chargehand.values.budget import Budget
 
 
@@ -306,7 +306,9 @@ def test_a_team_changes_what_files_set_and_not_what_flags_set(place: Place) -> N
     place.own('model = "ollama:file"\nmax_concurrent = 2\n')
     settings, _ = place.load(tokens=777)
     team = settings.for_team(
-        Models(tiers={"large": "ollama:team"}), Budget(tokens=5, usd=1.0), Limits(max_concurrent=4, deadline_s=10)
+        ModelSettings(tiers={"large": "ollama:team"}),
+        Budget(tokens=5, usd=1.0),
+        Limits(max_concurrent=4, deadline_s=10),
     )
     assert (team.budget.tokens, team.budget.usd) == (777, 1.0)
     assert (team.max_concurrent, team.max_tasks, team.deadline_s) == (4, 1000, 10)

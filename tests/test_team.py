@@ -12,7 +12,7 @@ import pytest
 
 from chargehand.errors import InvalidTeam
 from chargehand.record.trust import TrustRegistry
-from chargehand.settings import Limits, Models, RoleModel
+from chargehand.settings import Limits, ModelSettings, RoleModel
 from chargehand.team import Example, Team, Worker, load, shipped_teams, stored_tools
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.values.budget import Budget
@@ -164,7 +164,7 @@ def test_a_stored_team_comes_back_equal() -> None:
         description="d",
         budget=Budget(tokens=5),
         limits=Limits(max_concurrent=2),
-        models=Models(tiers={"large": "ollama:y"}, roles={"judge": RoleModel(temperature=0)}),
+        models=ModelSettings(tiers={"large": "ollama:y"}, roles={"judge": RoleModel(temperature=0)}),
         examples=[Example.model_validate({"request": "r", "plan": {"goal": "g"}})],
     )
     data = json.loads(json.dumps(team.to_json()))
@@ -257,7 +257,7 @@ def test_a_team_folder_says_everything_it_may_say(tmp_path: Path) -> None:
     assert (team.name, team.synthesis.mode, team.synthesis.instruction) == ("mine", "reduce", "Short.")
     assert team.limits == Limits(max_concurrent=3, max_tasks=50, deadline_s=60)
     assert team.budget == Budget(tokens=9000, usd=0.5)
-    assert team.models == Models(
+    assert team.models == ModelSettings(
         tiers={"small": "ollama:s"}, roles={"planner": RoleModel(model="ollama:p", temperature=0)}
     )
     assert team.examples[0].request == "r"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chargehand.record.trust import TrustRegistry
-from chargehand.team import RouteExample, Rule, Team, Worker, load, stored_tools
+from chargehand.team import RouteExample, RouteRule, Team, Worker, load, stored_tools
 from chargehand.values.plan import Plan, errors_in
 from tests.test_team import TOML, agent, problems_of, write
 
@@ -42,8 +42,8 @@ def test_routes_are_read_and_stored(tmp_path: Path) -> None:
     team = load(folder(tmp_path, ROUTES, examples__r_json=json.dumps([ROUTED])))
     assert (team.mode, team.default) == ("route", "b")
     assert team.routes == (
-        Rule(match="refund|invoice", worker="a"),
-        Rule(match=("crash", "blue screen"), worker="b", secondary="a"),
+        RouteRule(match="refund|invoice", worker="a"),
+        RouteRule(match=("crash", "blue screen"), worker="b", secondary="a"),
     )
     assert team.route_examples == (RouteExample.model_validate(ROUTED),)
     assert Team.from_json(json.loads(json.dumps(team.to_json())), {}) == team
@@ -99,7 +99,7 @@ def test_a_rule_is_searched_in_linear_time(
     match: str | tuple[str, ...], unless: str | tuple[str, ...] | None, request_text: str, matches: bool
 ) -> None:
     """Case is ignored, words are whole, and what `unless` finds is not for the rule."""
-    assert Rule(match=match, unless=unless, worker="a").matches(request_text) is matches
+    assert RouteRule(match=match, unless=unless, worker="a").matches(request_text) is matches
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chargehand.engine.local.model_calls import MOST_FRESH_RESERVATIONS, usage_problem
-from chargehand.engine.local.shared_ledger import Purse
+from chargehand.engine.local.shared_ledger import SharedLedger
 from chargehand.values.budget import Budget, Grant, Ledger, Reservation, Wish
 from chargehand.values.message import Reply, TokenCount
 from tests.cli.terminal import Shell, finished, plan, process, task
@@ -157,11 +157,11 @@ def test_a_reservation_that_is_always_too_small_is_renewed_a_few_times_only(monk
     """Whatever the ledger says, a call is sent or denied in the end."""
     looks: list[str] = []
 
-    def outgrown(_: Purse, site: Any, __: str) -> bool:
+    def outgrown(_: SharedLedger, site: Any, __: str) -> bool:
         looks.append(site.key)
         return True
 
-    monkeypatch.setattr(Purse, "outgrown", outgrown)
+    monkeypatch.setattr(SharedLedger, "outgrown", outgrown)
     flow = Flow(works, flow_tasks(flow_task("a")))
     assert flow.run().status == "complete"
     assert looks.count("a/1/model/1") == MOST_FRESH_RESERVATIONS

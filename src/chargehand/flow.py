@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from chargehand.dispatcher import Help, assemble, dispatch
+from chargehand.dispatcher import SupervisorHelp, assemble, dispatch
 from chargehand.dispatcher.refine import refine
 from chargehand.dispatcher.score import score
 from chargehand.engine.deadline import in_time
 from chargehand.engine.people import question_about
 from chargehand.engine.port import Engine
-from chargehand.models.supervisor_models import Brain, Brains
+from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
 from chargehand.planner.agree import Agreed, Rejected, agree, time_left
 from chargehand.planner.draft import Unplanned, split_task
 from chargehand.planner.extend import extend_plan, worth_extending
@@ -31,7 +31,7 @@ from chargehand.values.request import Request
 from chargehand.workers import Roster, WorkerPort
 from chargehand.workers.agent import Agent
 from chargehand.workers.delegate import IMPACT, Delegate
-from chargehand.workers.factory import Factory
+from chargehand.workers.factory import WorkerFactory
 
 # Workers stop this much before the deadline, so that the answer can still be written.
 SYNTHESIS_SHARE = 0.2
@@ -45,11 +45,11 @@ async def run(
     team: Team,
     roster: Roster,
     engine: Engine,
-    brains: Brains,
+    brains: SupervisorModels,
     plan: Plan | None = None,
     validate: Validate | None = None,
     on_draft: OnDraft | None = None,
-    factory: Factory | None = None,
+    factory: WorkerFactory | None = None,
 ) -> Report:
     """A plan given here is run as it is: no planner call at all.
 
@@ -102,10 +102,10 @@ class _Work:
     request: Request
     team: Team
     engine: Engine
-    brains: Brains
+    brains: SupervisorModels
     run_tasks: RunTasks
     # Who may add tasks; None where nobody may.
-    planner: Brain | None
+    planner: SupervisorModel | None
     plan: Plan
     used: list[Usage]
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
@@ -178,9 +178,11 @@ class _Work:
         return _Done(self.plan, self.outcomes, self.filled, Usage.total(self.used))
 
 
-def _begin(agreed: Agreed, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains) -> _Work:
+def _begin(
+    agreed: Agreed, request: Request, team: Team, roster: Roster, engine: Engine, brains: SupervisorModels
+) -> _Work:
     crew = assemble(
-        _under(request, team, roster),
+        _limit_nested_teams(request, team, roster),
         engine,
         fallbacks=team.fallbacks(),
         pools=team.pools(),
@@ -224,7 +226,7 @@ async def _write(
     )
 
 
-def _under(request: Request, team: Team, roster: Roster) -> Roster:
+def _limit_nested_teams(request: Request, team: Team, roster: Roster) -> Roster:
     """The workers, with what the request means for them."""
     stop_at = _workers_stop_at(request)
 
@@ -240,11 +242,13 @@ def _under(request: Request, team: Team, roster: Roster) -> Roster:
     return {name: under(each) for name, each in roster.items()}
 
 
-def _help(request: Request, team: Team, engine: Engine, brains: Brains, *, planned_here: bool) -> Help:
+def _help(
+    request: Request, team: Team, engine: Engine, brains: SupervisorModels, *, planned_here: bool
+) -> SupervisorHelp:
     """What the dispatcher may fall back on when a task fails. A plan that was given is never planned on: no split."""
     refiner, scorer, router = brains.get("refiner"), brains.get("scorer"), brains.get("router")
     planner = brains.get("planner") if planned_here else None
-    return Help(
+    return SupervisorHelp(
         refine=partial(refine, engine=engine, brain=refiner) if refiner else None,
         split=partial(split_task, request=request, team=team, engine=engine, brain=planner) if planner else None,
         ask=question_about if request.ask else None,
@@ -255,7 +259,13 @@ def _help(request: Request, team: Team, engine: Engine, brains: Brains, *, plann
 
 
 async def _best_of(
-    task: Task, results: Sequence[Outcome], number: int, used: list[Usage], *, engine: Engine, brain: Brain | None
+    task: Task,
+    results: Sequence[Outcome],
+    number: int,
+    used: list[Usage],
+    *,
+    engine: Engine,
+    brain: SupervisorModel | None,
 ) -> tuple[int, str]:
     key, seed = f"{task.id}/{number}/select", f"{engine.run}/{task.id}/{number}"
     choice = await choose(

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from chargehand.apps.review.analyzers import ANALYZERS, Analysis, Ranges, Scope
+from chargehand.apps.review.analyzers import ANALYZERS, AnalyzerResult, Ranges, Scope
 from chargehand.apps.review.analyzers.confidence import adjusted_confidence
 from chargehand.apps.review.analyzers.sources import is_test
 from chargehand.values.outcome import Finding
@@ -71,7 +71,7 @@ class CorpusRun:
     files: tuple[str, ...]
     labels: tuple[Label, ...]
     changed: dict[str, Ranges]
-    analyses: dict[str, Analysis]
+    analyses: dict[str, AnalyzerResult]
 
     @cached_property
     def findings(self) -> tuple[tuple[str, Finding], ...]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from chargehand.apps.review.analyzers import ANALYZERS, Analysis, Ranges, Scope
+from chargehand.apps.review.analyzers import ANALYZERS, AnalyzerResult, Ranges, Scope
 from chargehand.values.base import JSON
 
 
@@ -26,19 +26,19 @@ def analyzed(
     changed: Mapping[str, Ranges] | None = None,
     base: str | None = None,
     options: Mapping[str, JSON] | None = None,
-) -> Analysis:
+) -> AnalyzerResult:
     """What an analyzer says of files, which are written first when their content is given."""
     names = files if isinstance(files, tuple) else write(root, files)
     return asyncio.run(ANALYZERS[name].run(Scope(root, names, changed, base, options or {})))
 
 
-def all_analyzed(scope: Scope, names: Iterable[str] = ANALYZERS) -> dict[str, Analysis]:
+def all_analyzed(scope: Scope, names: Iterable[str] = ANALYZERS) -> dict[str, AnalyzerResult]:
     """What each analyzer says of a scope, two at a time."""
 
-    async def run() -> dict[str, Analysis]:
+    async def run() -> dict[str, AnalyzerResult]:
         gate = asyncio.Semaphore(2)
 
-        async def one(name: str) -> Analysis:
+        async def one(name: str) -> AnalyzerResult:
             async with gate:
                 return await ANALYZERS[name].run(scope)
 
@@ -49,6 +49,6 @@ def all_analyzed(scope: Scope, names: Iterable[str] = ANALYZERS) -> dict[str, An
     return asyncio.run(run())
 
 
-def places(analysis: Analysis, category: str | None = None) -> list[tuple[str | None, int | None]]:
+def places(analysis: AnalyzerResult, category: str | None = None) -> list[tuple[str | None, int | None]]:
     """Path and line of each finding, of one category if it is named."""
     return [(f.path, f.line) for f in analysis.findings if category in (None, f.category)]

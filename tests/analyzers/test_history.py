@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review.analyzers import Analysis
+from chargehand.apps.review.analyzers import AnalyzerResult
 from tests.analyzers.corpus_run import git
 from tests.analyzers.running import analyzed, write
 
@@ -30,7 +30,7 @@ def _commit(root: Path, message: str, files: dict[str, str]) -> None:
     git(root, "commit", "-q", "--allow-empty", "-m", message)
 
 
-def _found(analysis: Analysis) -> list[tuple[str, int | None, int | None]]:
+def _found(analysis: AnalyzerResult) -> list[tuple[str, int | None, int | None]]:
     return sorted((f.category, f.line, f.confidence) for f in analysis.findings)
 
 
@@ -98,7 +98,7 @@ def test_a_review_of_a_folder_of_the_repository_knows_its_history(repository: Pa
 def test_without_a_repository_there_is_a_note(tmp_path: Path) -> None:
     """No repository is no failure."""
     analysis = analyzed("history", tmp_path, {"a.py": "x = 1\n"}, changed={"a.py": ((1, 1),)}, base="HEAD")
-    assert analysis == Analysis((), ("Not a git repository: its history was not looked at.",))
+    assert analysis == AnalyzerResult((), ("Not a git repository: its history was not looked at.",))
 
 
 @pytest.mark.parametrize("base", ["nowhere", "--output=stolen", "-p"])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review.analyzers import ANALYZERS, Analysis, Scope
-from chargehand.apps.review.analyzers.sources import UNDECODED, UNPARSED, UNREAD, Reader, Source, is_test
+from chargehand.apps.review.analyzers import ANALYZERS, AnalyzerResult, Scope
+from chargehand.apps.review.analyzers.sources import UNDECODED, UNPARSED, UNREAD, SourceFile, SourceReader, is_test
 from chargehand.errors import AnalyzerFailed
 from tests.analyzers.running import all_analyzed, analyzed, places, write
 
@@ -107,7 +107,7 @@ def test_a_file_of_50_mb_is_left_out_and_said(tmp_path: Path) -> None:
     """No analyzer reads it, and each says why."""
     with (tmp_path / "huge.py").open("wb") as file:
         file.truncate(50 * 1024 * 1024)
-    left_out = Analysis(unchecked={"huge.py": "Over 2 MB"})
+    left_out = AnalyzerResult(unchecked={"huge.py": "Over 2 MB"})
     assert all_analyzed(Scope(tmp_path, ("huge.py",)), PER_FILE) == dict.fromkeys(PER_FILE, left_out)
 
 
@@ -120,7 +120,7 @@ def test_links_in_a_circle_and_out_of_the_tree_are_left_out(tmp_path: Path) -> N
     (root / "out.py").symlink_to(tmp_path / "outside.py")
     scope = Scope(root, ("circle.py", "fine.py", "gone.py", "out.py"))
     outside = "Not a file inside of the tree"
-    left_out = Analysis(unchecked={"circle.py": UNREAD, "gone.py": UNREAD, "out.py": outside})
+    left_out = AnalyzerResult(unchecked={"circle.py": UNREAD, "gone.py": UNREAD, "out.py": outside})
     assert all_analyzed(scope, PER_FILE) == dict.fromkeys(PER_FILE, left_out)
 
 
@@ -194,8 +194,8 @@ def test_what_counts_as_test_code() -> None:
 def test_the_reader_keeps_line_numbers(tmp_path: Path) -> None:
     """Form feeds and other separators that Python's splitlines knows end no line."""
     write(tmp_path, {"a.py": "x = 1\x0c\ny = '\u2028'\nz = 3\n"})
-    assert Reader(tmp_path).read("a.py") == Source("a.py", "x = 1\x0c\ny = '\u2028'\nz = 3\n")
-    source = Reader(tmp_path).read("a.py")
+    assert SourceReader(tmp_path).read("a.py") == SourceFile("a.py", "x = 1\x0c\ny = '\u2028'\nz = 3\n")
+    source = SourceReader(tmp_path).read("a.py")
     assert source is not None
     assert source.lines[2] == "z = 3"
 

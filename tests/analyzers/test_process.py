@@ -17,7 +17,7 @@ from tests.pace import PATIENCE_S
 FOREVER = "import time\nwhile True: time.sleep(0.01)"
 
 
-def _python(code: str, **limits: float) -> process.Ended:
+def _python(code: str, **limits: float) -> process.ProcessResult:
     command = [sys.executable, "-I", "-c", code]
     return asyncio.run(process.run(command, tool="tool", **limits))  # pyright: ignore[reportArgumentType]
 

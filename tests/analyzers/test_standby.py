@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.apps.review.analyzers import ANALYZERS, Analysis, Scope, child, process, standby
+from chargehand.apps.review.analyzers import ANALYZERS, AnalyzerResult, Scope, child, process, standby
 from chargehand.errors import AnalyzerFailed
 
 CODE = (
@@ -32,7 +32,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     tools: list[str] = []
     real = process.run
 
-    async def run(command: Sequence[str], *, tool: str, **options: Any) -> process.Ended:
+    async def run(command: Sequence[str], *, tool: str, **options: Any) -> process.ProcessResult:
         tools.append(tool)
         return await real(command, tool=tool, **options)
 
@@ -40,11 +40,11 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return tools
 
 
-async def all_of(scope: Scope, names: Sequence[str] = NAMES) -> list[Analysis]:
+async def all_of(scope: Scope, names: Sequence[str] = NAMES) -> list[AnalyzerResult]:
     return await asyncio.gather(*(ANALYZERS[name].run(scope) for name in names))
 
 
-def categories(found: Sequence[Analysis]) -> set[str]:
+def categories(found: Sequence[AnalyzerResult]) -> set[str]:
     return {finding.category for each in found for finding in each.findings}
 
 
@@ -76,7 +76,7 @@ def test_when_the_child_dies_each_is_asked_alone(
 def test_who_fails_in_the_child_says_why_alone_and_the_child_goes_on(scope: Scope, alone: list[str]) -> None:
     """The next order is answered by the same child."""
 
-    async def both() -> Analysis:
+    async def both() -> AnalyzerResult:
         with pytest.raises(AnalyzerFailed, match="not installed"):
             await child.analyze("nothing", scope, "bugs")
         return await ANALYZERS["comments"].run(scope)
@@ -91,7 +91,7 @@ def test_who_fails_in_the_child_says_why_alone_and_the_child_goes_on(scope: Scop
 def test_who_is_cancelled_leaves_the_others_what_they_find(scope: Scope) -> None:
     """The order under way is broken off with its child; those behind it go to a new one."""
 
-    async def main() -> Analysis:
+    async def main() -> AnalyzerResult:
         first, second = (asyncio.create_task(ANALYZERS[name].run(scope)) for name in ("comments", "loops"))
         await asyncio.sleep(0)
         first.cancel()

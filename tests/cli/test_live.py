@@ -15,7 +15,7 @@ from rich.console import Console
 from chargehand.cli.live_table import LiveTable
 from chargehand.cli.screen import Screen
 from chargehand.text.redaction import Redactor
-from chargehand.trace import RunView
+from chargehand.trace import RunState
 from chargehand.values.event import Event
 from tests.cli.terminal import Shell, plan, planned, process, slow, task
 from tests.pace import PATIENCE_S
@@ -88,7 +88,7 @@ def test_what_a_model_says_cannot_steer_the_terminal(shell: Shell) -> None:
 def drawn(width: int, tasks: int) -> str:
     """What is shown of a run with so many tasks, five of them at work."""
     terminal = Console(width=width, height=24, file=io.StringIO())
-    live = LiveTable(Screen(Redactor()), RunView(), terminal)
+    live = LiveTable(Screen(Redactor()), RunState(), terminal)
     made = plan(*(task(f"t{n}") for n in range(tasks)))
     start = {"request": {"text": "Say it", "budget": {"tokens": 500}}, "team": {"name": "g"}}
     live.on_event(Event("r", 1, 1.0, "run_started", None, None, start))
@@ -149,7 +149,7 @@ def test_the_answer_is_shown_while_it_is_written() -> None:
     out = io.StringIO()
     terminal = Console(file=out, width=60, height=30, force_terminal=True)
     screen = Screen(Redactor(["s3cr3t-0123456789"]))
-    table = LiveTable(screen, RunView(), terminal)
+    table = LiveTable(screen, RunState(), terminal)
 
     def shown() -> str:
         with terminal.capture() as capture:

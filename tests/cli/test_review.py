@@ -389,10 +389,10 @@ def test_an_analyzer_that_fails_is_a_gap_and_the_rest_goes_on(
     from dataclasses import replace
 
     from chargehand.apps.review import analyzers
-    from chargehand.apps.review.analyzers import Analysis, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Scope
     from chargehand.errors import AnalyzerFailed
 
-    async def broken(_scope: Scope) -> Analysis:
+    async def broken(_scope: Scope) -> AnalyzerResult:
         raise AnalyzerFailed("bandit is not installed: pip install 'chargehand[review]'.")
 
     registry = {**analyzers.ANALYZERS, "bandit": replace(analyzers.ANALYZERS["bandit"], run=broken)}

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chargehand.evaluation import Check, Evaluation, Result, Verdict, against
+from chargehand.evaluation import BaselineVerdict, Check, Evaluation, Result, against
 from chargehand.evaluation.page import to_html
 from chargehand.evaluation.store import Store
 from chargehand.values.outcome import Fault, Usage
@@ -78,18 +78,18 @@ def test_an_evaluation_survives_its_own_json() -> None:
 # --- against a baseline ---------------------------------------------------------------------------------------------
 
 
-def verdict(now: list[Result], before: list[Result]) -> Verdict:
+def verdict(now: list[Result], before: list[Result]) -> BaselineVerdict:
     return against(evaluated(*now), evaluated(*before))
 
 
-def told(found: Verdict) -> list[str]:
+def told(found: BaselineVerdict) -> list[str]:
     return [each.metric or each.case or "" for each in found.regressions]
 
 
 def test_equal_results_are_no_regression() -> None:
     """Failures that were there before included."""
     results = [result("1"), result("2", passed=False)]
-    assert verdict(results, results) == Verdict(compared=2)
+    assert verdict(results, results) == BaselineVerdict(compared=2)
 
 
 def test_a_case_that_passed_and_now_fails_is_a_regression() -> None:
@@ -122,7 +122,9 @@ def test_a_figure_is_worse_only_when_its_interval_lies_below() -> None:
 def test_a_judge_who_gives_a_point_less_trips_no_gate(cases: int) -> None:
     """However many cases: 90, then 89, and met both times."""
     before = [result(str(n), by="judge", score=0.95) for n in range(cases)]
-    assert verdict([result(str(n), by="judge", score=0.945) for n in range(cases)], before) == Verdict(compared=cases)
+    assert verdict([result(str(n), by="judge", score=0.945) for n in range(cases)], before) == BaselineVerdict(
+        compared=cases
+    )
 
 
 def test_a_judge_of_few_cases_who_gives_far_less_is_told_and_trips_no_gate() -> None:
@@ -168,7 +170,7 @@ def test_only_cases_both_have_are_compared() -> None:
     """A suite may grow by hard cases without failing its gate, and a case that could not be tried is not compared."""
     before = [result("1"), result("2")]
     found = verdict([result("1"), result("2", passed=False, error=BROKEN), result("3", passed=False)], before)
-    assert found == Verdict(compared=1)
+    assert found == BaselineVerdict(compared=1)
 
 
 def test_the_only_candidate_of_a_baseline_stands_for_any() -> None:

@@ -25,7 +25,7 @@ from chargehand.engine.local.model_calls import TRANSPORT_RETRIES
 from chargehand.models.resolve import Models, Provider
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
-from chargehand.runs.session import Job, Session
+from chargehand.runs.session import RunJob, Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.tools import tool
@@ -333,7 +333,7 @@ class World:
         return Provider(name=name, base_url=base, wire=self.wire, key_env="FAULT_KEY")
 
     @cached_property
-    def _job(self) -> Job:
+    def _job(self) -> RunJob:
         bobs = "away:model" if self.out_of_reach else "main:model"
         tools = [look] if self.with_tools else []
         backs: dict[str, Any] = {"fallback": "ann"} if self.fallback else {}
@@ -346,7 +346,7 @@ class World:
         )
         settings = Settings(home="unused", tiers={"medium": "main:model"})
         plan = None if self.planned else self.plan
-        return Job(f"run-{self.kind}-{self.seed}", self.request, team, settings, plan)
+        return RunJob(f"run-{self.kind}-{self.seed}", self.request, team, settings, plan)
 
 
 def _part(id: str, *depends_on: str) -> dict[str, Any]:

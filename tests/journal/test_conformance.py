@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chargehand.record.conformance import JOURNAL_CHECKS, Place
+from chargehand.record.conformance import JOURNAL_CHECKS, JournalPlace
 from chargehand.record.journal import Journal
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.sqlite_journal import SqliteJournal
@@ -50,12 +50,12 @@ class OnDisk:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> JournalPlace:
     return InMemory() if request.param == "memory" else OnDisk(tmp_path)
 
 
 @pytest.mark.parametrize("check", JOURNAL_CHECKS, ids=lambda check: check.__name__)
-def test_the_journal_keeps_its_contract(place: Place, check: Callable[[Place], Awaitable[None]]) -> None:
+def test_the_journal_keeps_its_contract(place: JournalPlace, check: Callable[[JournalPlace], Awaitable[None]]) -> None:
     """The numbered contract holds; its text is the check's own docstring."""
 
     async def checked() -> None:
@@ -88,7 +88,7 @@ def test_what_is_appended_is_what_is_read(
 ) -> None:
     """Any JSON data in any batches comes back equal, from both journals."""
 
-    async def kept(place: Place) -> list[Event]:
+    async def kept(place: JournalPlace) -> list[Event]:
         journal = place.open()
         seq = 0
         for batch in batches:

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from chargehand.limits import Breaker, Change, Ticket
+from chargehand.limits import Breaker, BreakerChange, Ticket
 
 
 def opened(threshold: int = 3, cooldown_s: float = 1.0, longest_s: float = 8.0) -> Breaker:
@@ -53,11 +53,11 @@ def test_every_change_says_its_name_its_state_and_why() -> None:
     trial = breaker.begin(3.5)
     changes += [trial.change, breaker.record_success(trial)]
     assert changes == [
-        Change("worker:writer", "open", "2 failures in a row, the last: bang; tried again in 1 s"),
-        Change("worker:writer", "half_open", "one call is tried after 1 s"),
-        Change("worker:writer", "open", "the trial call failed: still; tried again in 2 s"),
-        Change("worker:writer", "half_open", "one call is tried after 2 s"),
-        Change("worker:writer", "closed", "it works again"),
+        BreakerChange("worker:writer", "open", "2 failures in a row, the last: bang; tried again in 1 s"),
+        BreakerChange("worker:writer", "half_open", "one call is tried after 1 s"),
+        BreakerChange("worker:writer", "open", "the trial call failed: still; tried again in 2 s"),
+        BreakerChange("worker:writer", "half_open", "one call is tried after 2 s"),
+        BreakerChange("worker:writer", "closed", "it works again"),
     ]
     assert breaker.record_success(breaker.begin(4.0)) is None
 
@@ -94,7 +94,7 @@ def test_only_one_trial_goes_at_a_time() -> None:
     second = breaker.begin(2.0)
     assert second.change is None
     assert not breaker.allows(9.9)
-    assert breaker.record_success(second) == Change("worker:writer", "closed", "it works again")
+    assert breaker.record_success(second) == BreakerChange("worker:writer", "closed", "it works again")
 
 
 @pytest.mark.parametrize("late", ["succeeded", "failed", "abandoned"])
@@ -125,7 +125,7 @@ def test_open_for_good_is_never_tried_again() -> None:
     """Whatever comes back later."""
     breaker = Breaker("p")
     ticket = breaker.begin(0.0)
-    assert breaker.open_for_good("the key was refused") == Change("p", "open", "the key was refused")
+    assert breaker.open_for_good("the key was refused") == BreakerChange("p", "open", "the key was refused")
     assert breaker.open_for_good("again") is None
     assert breaker.record_success(ticket) is None
     assert not breaker.allows(1e9)
@@ -144,7 +144,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.row: set[str] = set()
         self.epoch_of: dict[int, int] = {}
 
-    def note(self, change: Change | None) -> None:
+    def note(self, change: BreakerChange | None) -> None:
         if change is not None:
             self.changes.append(change.state)
             self.row.clear()

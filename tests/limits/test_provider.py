@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chargehand.errors import UsageError
-from chargehand.limits import CallResult, Change, Permit, ProviderLimits, ProviderRegistry, Refused
+from chargehand.limits import BreakerChange, CallResult, Permit, ProviderLimits, ProviderRegistry, Refused
 from chargehand.testing import VirtualLoop, run_virtual
 
 
@@ -28,7 +28,7 @@ async def permit(limits: ProviderLimits, run: str = "r", order: int = 0, tokens:
     return got
 
 
-async def fail(limits: ProviderLimits, times: int, result: CallResult = "connection") -> list[Change]:
+async def fail(limits: ProviderLimits, times: int, result: CallResult = "connection") -> list[BreakerChange]:
     return [change for _ in range(times) for change in (await permit(limits)).give_back(result, now())]
 
 
@@ -77,7 +77,7 @@ class Simulated:
 
 
 async def worker(
-    limits: ProviderLimits, provider: Simulated, calls: int, chance: random.Random, changes: list[Change]
+    limits: ProviderLimits, provider: Simulated, calls: int, chance: random.Random, changes: list[BreakerChange]
 ) -> None:
     """Makes its calls one after the other, each as often as it takes, with a little backoff."""
     for _ in range(calls):
@@ -93,8 +93,8 @@ async def worker(
 
 def play(
     limits: ProviderLimits, provider: Simulated, workers: int, calls: int, seed: int = 0
-) -> tuple[list[Change], float]:
-    changes = list[Change]()
+) -> tuple[list[BreakerChange], float]:
+    changes = list[BreakerChange]()
 
     async def main() -> None:
         chance = random.Random(seed)
@@ -250,7 +250,7 @@ def test_an_outage_refuses_at_once_who_will_not_wait() -> None:
         await asyncio.sleep(4)
         trial = await limits.acquire("r", 0, 0, max_wait=0)
         assert isinstance(trial, Permit)
-        assert trial.change == Change("provider:p", "half_open", "one call is tried after 4 s")
+        assert trial.change == BreakerChange("provider:p", "half_open", "one call is tried after 4 s")
         assert isinstance(await limits.acquire("r", 0, 0, max_wait=0), Refused)
         assert [change.state for change in trial.give_back("ok", now())] == ["closed"]
         assert isinstance(await limits.acquire("r", 0, 0, max_wait=0), Permit)

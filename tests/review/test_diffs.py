@@ -11,7 +11,7 @@ import pytest
 from chargehand.apps.review.from_git import read_diff
 from chargehand.apps.review.playbook import playbook
 from chargehand.apps.review.selection import Selection, select
-from chargehand.apps.review.source_lines import Source
+from chargehand.apps.review.source_lines import SourceLines
 from chargehand.runs.supervisor import Supervisor
 from chargehand.settings import Settings
 from chargehand.values.report import Report
@@ -82,7 +82,7 @@ def reviewed(tmp_path_factory: pytest.TempPathFactory) -> Selection:
     door = Supervisor("review", settings=Settings(home=str(folder / "home")))
     report: Report = asyncio.run(door.run(plan.goal, plan=plan))
     assert report.status == "complete"
-    return select(report.findings, change, Source(change.root), min_confidence=80)
+    return select(report.findings, change, SourceLines(change.root), min_confidence=80)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -14,7 +14,7 @@ from chargehand.record.replay import Replay, replay
 from chargehand.runs.session import Session
 from chargehand.synthesizer.citations import keeps_open
 from chargehand.testing import run_virtual
-from chargehand.trace import RunView, fold
+from chargehand.trace import RunState, fold
 from chargehand.values.event import FIELDS, Event
 from chargehand.values.key import lineage, within
 from chargehand.values.outcome import Outcome
@@ -138,7 +138,7 @@ def _check_nothing_was_repeated(known: Replay, world: World, asked: int) -> None
     assert committed.isdisjoint(world.asked[asked:])
 
 
-def _check_folds(events: list[Event], live: Replay, view: RunView) -> None:
+def _check_folds(events: list[Event], live: Replay, view: RunState) -> None:
     assert replay(events) == live
     assert fold(events) == view
 

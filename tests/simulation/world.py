@@ -21,7 +21,7 @@ from chargehand.dispatcher.recovery import LADDER
 from chargehand.errors import ModelError, ToolError
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
-from chargehand.runs.session import Job
+from chargehand.runs.session import RunJob
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.tools import tool
@@ -29,7 +29,7 @@ from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall, Question
 from chargehand.values.message import Reply, TokenCount, ToolRequest
 from chargehand.values.outcome import EscalationReason
-from chargehand.values.plan import Plan, Synthesis, Task
+from chargehand.values.plan import Plan, SynthesisSpec, Task
 from chargehand.values.recovery_policy import Condition, Policy, Rung
 from chargehand.values.request import Request
 
@@ -94,8 +94,8 @@ class World:
         )
 
     @property
-    def job(self) -> Job:
-        return Job(
+    def job(self) -> RunJob:
+        return RunJob(
             RUN,
             self.request,
             self.team,
@@ -387,7 +387,7 @@ def _plan(chance: random.Random, *, calm: bool, odd_ids: bool) -> Plan:
     ids = [f"{n}. step" if odd_ids else f"t{n}" for n in range(1, size + 1)]
     tasks = [_task(chance, id, [ids[d] for d in shape(chance, n)], calm=calm) for n, id in enumerate(ids)]
     chance.shuffle(tasks)
-    return Plan(goal="A simulated goal", tasks=tuple(tasks), synthesis=Synthesis(instruction="Put it together."))
+    return Plan(goal="A simulated goal", tasks=tuple(tasks), synthesis=SynthesisSpec(instruction="Put it together."))
 
 
 def _task(chance: random.Random, id: str, depends_on: list[str], *, calm: bool) -> Task:

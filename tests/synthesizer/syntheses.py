@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chargehand.models import Attribution
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.synthesizer import Synthesis, synthesize
 from chargehand.testing import run_virtual
@@ -18,12 +18,12 @@ from chargehand.values.event import Event
 from chargehand.values.message import Reply, TokenCount
 from chargehand.values.outcome import Claim, Finding, Outcome, done
 from chargehand.values.plan import Plan, Task
-from chargehand.values.plan.graph import Synthesis as Mode
+from chargehand.values.plan.graph import SynthesisSpec as Mode
 from chargehand.values.request import Request
 from tests.kernel import MODEL, FunctionModel, engine, stored
 
 Talk = Callable[[ModelCall], Any]
-BRAIN = Brain(model=MODEL)
+BRAIN = SupervisorModel(model=MODEL)
 
 
 def result(id: str, *claims: str, output: Any = None, worker: str | None = None, **fields: Any) -> Outcome:
@@ -75,7 +75,7 @@ def make(
     *,
     plan: Plan | None = None,
     request: Request | None = None,
-    brain: Brain | None = BRAIN,
+    brain: SupervisorModel | None = BRAIN,
     seconds: float | None = None,
     each_takes: float = 1.0,
     options: dict[str, Any] | None = None,

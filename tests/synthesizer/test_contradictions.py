@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.synthesizer.contradictions import Candidate, candidates
+from chargehand.synthesizer.contradictions import ContradictionCandidate, candidates
 from chargehand.synthesizer.sentences import MOST_SENTENCES, entries
 from chargehand.values.outcome import Claim, Finding, Outcome, done, escalated, failed
 from chargehand.values.plan import Task
@@ -32,7 +32,7 @@ def finds(task: str, message: str, **fields: object) -> Outcome:
     return done(task, "ann", summary="", output=None, findings=[Finding.model_validate(data)])
 
 
-def told(found: tuple[Candidate, ...]) -> list[tuple[str, str, str]]:
+def told(found: tuple[ContradictionCandidate, ...]) -> list[tuple[str, str, str]]:
     return [(c.kind, c.first.task, c.second.task) for c in found]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.synthesizer.critic import Accepted, Critique, NotReviewed, Returned, critique
 from chargehand.testing import run_virtual
@@ -47,7 +47,9 @@ def review(
 
     async def main() -> Critique:
         async with engine(model, MemoryJournal(store), **options) as local:
-            return await critique(Request(text="How many?"), draft, outcomes, local, Brain(model=MODEL), 1, used)
+            return await critique(
+                Request(text="How many?"), draft, outcomes, local, SupervisorModel(model=MODEL), 1, used
+            )
 
     found, _ = run_virtual(main())
     events = [event.data for event in stored(store) if event.kind == "critique"]

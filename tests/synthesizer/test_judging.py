@@ -10,7 +10,7 @@ import pytest
 
 from chargehand.errors import ModelError
 from chargehand.synthesizer import unmentioned as mention
-from chargehand.synthesizer.contradictions import Candidate, Statement
+from chargehand.synthesizer.contradictions import ContradictionCandidate, Statement
 from chargehand.synthesizer.disagreements import Ruling, Verdict, disagreements
 from chargehand.synthesizer.judge import MOST_JUDGED
 from chargehand.values.budget import Budget
@@ -148,7 +148,9 @@ def passes_over(answer: str, first: str = SAFE, second: str = UNSAFE, verdict: V
     """Whether an answer is silent on two results that disagree, judged or not."""
     outcomes = {id: result(id, text) for id, text in (("t1", first), ("t2", second))}
     pairs = [
-        Candidate("it", "verdict", *(Statement(id, o.claims[0].statement, 80, (id,)) for id, o in outcomes.items()))
+        ContradictionCandidate(
+            "it", "verdict", *(Statement(id, o.claims[0].statement, 80, (id,)) for id, o in outcomes.items())
+        )
     ]
     return bool(mention.passed_over(answer, disagreements(pairs, {0: Ruling(verdict, "So.")}), outcomes))
 
@@ -297,8 +299,8 @@ def test_no_candidate_costs_no_call() -> None:
     assert made.of("judge") == []
 
 
-def pair(subject: str, first: Statement, second: Statement) -> Candidate:
-    return Candidate(subject, "number", first, second)
+def pair(subject: str, first: Statement, second: Statement) -> ContradictionCandidate:
+    return ContradictionCandidate(subject, "number", first, second)
 
 
 A, B, C = (Statement(task, f"It is {n}.", 80, (task,)) for task, n in (("t1", 5), ("t2", 7), ("t3", 5)))

@@ -22,7 +22,7 @@ from chargehand.synthesizer.citations import (
 )
 from chargehand.values.outcome import Claim, Finding, Outcome, done, escalated, failed, skipped
 from chargehand.values.plan import Plan
-from chargehand.values.plan.graph import Synthesis
+from chargehand.values.plan.graph import SynthesisSpec
 from chargehand.values.report import Provenance
 from chargehand.values.request import Earlier, Request
 
@@ -157,7 +157,7 @@ def test_what_the_request_says_needs_no_result() -> None:
 
 def test_what_a_planner_makes_of_the_request_is_no_evidence() -> None:
     """Its goal and instruction hold no figures; those of a plan whose goal is the request do."""
-    plan = Plan(goal="Explain why 9,999 people died.", synthesis=Synthesis(instruction="Name the 8,888 houses."))
+    plan = Plan(goal="Explain why 9,999 people died.", synthesis=SynthesisSpec(instruction="Name the 8,888 houses."))
     planned = Known.of(Request(text="What happened?"), plan)
     given_without_request = Known.of(Request(text=plan.goal), plan)
     answer = "Of 8,888 houses, 9,999 people died [t1]."

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from chargehand.errors import ModelError
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.code_excerpts import Exhibits
 from chargehand.synthesizer.rate_findings import MOST_RATED
 from chargehand.values.budget import Budget
@@ -16,7 +16,7 @@ from chargehand.values.plan import Plan, Task
 from tests.kernel import MODEL
 from tests.synthesizer.syntheses import BRAIN, Made, finding, make, result, text_of
 
-LARGE = Brain(model=MODEL, options={"temperature": 0.1})
+LARGE = SupervisorModel(model=MODEL, options={"temperature": 0.1})
 GRAVE = finding("A user's input reaches the shell.", severity="critical", path="a.py", line=1)
 SMALL = finding("A name is misspelt.", severity="info", path="b.py", line=2)
 

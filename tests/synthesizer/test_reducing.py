@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chargehand.errors import ModelError
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import prompt
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
@@ -16,7 +16,7 @@ from tests.kernel import MODEL
 from tests.synthesizer.syntheses import BRAIN, Made, make, plan_of, result, text_of
 
 ENDS = ("vik", "gum", "vo", "len", "tad", "lun", "dorf", "heim")
-SMALL = Brain(model=MODEL, window=4_000, output_cap=500)
+SMALL = SupervisorModel(model=MODEL, window=4_000, output_cap=500)
 
 
 def is_summary(call: ModelCall) -> bool:
@@ -39,7 +39,7 @@ def big(count: int, size: int = 3_000) -> list[Any]:
     ]
 
 
-def reduced(count: int, talk: Any = cites_all, brain: Brain = SMALL, **fields: Any) -> Made:
+def reduced(count: int, talk: Any = cites_all, brain: SupervisorModel = SMALL, **fields: Any) -> Made:
     outcomes = fields.pop("outcomes", None) or big(count)
     return make(outcomes, talk, brain=brain, **fields)
 

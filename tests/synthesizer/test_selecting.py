@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chargehand.errors import ModelError
-from chargehand.synthesizer.select import Choice, choose
+from chargehand.synthesizer.select import SelectedResult, choose
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall
 from chargehand.values.outcome import Outcome, Usage, failed
@@ -81,8 +81,8 @@ def test_the_scores_decide_and_not_the_name() -> None:
     assert "Chosen from 3 results: [t2]. Why t2." in made.synthesis.answer
 
 
-def choice(candidates: list[Outcome], seed: str, talk: Any = None) -> tuple[Choice, list[str]]:
-    async def main() -> tuple[Choice, list[str]]:
+def choice(candidates: list[Outcome], seed: str, talk: Any = None) -> tuple[SelectedResult, list[str]]:
+    async def main() -> tuple[SelectedResult, list[str]]:
         model = FunctionModel(after(0, '{"scores": [], "best": 1, "reason": "r"}'))
         used: list[Usage] = []
         async with engine(model) as local:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, field_validator
 
 from chargehand import Supervisor, Team, Worker
 from chargehand.models import Attribution
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.synthesizer import Synthesis, Validate, synthesize
 from chargehand.testing import ScriptedModel, run_virtual
@@ -48,7 +48,7 @@ def write(
     async def main() -> Synthesis:
         async with engine(model, MemoryJournal(store)) as local:
             request = Request(text="r", answer_schema=schema)
-            return await synthesize(request, plan, outcomes, local, Brain(model=MODEL), validate=validate)
+            return await synthesize(request, plan, outcomes, local, SupervisorModel(model=MODEL), validate=validate)
 
     synthesis, _ = run_virtual(main())
     assert not waiting

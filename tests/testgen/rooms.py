@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.testgen.ghostwrite import Job, Written, ghostwrite
+from chargehand.apps.testgen.ghostwrite import GhostwriteJob, Written, ghostwrite
 from chargehand.apps.testgen.playbook import survey
 from chargehand.apps.testgen.project import Project, read_project
-from chargehand.apps.testgen.sandbox import Ended, Limits, Step, find_means, room
+from chargehand.apps.testgen.sandbox import CommandResult, SandboxLimits, Step, find_means, room
 from chargehand.apps.testgen.walls import Means
 from chargehand.errors import UsageError
 
@@ -42,15 +42,15 @@ def project(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
-def run(folder: Path, *codes: str, limits: Limits | None = None, by: Means | None = None) -> list[Ended]:
+def run(folder: Path, *codes: str, limits: SandboxLimits | None = None, by: Means | None = None) -> list[CommandResult]:
     """Each piece of code as a program of its own in one room."""
     steps = [Step((sys.executable, "-c", code)) for code in codes]
 
     chosen = by or means()
 
-    async def inside() -> list[Ended]:
+    async def inside() -> list[CommandResult]:
         with room(folder, chosen) as sealed:
-            return await sealed.run(steps, limits=limits or Limits(seconds=10))
+            return await sealed.run(steps, limits=limits or SandboxLimits(seconds=10))
 
     return asyncio.run(inside())
 
@@ -59,7 +59,7 @@ def written(root: Path, name: str) -> Written:
     """What the ghostwriter makes of one function of a project."""
     found = survey(read_project(root))
     target = next(target for target in found.targets if target.full_name == name)
-    job = Job(
+    job = GhostwriteJob(
         module=target.module,
         name=target.name,
         kind=target.kind,

@@ -16,7 +16,7 @@ from chargehand.apps.testgen import ghostwrite, walls
 from chargehand.apps.testgen import verify as verify_file
 from chargehand.apps.testgen.assemble import assemble, without
 from chargehand.apps.testgen.inside.values import PLAIN
-from chargehand.apps.testgen.sandbox import Ended, room
+from chargehand.apps.testgen.sandbox import CommandResult, room
 from chargehand.apps.testgen.verify import Verified, verify
 from tests.testgen.rooms import means, project, written
 
@@ -325,5 +325,5 @@ def test_what_tries_the_code_may_lie_anywhere(tmp_path: Path, monkeypatch: pytes
 
 def test_notes_can_be_recorded_whatever_the_code_says() -> None:
     """Half a character of an error's text is replaced; what is no note is dropped."""
-    ended = Ended(0, None, "", "", '{"crash": "KeyError: \\ud800"}\n{"cut\n1\n', 0.1)
+    ended = CommandResult(0, None, "", "", '{"crash": "KeyError: \\ud800"}\n{"cut\n1\n', 0.1)
     assert ghostwrite.notes_of(ended) == [{"crash": "KeyError: ?"}]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review.analyzers import Analysis, Scope
+from chargehand.apps.review.analyzers import AnalyzerResult, Scope
 from chargehand.apps.testgen.generators import file
 from chargehand.apps.testgen.measure import beside
-from chargehand.apps.testgen.placing import Place, place_for
+from chargehand.apps.testgen.placing import TestsPlace, place_for
 from chargehand.apps.testgen.playbook import place_of, playbook, survey
 from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.sandbox import room
@@ -29,11 +29,11 @@ ADD = "def add(a: int, b: int) -> int:\n    return a + b\n"
 ADDED = "import calc\ndef test_add_gives_what_it_gave():\n    assert calc.add(1, 2) == 3\n"
 
 
-def filed(root: Path, inputs: dict[str, object], *, model: bool = False) -> tuple[Analysis, Task]:
+def filed(root: Path, inputs: dict[str, object], *, model: bool = False) -> tuple[AnalyzerResult, Task]:
     """What the verifier makes of these results."""
     found, chosen = survey(read_project(root)), means()
 
-    async def tried() -> Place:
+    async def tried() -> TestsPlace:
         with room(root, chosen) as sealed:
             return await try_settings(sealed, found.project.import_roots, place_of(found))
 

@@ -17,7 +17,7 @@ import pytest
 
 from chargehand.apps.testgen import sandbox
 from chargehand.apps.testgen.inside import canary
-from chargehand.apps.testgen.sandbox import Limits, find_means, room
+from chargehand.apps.testgen.sandbox import SandboxLimits, find_means, room
 from chargehand.apps.testgen.snapshot import digest
 from chargehand.errors import UsageError
 from tests.pace import slowness
@@ -100,7 +100,7 @@ def test_ten_gigabytes_are_not_given(tmp_path: Path) -> None:
         tmp_path,
         "b = bytearray(10 << 30)",
         "import os\nfor _ in range(4): os.fork()\nkept = bytearray(b'x' * (60 << 20))\nwhile True: pass",
-        limits=Limits(seconds=10, memory=200 * MEGABYTE),
+        limits=SandboxLimits(seconds=10, memory=200 * MEGABYTE),
     )
     assert "MemoryError" in whole.stderr
     assert piecemeal.stopped in ("memory", "processes")
@@ -111,7 +111,7 @@ def test_code_that_does_not_end_is_ended(tmp_path: Path) -> None:
     stubborn = (
         "import signal, time\nfor n in {*range(1, 32)} - {9, 19}: signal.signal(n, signal.SIG_IGN)\ntime.sleep(60)"
     )
-    for ended in run(tmp_path, "while True: pass", stubborn, limits=Limits(seconds=1)):
+    for ended in run(tmp_path, "while True: pass", stubborn, limits=SandboxLimits(seconds=1)):
         assert ended.stopped == "time"
         assert ended.seconds - ended.waited < 5 * slowness()
 
@@ -191,7 +191,7 @@ def test_unsafe_runs_keep_the_copy_and_the_limits(tmp_path: Path) -> None:
     root = project(tmp_path, {"code.py": "x = 1\n"})
     code = "import pathlib; pathlib.Path('code.py').unlink(); print(pathlib.Path.home())"
     daemon = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(60)\n"
-    copied, endless, left = run(root, code, "while True: pass", daemon, limits=Limits(seconds=1), by="none")
+    copied, endless, left = run(root, code, "while True: pass", daemon, limits=SandboxLimits(seconds=1), by="none")
     assert copied.code == 0
     assert copied.stdout.strip() != str(Path.home())
     assert (root / "code.py").exists()
@@ -328,7 +328,9 @@ def test_a_busy_machine_is_not_taken_for_code_that_does_not_end(tmp_path: Path) 
     # A system that shares a processor by session gives it half at the least.
     needs_most_of_a_second = "import time\nwhile time.process_time() < 0.8: pass\nprint('done')"
     with busy(6):
-        ended, asleep = run(tmp_path, needs_most_of_a_second, "import time; time.sleep(60)", limits=Limits(seconds=1))
+        ended, asleep = run(
+            tmp_path, needs_most_of_a_second, "import time; time.sleep(60)", limits=SandboxLimits(seconds=1)
+        )
     assert (ended.stopped, ended.stdout) == (None, "done\n")
     assert ended.seconds > 1, "it was not held up, so that nothing was shown"
     assert asleep.stopped == "time"

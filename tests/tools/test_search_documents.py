@@ -54,7 +54,7 @@ def test_bm25_ranks_as_the_formula_says(tmp_path: Path) -> None:
         "long": "apple " + "filler " * 60,
         "rare": "quince pear pear pear",
     }
-    index = passages.Index(passages.Passage(name, 1, 1, text) for name, text in texts.items())
+    index = passages.PassageIndex(passages.Passage(name, 1, 1, text) for name, text in texts.items())
     assert [each.name for each in index.rank("apple", 9)] == ["many", "once", "long"]
     assert index.rank("apple quince", 1)[0].name == "rare"
     assert index.rank("nothing", 9) == []
@@ -121,7 +121,7 @@ def test_a_word_on_a_cut_is_found() -> None:
         assert len(parts) > 3
         assert max(map(len, parts)) <= passages.MOST
     for line in (spaced, spaced.replace(" ", ";")):
-        index = passages.Index(passages.passages("f", [line]))
+        index = passages.PassageIndex(passages.passages("f", [line]))
         assert all(len(index.rank(f"word{number}", 9)) == 1 for number in range(1000))
 
 
@@ -177,7 +177,7 @@ def test_an_index_is_made_once_for_the_same_documents(tmp_path: Path, monkeypatc
     """And again when one has changed; old ones are let go of."""
     made: list[int] = []
 
-    class Counted(passages.Index):
+    class Counted(passages.PassageIndex):
         def __init__(self, *given: object) -> None:
             super().__init__(*given)  # type: ignore[arg-type]
             made.append(len(self.passages))

@@ -7,7 +7,7 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chargehand.trace import RunView, fold
+from chargehand.trace import RunState, fold
 from chargehand.values.event import FIELDS, KINDS, Event, EventKind
 from tests.trace.sample import BEGAN, MODEL, Recorder, many, plan, sample
 
@@ -190,8 +190,8 @@ def test_refused_tools_are_calls_that_failed() -> None:
 
 def test_a_view_of_nothing_is_empty() -> None:
     """Before the first event there is nothing, and asking for it is no error."""
-    assert fold([]) == RunView()
-    assert (RunView().elapsed_seconds(5.0), RunView().epoch, RunView().counts()) == (0, 0, {})
+    assert fold([]) == RunState()
+    assert (RunState().elapsed_seconds(5.0), RunState().epoch, RunState().counts()) == (0, 0, {})
 
 
 def test_counts_follow_the_tasks() -> None:

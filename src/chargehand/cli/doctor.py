@@ -27,7 +27,7 @@ _MARKS = {"ok": "ok      ", "note": "note    ", "problem": "PROBLEM "}
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """One thing looked at; a note does not keep chargehand from working."""
 
     name: str
@@ -54,24 +54,24 @@ def doctor(online: bool, as_json: bool) -> int:
     return 0 if ok else 1
 
 
-def _checks(online: bool) -> Iterator[Check]:
+def _checks(online: bool) -> Iterator[DoctorCheck]:
     from chargehand import __version__
     from chargehand.errors import ChargehandError
     from chargehand.record.home import default_path
     from chargehand.settings import load_settings
 
-    yield Check("chargehand", "ok", __version__)
-    yield Check("python", "ok", f"{platform.python_version()} on {platform.system()} ({sys.executable})")
-    yield Check("sqlite", "ok", sqlite3.sqlite_version)
+    yield DoctorCheck("chargehand", "ok", __version__)
+    yield DoctorCheck("python", "ok", f"{platform.python_version()} on {platform.system()} ({sys.executable})")
+    yield DoctorCheck("sqlite", "ok", sqlite3.sqlite_version)
     yield from _home(default_path(os.environ).absolute())
     yield _environment("proxy", _PROXIES, "none set")
     yield _environment("ca", _CAS, "the system's own")
     try:
         settings, warnings = load_settings(os.environ, Path.cwd(), {})
     except ChargehandError as error:
-        yield Check("settings", "problem", str(error))
+        yield DoctorCheck("settings", "problem", str(error))
         return
-    yield from (Check("settings", "note", warning) for warning in warnings)
+    yield from (DoctorCheck("settings", "note", warning) for warning in warnings)
     yield from _models(settings)
     yield from _trust(settings.home)
     yield from _web(settings)
@@ -79,29 +79,29 @@ def _checks(online: bool) -> Iterator[Check]:
         yield from _reach(settings)
 
 
-def _home(path: Path) -> Iterator[Check]:
+def _home(path: Path) -> Iterator[DoctorCheck]:
     there = next(each for each in (path, *path.parents) if each.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        yield Check("home", "problem", f"{path} cannot be written: set CHARGEHAND_HOME to a folder that can")
+        yield DoctorCheck("home", "problem", f"{path} cannot be written: set CHARGEHAND_HOME to a folder that can")
         return
-    yield Check("home", "ok", f"{path}{'' if path.exists() else ' (made at the first run)'}")
+    yield DoctorCheck("home", "ok", f"{path}{'' if path.exists() else ' (made at the first run)'}")
     free = shutil.disk_usage(there).free
     state = "problem" if free < LITTLE_ROOM else "ok"
-    yield Check("disk", state, f"{free / 1e9:,.1f} GB free{': make room' if state == 'problem' else ''}")
+    yield DoctorCheck("disk", state, f"{free / 1e9:,.1f} GB free{': make room' if state == 'problem' else ''}")
 
 
-def _environment(name: str, variables: tuple[str, ...], otherwise: str) -> Check:
+def _environment(name: str, variables: tuple[str, ...], otherwise: str) -> DoctorCheck:
     named = [variable for variable in variables if os.environ.get(variable)]
-    return Check(name, "ok", ", ".join(named) or otherwise)
+    return DoctorCheck(name, "ok", ", ".join(named) or otherwise)
 
 
-def _models(settings: Settings) -> Iterator[Check]:
+def _models(settings: Settings) -> Iterator[DoctorCheck]:
     from chargehand.errors import ChargehandError
     from chargehand.models.resolve import Models
     from chargehand.settings import OF_TEAM
 
     named = [p.key_env for p in settings.providers.values() if p.key_env and os.environ.get(p.key_env, "").strip()]
-    yield Check("keys", "ok" if named else "note", ", ".join(named) or "none set")
+    yield DoctorCheck("keys", "ok" if named else "note", ", ".join(named) or "none set")
     try:
         chosen = dict.fromkeys(settings.model_for(role).model for role in ("planner", "worker", "synthesizer"))
         models = Models(settings.providers, os.environ)
@@ -109,24 +109,24 @@ def _models(settings: Settings) -> Iterator[Check]:
             if name != OF_TEAM:  # which script that is, only a run's team says
                 models.check(name)
     except ChargehandError as error:
-        yield Check("models", "problem", str(error))
+        yield DoctorCheck("models", "problem", str(error))
         return
-    yield Check("models", "ok", ", ".join(chosen))
+    yield DoctorCheck("models", "ok", ", ".join(chosen))
 
 
-def _trust(home: str) -> Iterator[Check]:
+def _trust(home: str) -> Iterator[DoctorCheck]:
     from chargehand.errors import ChargehandError
     from chargehand.record.trust import TrustRegistry
 
     try:
         trusted = TrustRegistry(home).directories()
     except ChargehandError as error:
-        yield Check("trust", "problem", str(error))
+        yield DoctorCheck("trust", "problem", str(error))
         return
-    yield Check("trust", "ok", ", ".join(trusted) or "no folder is trusted")
+    yield DoctorCheck("trust", "ok", ", ".join(trusted) or "no folder is trusted")
 
 
-def _web(settings: Settings) -> Iterator[Check]:
+def _web(settings: Settings) -> Iterator[DoctorCheck]:
     """Who may use the web with `run --web`, and with what."""
     from chargehand.errors import ChargehandError
     from chargehand.record.trust import TrustRegistry
@@ -136,17 +136,17 @@ def _web(settings: Settings) -> Iterator[Check]:
     try:
         team = load(settings.team, TrustRegistry(settings.home))
     except ChargehandError as error:
-        yield Check("team", "problem", str(error))
+        yield DoctorCheck("team", "problem", str(error))
         return
     search = BUILTIN["web_search"]
     lacking = search.lacks() if search.lacks else None
     tools = f"fetch_page; web_search needs {lacking}" if lacking else "web_search, fetch_page"
     names = ", ".join(team.web_workers)
     said = f"with run --web, {names} of {team.name} may: {tools}" if names else f"no worker of {team.name} may use it"
-    yield Check("web", "ok", said)
+    yield DoctorCheck("web", "ok", said)
 
 
-def _reach(settings: Settings) -> Iterator[Check]:
+def _reach(settings: Settings) -> Iterator[DoctorCheck]:
     import asyncio
 
     from chargehand.errors import ChargehandError
@@ -159,7 +159,7 @@ def _reach(settings: Settings) -> Iterator[Check]:
         yield asyncio.run(_answers(settings.providers[name]))
 
 
-async def _answers(provider: Provider) -> Check:
+async def _answers(provider: Provider) -> DoctorCheck:
     """Any answer over HTTP will do: no key is sent."""
     import aiohttp
 
@@ -168,7 +168,7 @@ async def _answers(provider: Provider) -> Check:
             aiohttp.ClientSession(trust_env=True, timeout=aiohttp.ClientTimeout(total=10)) as session,
             session.get(provider.base_url) as response,
         ):
-            return Check("online", "ok", f"{provider.name} answers at {provider.base_url} ({response.status})")
+            return DoctorCheck("online", "ok", f"{provider.name} answers at {provider.base_url} ({response.status})")
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         why = str(error) or type(error).__name__
-        return Check("online", "problem", f"{provider.name} does not answer at {provider.base_url}: {why}")
+        return DoctorCheck("online", "problem", f"{provider.name} does not answer at {provider.base_url}: {why}")

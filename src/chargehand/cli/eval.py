@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chargehand.cli.screen import Screen
-    from chargehand.evaluation import Candidate, Evaluation, Result, Suite, Verdict
+    from chargehand.evaluation import BaselineVerdict, Candidate, Evaluation, Result, Suite
 
 MOST_TOLD = 20
 PARTIAL, FAILED, USAGE, INTERRUPTED = 3, 1, 2, 130
@@ -197,7 +197,7 @@ class _Progress:
 
 
 def _deliver(
-    evaluation: Evaluation, verdict: Verdict | None, out: Screen, output: Path | None, *, as_json: bool
+    evaluation: Evaluation, verdict: BaselineVerdict | None, out: Screen, output: Path | None, *, as_json: bool
 ) -> None:
     from chargehand.cli.screen import write, write_file
 
@@ -215,11 +215,11 @@ def _deliver(
 
 def _page(data: dict[str, Any]) -> str:
     """The page of a document that has lost its secrets."""
-    from chargehand.evaluation import Evaluation, Verdict
+    from chargehand.evaluation import BaselineVerdict, Evaluation
     from chargehand.evaluation.page import to_html
 
     evaluation = Evaluation.model_validate({name: value for name, value in data.items() if name != "baseline"})
-    return to_html(evaluation, Verdict.model_validate(data["baseline"]) if "baseline" in data else None)
+    return to_html(evaluation, BaselineVerdict.model_validate(data["baseline"]) if "baseline" in data else None)
 
 
 def _table(evaluation: Evaluation, out: Screen) -> None:
@@ -245,7 +245,7 @@ def _table(evaluation: Evaluation, out: Screen) -> None:
         out.put(f"and {len(wrong) - MOST_TOLD:,} more; -o FILE.html shows all.")
 
 
-def _exit_code(evaluation: Evaluation, verdict: Verdict | None, out: Screen) -> int:
+def _exit_code(evaluation: Evaluation, verdict: BaselineVerdict | None, out: Screen) -> int:
     from chargehand.trace.number_text import several, short
 
     errors = evaluation.errors

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from chargehand.cli.progress_lines import tries_again
 from chargehand.cli.screen import Screen, console
-from chargehand.trace import RunView, TaskView
+from chargehand.trace import RunState, TaskState
 from chargehand.trace.number_text import duration, money, several, short
 from chargehand.values.event import Event
 
@@ -47,7 +47,7 @@ class LiveTable:
 
     shows_drafts = True
 
-    def __init__(self, screen: Screen, view: RunView, terminal: Console | None = None) -> None:
+    def __init__(self, screen: Screen, view: RunState, terminal: Console | None = None) -> None:
         self._screen = screen
         self._view = view
         self._budget: dict[str, Any] = {}
@@ -183,7 +183,7 @@ class LiveTable:
             parts += [(f"{number:,} {status}", STYLES[status]), ("   ", "")]
         return Text.assemble(*parts)
 
-    def _table(self, tasks: list[TaskView], now: float) -> Table:
+    def _table(self, tasks: list[TaskState], now: float) -> Table:
         table = Table(box=None, padding=(0, 1), expand=True, show_header=bool(tasks), header_style="dim")
         table.add_column("task", no_wrap=True, min_width=4)
         table.add_column("worker", no_wrap=True)
@@ -213,7 +213,7 @@ class LiveTable:
             table.add_row(*cells)
         return table
 
-    def _bar(self, task: TaskView, now: float) -> Text:
+    def _bar(self, task: TaskState, now: float) -> Text:
         """When the task was at work, on the time from the start of the run until now."""
         begun = self._view.started
         if task.started is None or begun is None:
@@ -225,7 +225,7 @@ class LiveTable:
             ("·" * start, "dim"), ("━" * (end - start), STYLES[task.status]), ("·" * (BAR - end), "dim")
         )
 
-    def _doing(self, task: TaskView) -> str:
+    def _doing(self, task: TaskState) -> str:
         """What there is to say of a task: its result, what it waits for, or what it is at."""
         if task.outcome is not None:
             return str(task.outcome.get("summary") or "")
@@ -237,7 +237,7 @@ class LiveTable:
         return f"{at.name}()" if at is not None else task.instruction
 
 
-def _time(task: TaskView, now: float) -> str:
+def _time(task: TaskState, now: float) -> str:
     return "" if task.started is None else _seconds((task.ended or now) - task.started)
 
 

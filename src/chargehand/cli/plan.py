@@ -31,7 +31,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
 
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import supervisor
-    from chargehand.models.supervisor_models import Brain
+    from chargehand.models.supervisor_models import SupervisorModel
     from chargehand.planner.preview import ceiling_of, preview
     from chargehand.team.agents import roster
     from chargehand.trace.number_text import several
@@ -53,7 +53,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     _show(made, form, out)
     settings = door.team_settings()
     asked = Request(text=text, budget=settings.budget, max_concurrent=settings.max_concurrent)
-    writer = Brain(model=settings.model_for("synthesizer").model)
+    writer = SupervisorModel(model=settings.model_for("synthesizer").model)
     ceiling = ceiling_of(made, asked, writer) if door.team.mode == "plan" else None
     out.say(preview(made, door.team, roster(door.team, settings), writer.model, asked, ceiling))
 

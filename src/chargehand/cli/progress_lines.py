@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, assert_never
 
 from chargehand.cli.screen import Screen
 from chargehand.text.escaping import dump_json
-from chargehand.trace import RunView
+from chargehand.trace import RunState
 from chargehand.trace.number_text import duration, several, short
 from chargehand.values.event import Event
 
@@ -43,7 +43,7 @@ class Lines:
 
     shows_drafts = False
 
-    def __init__(self, screen: Screen, view: RunView) -> None:
+    def __init__(self, screen: Screen, view: RunState) -> None:
         self._screen = screen
         self._view = view
         # What is to be said once nobody is asked any more.
@@ -87,13 +87,13 @@ class Lines:
         return None
 
 
-def describe_event(event: Event, view: RunView) -> str | None:
+def describe_event(event: Event, view: RunState) -> str | None:
     """The event in words; None for those only -v shows. What a nested team's supervisor does is told with its task."""
     words = _describe(event, view)
     return f"{event.task}: {words}" if words is not None and event.data.get("within") else words
 
 
-def _describe(event: Event, view: RunView) -> str | None:
+def _describe(event: Event, view: RunState) -> str | None:
     data, task = event.data, event.task or ""
     match event.kind:
         case "run_started":
@@ -164,7 +164,7 @@ def detail(event: Event) -> str:
     return f"{event.kind} {event.task or ''} {words}"
 
 
-def _describe_end(task: str, view: RunView) -> str:
+def _describe_end(task: str, view: RunState) -> str:
     ended = view.tasks[task]
     outcome: dict[str, Any] = ended.outcome or {}
     took = duration(max(ended.ended - ended.started, 0.0)) if ended.ended and ended.started else ""

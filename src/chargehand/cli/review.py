@@ -14,7 +14,7 @@ from chargehand.cli.command import Command, screen
 if TYPE_CHECKING:
     from chargehand.apps.review.change import Change
     from chargehand.apps.review.formats import Form, Review
-    from chargehand.apps.review.stored_options import Choice
+    from chargehand.apps.review.stored_options import ReviewOptions
     from chargehand.apps.review.text_format import Paint
     from chargehand.cli.screen import Screen
     from chargehand.settings import Settings
@@ -225,7 +225,7 @@ def _comments(path: str | None) -> str | None:
 
 
 def _run(
-    change: Change, kept: Choice, settings: Settings, warnings: list[str], comments: str | None, out: Screen
+    change: Change, kept: ReviewOptions, settings: Settings, warnings: list[str], comments: str | None, out: Screen
 ) -> tuple[Report, int]:
     from chargehand.apps.review.playbook import playbook, subject, unreviewed_gaps
     from chargehand.cli.watch_run import drive
@@ -239,15 +239,15 @@ def _run(
 
 
 def _select_findings(
-    report: Report, change: Change, kept: Choice, out: Screen, *, later: bool = False, brief: bool = False
+    report: Report, change: Change, kept: ReviewOptions, out: Screen, *, later: bool = False, brief: bool = False
 ) -> Review:
     from chargehand.apps.review.formats import Review
     from chargehand.apps.review.languages import unanalysed
     from chargehand.apps.review.selection import select
-    from chargehand.apps.review.source_lines import Source
+    from chargehand.apps.review.source_lines import SourceLines
     from chargehand.apps.review.view import view
 
-    source = Source(change.root, out.redactor.text)
+    source = SourceLines(change.root, out.redactor.text)
     least, known = kept.min_confidence, frozenset(kept.baseline)
     selection = select(report.findings, change, source, min_confidence=least, baseline=known, later=later)
     counts = unanalysed(change.files, change.root)
@@ -268,12 +268,12 @@ def _put_nothing(change: Change, why: str, form: Form, out: Screen, output: Path
     """Who asked for a document gets an empty one."""
     from chargehand.apps.review.formats import Review, render_review
     from chargehand.apps.review.selection import Selection
-    from chargehand.apps.review.source_lines import Source
+    from chargehand.apps.review.source_lines import SourceLines
     from chargehand.apps.review.view import nothing
 
     report = nothing(change, why)
     if form != "text":
-        empty = Review(report, Selection((), ()), change, Source(change.root))
+        empty = Review(report, Selection((), ()), change, SourceLines(change.root))
         _put(render_review(empty, form, out.redactor, _paint(output)), out, output)
     return report.exit_code
 

@@ -14,7 +14,7 @@ from chargehand.cli.command import Command, screen
 if TYPE_CHECKING:
     from chargehand.cli.watch_run import Start
     from chargehand.runs.supervisor import Supervisor
-    from chargehand.trace import RunView
+    from chargehand.trace import RunState
 
 F = TypeVar("F", bound=Callable[..., Any])
 MORE_TOKENS = click.IntRange(min=1)
@@ -194,7 +194,7 @@ def _watch(
     as_json: bool,
     output: Path | None,
     as_data: bool = False,
-    view: RunView | None = None,
+    view: RunState | None = None,
 ) -> int:
     from chargehand.cli.answer import listing
     from chargehand.cli.review import again

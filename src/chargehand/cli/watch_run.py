@@ -20,7 +20,7 @@ from chargehand.engine.people import Person
 from chargehand.errors import RecordGone
 from chargehand.runs.session import Session
 from chargehand.synthesizer import OnDraft
-from chargehand.trace import RunView
+from chargehand.trace import RunState
 from chargehand.values.report import Report
 
 # Told to stop now, the process is gone after this long whatever is stuck; the record holds what was done.
@@ -80,16 +80,16 @@ class Signals:
             self._task.cancel()
 
 
-def drive(start: Start, screen: Screen, view: RunView | None = None) -> tuple[Report, int]:
+def drive(start: Start, screen: Screen, view: RunState | None = None) -> tuple[Report, int]:
     """The report and the exit code. `view` is what a resumed run's record says so far."""
     # What importing has made lives as long as the process: the collector need not look at it again during the run.
     gc.freeze()
     # A wide run makes many values that live to its end: there is little to find among them, so it looks less often.
     gc.set_threshold(10_000, 20, 20)
-    return asyncio.run(_drive(start, screen, view or RunView()))
+    return asyncio.run(_drive(start, screen, view or RunState()))
 
 
-async def _drive(start: Start, screen: Screen, view: RunView) -> tuple[Report, int]:
+async def _drive(start: Start, screen: Screen, view: RunState) -> tuple[Report, int]:
     signals = Signals(screen)
     progress = _progress(screen, view)
     async with progress:
@@ -118,7 +118,7 @@ async def _drive(start: Start, screen: Screen, view: RunView) -> tuple[Report, i
     return report, code
 
 
-def _progress(screen: Screen, view: RunView) -> Progress:
+def _progress(screen: Screen, view: RunState) -> Progress:
     watched = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     if not watched or screen.quiet or screen.verbose:
         return Lines(screen, view)

@@ -19,18 +19,18 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chargehand.dispatcher.available_workers import Crew, out_key
+from chargehand.dispatcher.available_workers import AvailableWorkers, out_key
 from chargehand.dispatcher.pool import Pools
-from chargehand.dispatcher.supervisor_help import Help
-from chargehand.dispatcher.task_attempts import Pursuit
-from chargehand.dispatcher.time_limits import Allowance
+from chargehand.dispatcher.supervisor_help import SupervisorHelp
+from chargehand.dispatcher.task_attempts import TaskAttempts
+from chargehand.dispatcher.time_limits import TimeLimits
 from chargehand.engine.port import Engine
 from chargehand.values.outcome import Outcome, skipped
 from chargehand.values.plan import Plan, Task
 from chargehand.values.recovery_policy import Policy
 from chargehand.workers import Roster
 
-__all__ = ["Help", "assemble", "dispatch"]
+__all__ = ["SupervisorHelp", "assemble", "dispatch"]
 
 # Of a wide fan this many start in one turn of the loop, so that the first calls are under way while the rest start.
 STARTED_AT_ONCE = 64
@@ -44,13 +44,13 @@ def assemble(
     pools: Mapping[str, Sequence[str]] | None = None,
     width: int = 8,
     ask: bool = False,
-) -> Crew:
+) -> AvailableWorkers:
     """The crew of a run, with who was taken out in an earlier session.
 
     `width` is how many calls the run may have in flight, for the members of pools to share. With `ask` a person may be
     given what nobody else could do.
     """
-    crew = Crew(roster, fallbacks or {}, ask, Pools(pools or {}, width))
+    crew = AvailableWorkers(roster, fallbacks or {}, ask, Pools(pools or {}, width))
     for name in roster:
         crew.restore(name, engine.recorded_decision(out_key(name)))
     return crew
@@ -58,12 +58,12 @@ def assemble(
 
 async def dispatch(
     plan: Plan,
-    crew: Crew,
+    crew: AvailableWorkers,
     engine: Engine,
     *,
     stop_at: float | None = None,
     policy: Policy | None = None,
-    help: Help | None = None,
+    help: SupervisorHelp | None = None,
     ceiling: int | None = None,
     earlier: Mapping[str, Outcome] | None = None,
 ) -> dict[str, Outcome]:
@@ -73,7 +73,7 @@ async def dispatch(
     task may use that states no budget of tokens.
     """
     engine.expect(len(plan.tasks))
-    dispatching = _Dispatch(plan, engine, crew, policy or Policy(), help or Help(), stop_at, ceiling)
+    dispatching = _Dispatch(plan, engine, crew, policy or Policy(), help or SupervisorHelp(), stop_at, ceiling)
     dispatching.outcomes.update(earlier or {})
     return await dispatching.run()
 
@@ -82,9 +82,9 @@ async def dispatch(
 class _Dispatch:
     plan: Plan
     engine: Engine
-    crew: Crew
+    crew: AvailableWorkers
     policy: Policy
-    help: Help
+    help: SupervisorHelp
     stop_at: float | None
     ceiling: int | None = None
     # The task whose place this plan takes, when it is one split into smaller ones.
@@ -128,8 +128,8 @@ class _Dispatch:
         if missing and task.on_dependency_failure == "skip":
             return skipped(task.id, task.worker, missing)
         self.engine.emit("task_ready", task=task.id, attempt=0, worker=task.worker)
-        time = Allowance(self.engine, task.id, self.stop_at, self.ends_at)
-        pursuit = Pursuit(task, inputs, self.engine, self.crew, self.policy, self.help, time)
+        time = TimeLimits(self.engine, task.id, self.stop_at, self.ends_at)
+        pursuit = TaskAttempts(task, inputs, self.engine, self.crew, self.policy, self.help, time)
         pursuit.may_split = self.parent is None
         pursuit.ceiling = self.ceiling
         pursuit.tasks = self.known

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chargehand.dispatcher.available_workers import Crew, Shift, out_key
-from chargehand.dispatcher.best_of import Members, failed_by_bug, is_workers_own, work_and_check
-from chargehand.dispatcher.supervisor_help import Help
-from chargehand.dispatcher.time_limits import Allowance, Countdown
+from chargehand.dispatcher.available_workers import AvailableWorkers, Shift, out_key
+from chargehand.dispatcher.best_of import BestOf, failed_by_bug, is_workers_own, work_and_check
+from chargehand.dispatcher.supervisor_help import SupervisorHelp
+from chargehand.dispatcher.time_limits import Countdown, TimeLimits
 from chargehand.engine.port import Engine
-from chargehand.limits import Change, Ticket
+from chargehand.limits import BreakerChange, Ticket
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.workers import Assignment, WorkerPort
 from chargehand.workers.human import Human
@@ -21,9 +21,9 @@ class Attempt:
     # None when its worker is out for the rest of the run.
     ticket: Ticket | None
     engine: Engine
-    crew: Crew
-    help: Help
-    time: Allowance
+    crew: AvailableWorkers
+    help: SupervisorHelp
+    time: TimeLimits
 
     async def run(self) -> Outcome | None:
         """The outcome, its criterion checked.
@@ -89,7 +89,7 @@ class Attempt:
         finally:
             self.crew.stops(task.worker, shift, self.engine.now())
 
-    def _members(self, worker: WorkerPort) -> Members | None:
+    def _members(self, worker: WorkerPort) -> BestOf | None:
         """Those who do the attempt side by side, where the task wants more than one and its worker may."""
         task, number = self.assignment.task, self.assignment.task.best_of or 1
         if number == 1:
@@ -98,7 +98,7 @@ class Attempt:
             message = f"best_of {number} of {task.id} is ignored: {task.worker} does a task only once."
             self.engine.emit("warning", task=task.id, attempt=self.assignment.attempt, message=message)
             return None
-        return Members(number, self.assignment, worker, self.engine, self.help.score, self.help.select)
+        return BestOf(number, self.assignment, worker, self.engine, self.help.score, self.help.select)
 
     def _tell_crew(self, ticket: Ticket, outcome: Outcome) -> None:
         task = self.assignment.task
@@ -112,6 +112,6 @@ class Attempt:
         if change.state == "open":
             self.crew.call_back(task.worker)
 
-    def _tell(self, change: Change | None) -> None:
+    def _tell(self, change: BreakerChange | None) -> None:
         if change is not None:
             self.engine.emit("breaker_changed", name=change.name, state=change.state, reason=change.reason)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from chargehand.dispatcher.pool import Pools
 from chargehand.dispatcher.time_limits import Countdown
 from chargehand.errors import ErrorKind
-from chargehand.limits import Breaker, Change, Ticket
+from chargehand.limits import Breaker, BreakerChange, Ticket
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Outcome, failed
 from chargehand.values.plan import Task
@@ -50,7 +50,7 @@ class Shift:
 
 
 @dataclass(slots=True)
-class Crew:
+class AvailableWorkers:
     """One per dispatch. Breakers are written only by `begin`, `ended` and `restore`."""
 
     roster: Roster
@@ -154,7 +154,7 @@ class Crew:
                 shift.called_back = True
                 shift.countdown.stop()
 
-    def record_end(self, ticket: Ticket, task: Task, outcome: Outcome, now: float) -> Change | None:
+    def record_end(self, ticket: Ticket, task: Task, outcome: Outcome, now: float) -> BreakerChange | None:
         """What an attempt says about its worker. A failed trial takes it out for the rest of the run."""
         breaker = self.breakers[task.worker]
         if outcome.error is None:

@@ -28,7 +28,7 @@ Selector = Callable[[Task, Sequence[Outcome], int, list[Usage]], Awaitable[tuple
 
 
 @dataclass(slots=True)
-class Members:
+class BestOf:
     """Made for one attempt. A member that breaks off is that member's failure."""
 
     number: int

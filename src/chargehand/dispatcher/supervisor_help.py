@@ -20,7 +20,7 @@ AskAbout = Callable[[Task, Outcome], Question]
 
 
 @dataclass(frozen=True, slots=True)
-class Help:
+class SupervisorHelp:
     """Without one of these its rung is passed over.
 
     Without `select` the surest of a `best_of` is taken, and without `reroute` the next worker in order.

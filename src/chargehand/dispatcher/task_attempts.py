@@ -15,7 +15,7 @@ from typing import TypeVar, assert_never
 from pydantic import TypeAdapter
 
 from chargehand.dispatcher.attempt import Attempt
-from chargehand.dispatcher.available_workers import Crew
+from chargehand.dispatcher.available_workers import AvailableWorkers
 from chargehand.dispatcher.criterion import check_criterion
 from chargehand.dispatcher.recovery import (
     Ask,
@@ -31,8 +31,8 @@ from chargehand.dispatcher.recovery import (
     recover,
 )
 from chargehand.dispatcher.split_parts import join_parts
-from chargehand.dispatcher.supervisor_help import Help
-from chargehand.dispatcher.time_limits import Allowance
+from chargehand.dispatcher.supervisor_help import SupervisorHelp
+from chargehand.dispatcher.time_limits import TimeLimits
 from chargehand.engine.people import question_for_result
 from chargehand.engine.port import Engine
 from chargehand.limits import Ticket
@@ -55,14 +55,14 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Pursuit:
+class TaskAttempts:
     task: Task
     inputs: Mapping[str, Outcome]
     engine: Engine
-    crew: Crew
+    crew: AvailableWorkers
     policy: Policy
-    help: Help
-    time: Allowance
+    help: SupervisorHelp
+    time: TimeLimits
     may_split: bool = True
     # The tokens it may use if it states no budget of tokens.
     ceiling: int | None = None

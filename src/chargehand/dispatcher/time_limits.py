@@ -16,7 +16,7 @@ Left = tuple[float | None, ErrorKind]
 
 
 @dataclass(slots=True)
-class Allowance:
+class TimeLimits:
     """One per task. Its own time is on its own clock, which stands still while it waits for a person."""
 
     engine: Engine

@@ -37,7 +37,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
+class AnalyzerResult:
     """What an analyzer found, what else is worth saying, and what it could not look at."""
 
     findings: tuple[Finding, ...] = ()
@@ -61,7 +61,7 @@ class Analyzer:
     per_file: bool
     # Part of the fingerprint: the tool's version and that of our mapping of its rules.
     version: Callable[[], str]
-    run: Callable[[Scope], Awaitable[Analysis]]
+    run: Callable[[Scope], Awaitable[AnalyzerResult]]
     # It looks through the whole tree the files are in.
     whole_tree: bool = False
     # Besides its files, what its findings in whole files depend on; gets the root and what hashes a file there.

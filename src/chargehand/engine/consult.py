@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chargehand.engine.port import Engine
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.text.json_repair import read_object
 from chargehand.values.effect import Role, usage_of
 from chargehand.values.message import Message, user
@@ -28,7 +28,7 @@ async def consult(
     engine: Engine,
     key: str,
     role: Role,
-    brain: Brain,
+    brain: SupervisorModel,
     messages: Sequence[Message],
     schema: dict[str, Any],
     used: list[Usage],

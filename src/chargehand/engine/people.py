@@ -22,7 +22,7 @@ from chargehand.text.plan_json import parse, read
 from chargehand.values.base import JSON, Value
 from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome
-from chargehand.values.plan import Factory, Plan, Task, errors_in
+from chargehand.values.plan import FactoryLimits, Plan, Task, errors_in
 from chargehand.values.request import Request
 
 # Asks one question: (question, what was wrong with the last answer) -> the person's words. Raises Later.
@@ -44,7 +44,7 @@ class Later(Exception):
     """The person does not answer now: the question stays open."""
 
 
-class Verdict(Value):
+class PersonVerdict(Value):
     """Yes or no, and why not."""
 
     approved: bool
@@ -158,7 +158,7 @@ def choices(question: Question) -> tuple[str, ...]:
 
 
 def read_words(
-    question: Question, words: str, request: Request, workers: Collection[str], factory: Factory | None = None
+    question: Question, words: str, request: Request, workers: Collection[str], factory: FactoryLimits | None = None
 ) -> JSON:
     """A person's words as the answer that goes on the record; InvalidAnswer says everything wrong with them."""
     text = words.strip()
@@ -183,14 +183,14 @@ def read_words(
             assert_never(question.kind)
 
 
-def verdict(answer: JSON) -> Verdict | None:
+def verdict(answer: JSON) -> PersonVerdict | None:
     """The yes or no in an answer on the record; None when it is something else."""
     if not isinstance(answer, str):
         return None
     if _YES.fullmatch(answer.strip()):
-        return Verdict(approved=True)
+        return PersonVerdict(approved=True)
     no = _NO.fullmatch(answer.strip())
-    return None if no is None else Verdict(approved=False, reason=no[1].strip())
+    return None if no is None else PersonVerdict(approved=False, reason=no[1].strip())
 
 
 def doubt(answer: JSON) -> Doubt | None:
@@ -225,7 +225,7 @@ def as_text(answer: JSON) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 
-def _verdict_or_plan(text: str, request: Request, workers: Collection[str], factory: Factory | None) -> JSON:
+def _verdict_or_plan(text: str, request: Request, workers: Collection[str], factory: FactoryLimits | None) -> JSON:
     if (said := verdict(text)) is not None:
         return said.words
     if not text.startswith("{"):

@@ -5,7 +5,7 @@ suite -> items (case x candidate x repeat) -> results, each on disk as it comes 
 
 from __future__ import annotations
 
-from chargehand.evaluation.baseline import Regression, Verdict, against
+from chargehand.evaluation.baseline import BaselineVerdict, Regression, against
 from chargehand.evaluation.candidate import Candidate
 from chargehand.evaluation.result import Check, Result
 from chargehand.evaluation.runner import check_candidates, items, known_results, measure, store_of
@@ -13,6 +13,7 @@ from chargehand.evaluation.suite import InvalidSuite, Placed, Suite, files_of, r
 from chargehand.evaluation.summary import Evaluation, SuiteInfo, summarise
 
 __all__ = [
+    "BaselineVerdict",
     "Candidate",
     "Check",
     "Evaluation",
@@ -22,7 +23,6 @@ __all__ = [
     "Result",
     "Suite",
     "SuiteInfo",
-    "Verdict",
     "against",
     "check_candidates",
     "files_of",

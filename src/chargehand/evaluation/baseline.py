@@ -26,7 +26,7 @@ class Regression(Value):
     message: str
 
 
-class Verdict(Value):
+class BaselineVerdict(Value):
     """What became worse. `compared` counts cases both have; a candidate without a counterpart is in `unknown`."""
 
     regressions: tuple[Regression, ...] = ()
@@ -36,7 +36,7 @@ class Verdict(Value):
     unknown: tuple[str, ...] = ()
 
 
-def against(now: Evaluation, baseline: Evaluation) -> Verdict:
+def against(now: Evaluation, baseline: Evaluation) -> BaselineVerdict:
     """Only cases both have count, so that a suite may grow. A sole candidate of the baseline stands for every other."""
     names = [candidate.name for candidate in baseline.candidates]
     found: list[tuple[Regression, bool]] = []
@@ -55,7 +55,7 @@ def against(now: Evaluation, baseline: Evaluation) -> Verdict:
         theirs = [result for result in theirs if result.case in shared]
         found += _find_worse(candidate.name, ours, theirs)
         found += [(each, True) for each in _no_longer(candidate.name, ours, theirs)]
-    return Verdict(
+    return BaselineVerdict(
         regressions=tuple(each for each, sure in found if sure),
         unclear=tuple(each for each, sure in found if not sure),
         compared=len(compared),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chargehand import __version__
 from chargehand.models.resolve import Models
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.settings import ModelChoice, Settings
 from chargehand.team import Team
 from chargehand.team.agents import options_of
@@ -38,10 +38,10 @@ class Candidate:
         """Clients for one case, so that every case finds a script as it is in its file."""
         return Models(self.settings.providers, os.environ)
 
-    def brain(self, models: Models, role: Role, tier: Tier | None = None) -> Brain:
+    def brain(self, models: Models, role: Role, tier: Tier | None = None) -> SupervisorModel:
         return _brain(models, self.settings.model_for(role, tier))
 
-    def examiner(self, models: Models) -> Brain:
+    def examiner(self, models: Models) -> SupervisorModel:
         """Who judges rubrics: a scorer of the large tier unless one is named."""
         choice = self.settings.model_for("scorer", "large") if self.judge is None else ModelChoice(model=self.judge)
         return _brain(models, choice)
@@ -64,8 +64,8 @@ class Candidate:
         return {name.removeprefix(SCRIPTED) for name in names if name is not None and name.startswith(SCRIPTED)}
 
 
-def _brain(models: Models, choice: ModelChoice) -> Brain:
-    return Brain(model=choice.model, options=options_of(choice), window=models.window(choice.model))
+def _brain(models: Models, choice: ModelChoice) -> SupervisorModel:
+    return SupervisorModel(model=choice.model, options=options_of(choice), window=models.window(choice.model))
 
 
 def _script(name: str) -> str:

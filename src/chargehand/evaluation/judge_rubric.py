@@ -5,7 +5,7 @@ from __future__ import annotations
 from chargehand.dispatcher.score import score
 from chargehand.engine.port import Engine
 from chargehand.evaluation.result import Check
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.values.base import JSON
 from chargehand.values.outcome import done
 from chargehand.values.plan import Task
@@ -14,7 +14,7 @@ from chargehand.workers import Assignment
 NO_JUDGE = "The judge gave no usable answer."
 
 
-async def judge_output(rubric: str, asked: str, output: JSON, engine: Engine, brain: Brain) -> Check | None:
+async def judge_output(rubric: str, asked: str, output: JSON, engine: Engine, brain: SupervisorModel) -> Check | None:
     """None when the judge gave no usable answer: that proves nothing either way."""
     task = Task(id="case", worker="candidate", instruction=asked, success_criterion=rubric)
     assignment = Assignment(task, 1, {})

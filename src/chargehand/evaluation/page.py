@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 
 from chargehand.evaluation import plots
-from chargehand.evaluation.baseline import Regression, Verdict
+from chargehand.evaluation.baseline import BaselineVerdict, Regression
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.plots import Bar, Point, number, span
 from chargehand.evaluation.result import Result
@@ -41,7 +41,7 @@ _SHARES = (
 )
 
 
-def to_html(evaluation: Evaluation, verdict: Verdict | None = None) -> str:
+def to_html(evaluation: Evaluation, verdict: BaselineVerdict | None = None) -> str:
     """The page. What is in the evaluation is shown as it is: secrets have to be gone from it."""
     style = _asset("chargehand.trace", "page.css") + "\n" + _asset("chargehand.evaluation", "plots.css")
     policy = f"default-src 'none'; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
@@ -96,7 +96,7 @@ def _cost(results: Sequence[Result]) -> str:
     return f"{tokens:,} tokens, {money(sum(known)) if len(known) == len(results) else 'cost unknown'}"
 
 
-def _verdict(verdict: Verdict | None) -> str:
+def _verdict(verdict: BaselineVerdict | None) -> str:
     if verdict is None:
         return ""
     unclear = f"<p>Too few judged cases to tell:</p>{_list_regressions(verdict.unclear)}" if verdict.unclear else ""

@@ -23,7 +23,7 @@ from chargehand.models.resolve import Models
 from chargehand.planner.draft import Planned, make_plan
 from chargehand.planner.route import route
 from chargehand.record.memory_journal import MemoryJournal
-from chargehand.runs.session import Job, Session
+from chargehand.runs.session import RunJob, Session
 from chargehand.runs.supervisor import Supervisor, materials
 from chargehand.synthesizer import synthesize
 from chargehand.trace.number_text import short
@@ -169,7 +169,7 @@ async def _worker(case: WorkerCase, placed: Placed, bench: _Bench) -> Tried:
     candidate = bench.candidate
     team = replace(candidate.team, recovery=Policy(attempts=1))
     plan = Plan(goal=case.instruction, tasks=(task,))
-    job = Job(RUN, bench.request(case.instruction, placed), team, candidate.settings, plan)
+    job = RunJob(RUN, bench.request(case.instruction, placed), team, candidate.settings, plan)
     report = await Session(job, MemoryJournal(), bench.models).work()
     if not report.outcomes:
         return Tried(checks=(scorers.check("status", False, report.answer),), usage=report.usage)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chargehand.limits.adaptive import Adaptive
-from chargehand.limits.breaker import Breaker, Change, State, Ticket
+from chargehand.limits.breaker import Breaker, BreakerChange, State, Ticket
 from chargehand.limits.gate import Gate
 from chargehand.limits.provider import CallResult, Permit, ProviderLimits, ProviderRegistry, Refused
 from chargehand.limits.rate import Bucket, Rate
@@ -11,9 +11,9 @@ from chargehand.limits.rate import Bucket, Rate
 __all__ = [
     "Adaptive",
     "Breaker",
+    "BreakerChange",
     "Bucket",
     "CallResult",
-    "Change",
     "Gate",
     "Permit",
     "ProviderLimits",

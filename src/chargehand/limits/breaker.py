@@ -18,7 +18,7 @@ State = Literal["closed", "open", "half_open"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BreakerChange:
     """A breaker went into a state: what a `breaker_changed` event says."""
 
     name: str
@@ -30,7 +30,7 @@ class Ticket(NamedTuple):
     """A call that began, and the change its beginning made."""
 
     generation: int
-    change: Change | None = None
+    change: BreakerChange | None = None
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Breaker:
             return Ticket(self._generation)
         return Ticket(self._generation + 1, self._go("half_open", f"one call is tried after {self._cooldown:g} s"))
 
-    def record_success(self, ticket: Ticket) -> Change | None:
+    def record_success(self, ticket: Ticket) -> BreakerChange | None:
         if ticket.generation != self._generation:
             return None
         self._failed.clear()
@@ -84,7 +84,7 @@ class Breaker:
         self._cooldown = 0.0
         return self._go("closed", "it works again")
 
-    def record_failure(self, ticket: Ticket, now: float, what: str, reason: str) -> Change | None:
+    def record_failure(self, ticket: Ticket, now: float, what: str, reason: str) -> BreakerChange | None:
         """Count a failure of `what`; the same one failing again counts once."""
         if ticket.generation != self._generation:
             return None
@@ -105,20 +105,20 @@ class Breaker:
         self._cooldown, self._retry_at = self.cooldown_s, at
         self._go("open", reason)
 
-    def open_for_good(self, reason: str) -> Change | None:
+    def open_for_good(self, reason: str) -> BreakerChange | None:
         if self.for_good:
             return None
         self.for_good = True
         return self._go("open", reason)
 
-    def _open(self, now: float, why: str) -> Change:
+    def _open(self, now: float, why: str) -> BreakerChange:
         self._cooldown = min(self._cooldown * 2 or self.cooldown_s, self.longest_s)
         self._retry_at = now + self._cooldown
         self._failed.clear()
         return self._go("open", f"{why}; tried again in {self._cooldown:g} s")
 
-    def _go(self, state: State, reason: str) -> Change:
+    def _go(self, state: State, reason: str) -> BreakerChange:
         self.state = state
         self.reason = reason
         self._generation += 1
-        return Change(self.name, state, reason)
+        return BreakerChange(self.name, state, reason)

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from chargehand.errors import UsageError
 from chargehand.limits.adaptive import UNLIMITED, Adaptive
-from chargehand.limits.breaker import Breaker, Change, Ticket
+from chargehand.limits.breaker import Breaker, BreakerChange, Ticket
 from chargehand.limits.fair import FairQueue
 from chargehand.limits.rate import Rate
 
@@ -44,7 +44,7 @@ class Permit:
     run: str
     tokens: int
     # What granting it did to the breaker: it went half open, and this is the trial call.
-    change: Change | None
+    change: BreakerChange | None
     _limits: ProviderLimits
     _ticket: Ticket
     _epoch: int
@@ -58,7 +58,7 @@ class Permit:
         retry_after: float | None = None,
         tokens_actual: int | None = None,
         reason: str = "",
-    ) -> list[Change]:
+    ) -> list[BreakerChange]:
         """Give the permit back with what came of the call. The first time counts."""
         if not self._open:
             return []
@@ -188,7 +188,7 @@ class ProviderLimits:
         retry_after: float | None,
         tokens_actual: int | None,
         reason: str,
-    ) -> list[Change]:
+    ) -> list[BreakerChange]:
         """Take a permit back and learn from its result. Called by the permit, once."""
         if result == "unsent":
             self.rate.take(now, -1, -permit.tokens)
@@ -201,8 +201,8 @@ class ProviderLimits:
 
     def _learn(
         self, run: str, ticket: Ticket, epoch: int, result: CallResult, now: float, retry_after: float | None, why: str
-    ) -> list[Change]:
-        changes: list[Change | None] = []
+    ) -> list[BreakerChange]:
+        changes: list[BreakerChange | None] = []
         match result:
             case "ok":
                 self.adaptive.record_success(epoch, self.in_flight)
@@ -231,11 +231,11 @@ class ProviderLimits:
                 assert_never(result)
         return [change for change in changes if change is not None]
 
-    def _record_failure(self, ticket: Ticket, now: float, why: str) -> Change | None:
+    def _record_failure(self, ticket: Ticket, now: float, why: str) -> BreakerChange | None:
         self._failures += 1  # every failure of a provider counts, whoever asked
         return self.breaker.record_failure(ticket, now, str(self._failures), why)
 
-    def _bar(self, run: str, why: str) -> Change | None:
+    def _bar(self, run: str, why: str) -> BreakerChange | None:
         barred = self._barred.setdefault(run, Breaker(self.breaker.name))
         change = barred.open_for_good(f"the key was refused, so this run calls {self.name} no more: {why}")
         self._refuse_run(run, Refused(None, barred.reason))

@@ -68,7 +68,7 @@ class ScriptedReply(Value):
         return self
 
 
-class Rule(Value):
+class ScriptRule(Value):
     when: When = Field(default_factory=When)
     reply: ScriptedReply
     delay_ms: float = Field(default=0, ge=0)
@@ -77,7 +77,7 @@ class Rule(Value):
 
 
 class Script(Value):
-    replies: tuple[Rule, ...]
+    replies: tuple[ScriptRule, ...]
 
 
 class ScriptedModel:
@@ -124,7 +124,7 @@ class ScriptedModel:
     async def close(self) -> None:
         pass
 
-    def _take(self, call: ModelCall, attribution: Attribution) -> Rule:
+    def _take(self, call: ModelCall, attribution: Attribution) -> ScriptRule:
         for index, rule in enumerate(self._rules):
             left = self._left[index]
             if left != 0 and rule.when.matches(call, attribution):
@@ -138,7 +138,7 @@ class ScriptedModel:
         )
 
 
-def _reply(rule: Rule, call: ModelCall) -> Reply:
+def _reply(rule: ScriptRule, call: ModelCall) -> Reply:
     said = rule.reply
     text = said.text or ""
     if "json_" in said.model_fields_set:
@@ -173,7 +173,7 @@ def _script(data: Any, source: str) -> Script:
 
 
 _KEYS = sorted(
-    {(info.alias or name) for model in (Script, Rule, When, ScriptedReply, ScriptedCall, ScriptedError)
+    {(info.alias or name) for model in (Script, ScriptRule, When, ScriptedReply, ScriptedCall, ScriptedError)
      for name, info in model.model_fields.items()}
 )  # fmt: skip
 

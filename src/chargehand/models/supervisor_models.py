@@ -12,7 +12,7 @@ from chargehand.values.effect import ModelCall, Role
 from chargehand.values.message import Message
 
 
-class Brain(Value):
+class SupervisorModel(Value):
     """A resolved model with its options, its window and how much it may write."""
 
     model: str
@@ -34,4 +34,4 @@ class Brain(Value):
 
 # The examiner is a scorer of the large tier, who looks again at what is in doubt.
 Seat = Role | Literal["examiner"]
-Brains = Mapping[Seat, Brain]
+SupervisorModels = Mapping[Seat, SupervisorModel]

@@ -15,7 +15,7 @@ from typing import Any, cast
 from pydantic_core import to_json
 
 from chargehand.engine.port import Engine
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import PLAN_SCHEMA, Planned, Unplanned, ask_for_plan, in_words
 from chargehand.planner.extend import MOST_TASKS, read_more, rename_task, room_for
 from chargehand.team import Team
@@ -68,7 +68,13 @@ Workers
 
 
 async def add_tasks(
-    plan: Plan, subject: Subject, request: Request, team: Team, engine: Engine, brain: Brain, used: list[Usage]
+    plan: Plan,
+    subject: Subject,
+    request: Request,
+    team: Team,
+    engine: Engine,
+    brain: SupervisorModel,
+    used: list[Usage],
 ) -> Planned | Unplanned:
     """The plan with tasks for those of its workers who are models, validated like any plan, or why there are none."""
     agents = {worker.name for worker in team.workers if worker.kind == "agent"}

@@ -9,7 +9,7 @@ from chargehand.engine.deadline import in_time
 from chargehand.engine.people import edited_plan, question_about_plan, verdict
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
-from chargehand.models.supervisor_models import Brain, Brains
+from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
 from chargehand.planner.add import add_tasks
 from chargehand.planner.draft import Planned, Unplanned, make_plan
 from chargehand.planner.preview import ceiling_of, preview
@@ -21,7 +21,7 @@ from chargehand.values.outcome import Fault, Usage
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
 from chargehand.workers import Roster
-from chargehand.workers.factory import Factory
+from chargehand.workers.factory import WorkerFactory
 from chargehand.workers.worker_prompt import task_prompt
 
 # What adding to a plan that is there may take of the time left: the rest is for the plan.
@@ -53,9 +53,9 @@ async def agree(
     team: Team,
     roster: Roster,
     engine: Engine,
-    brains: Brains,
+    brains: SupervisorModels,
     plan: Plan | None,
-    factory: Factory | None,
+    factory: WorkerFactory | None,
 ) -> Agreed | Unplanned | Rejected:
     """A plan given here is taken as it is: tasks may be added to it, and those without a worker are given one."""
     given, routed = plan is not None, team.mode == "route"
@@ -109,7 +109,9 @@ def _recorded_ceiling(recorded: dict[str, int] | None, request: Request) -> int 
     return recorded["tokens"] + (request.budget.tokens or recorded["of"]) - recorded["of"]
 
 
-async def _draft(request: Request, team: Team, engine: Engine, brains: Brains, used: list[Usage]) -> Plan | Unplanned:
+async def _draft(
+    request: Request, team: Team, engine: Engine, brains: SupervisorModels, used: list[Usage]
+) -> Plan | Unplanned:
     """What the planner, or where the team has it so the router, makes of the request in time."""
 
     async def work() -> Planned | Unplanned:
@@ -127,7 +129,7 @@ async def _draft(request: Request, team: Team, engine: Engine, brains: Brains, u
 
 
 async def _added_to(
-    plan: Plan, request: Request, team: Team, engine: Engine, brain: Brain | None, used: list[Usage]
+    plan: Plan, request: Request, team: Team, engine: Engine, brain: SupervisorModel | None, used: list[Usage]
 ) -> Plan:
     """The given plan with what a planner adds to it, where it may; it runs without, whatever goes wrong with that."""
     if brain is None or request.subject is None:
@@ -147,7 +149,9 @@ def _too_late(request: Request, used: list[Usage]) -> Unplanned:
     return Unplanned(Fault(kind="deadline", message=message), (), Usage.total(used))
 
 
-async def _assign_workers(plan: Plan, team: Team, engine: Engine, brain: Brain | None, used: list[Usage]) -> Plan:
+async def _assign_workers(
+    plan: Plan, team: Team, engine: Engine, brain: SupervisorModel | None, used: list[Usage]
+) -> Plan:
     """The plan with a worker for each task that came without one."""
     if all(task.worker for task in plan.tasks):
         return plan
@@ -165,7 +169,7 @@ async def _assign_workers(plan: Plan, team: Team, engine: Engine, brain: Brain |
 
 
 async def _approve(
-    plan: Plan, request: Request, team: Team, roster: Roster, engine: Engine, brains: Brains, *, planned: bool
+    plan: Plan, request: Request, team: Team, roster: Roster, engine: Engine, brains: SupervisorModels, *, planned: bool
 ) -> Plan | str:
     """The plan a person lets run, perhaps edited, or why they let none."""
     writer = brains["synthesizer"]

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.team import Team, Worker
 from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import Reading, read, with_valid_ids
@@ -18,7 +18,16 @@ from chargehand.values.budget import Budget
 from chargehand.values.effect import usage_of
 from chargehand.values.message import Message, system, user
 from chargehand.values.outcome import Fault, Outcome, Usage
-from chargehand.values.plan import MOST_MEMBERS, Factory, Plan, Problem, Synthesis, Task, WorkerSpec, errors_in
+from chargehand.values.plan import (
+    MOST_MEMBERS,
+    FactoryLimits,
+    Plan,
+    Problem,
+    SynthesisSpec,
+    Task,
+    WorkerSpec,
+    errors_in,
+)
 from chargehand.values.request import Request
 from chargehand.workers.worker_prompt import quote_data, task_prompt
 
@@ -126,7 +135,7 @@ class Unplanned:
 
 
 async def make_plan(
-    request: Request, team: Team, engine: Engine, brain: Brain, used: list[Usage] | None = None
+    request: Request, team: Team, engine: Engine, brain: SupervisorModel, used: list[Usage] | None = None
 ) -> Planned | Unplanned:
     """A valid plan for the request, or why there is none. `used` grows with each call, for who cuts it short."""
     messages = [system(_system(team)), user(_ask(request))]
@@ -139,7 +148,7 @@ async def ask_for_plan(
     schema: dict[str, Any],
     read: Callable[[str, int], tuple[Plan | None, list[Problem]]],
     engine: Engine,
-    brain: Brain,
+    brain: SupervisorModel,
     used: list[Usage],
 ) -> Planned | Unplanned:
     """What `read` makes of the planner's answer in a round: a plan without errors, or its problems are sent back."""
@@ -212,7 +221,7 @@ async def split_task(
     request: Request,
     team: Team,
     engine: Engine,
-    brain: Brain,
+    brain: SupervisorModel,
 ) -> Plan | None:
     """A plan of smaller tasks to take the task's place, validated like any plan; None when there is none.
 
@@ -277,7 +286,7 @@ def _known_fields(data: dict[str, Any]) -> dict[str, Any]:
         known["workers"] = [_only(WorkerSpec.model_fields, spec) for spec in cast("list[Any]", specs)]
     elif specs is None:
         known.pop("workers", None)
-    known["synthesis"] = _only(Synthesis.model_fields, known.get("synthesis") or {})
+    known["synthesis"] = _only(SynthesisSpec.model_fields, known.get("synthesis") or {})
     return known
 
 
@@ -335,7 +344,7 @@ def _schema(team: Team) -> dict[str, Any]:
     return {**PLAN_SCHEMA, "properties": {**PLAN_SCHEMA["properties"], "workers": _WORKERS_SCHEMA}}
 
 
-def _factory_rules(factory: Factory) -> str:
+def _factory_rules(factory: FactoryLimits) -> str:
     tools = ", ".join(factory.tools) or "none"
     return f"""
 

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.errors import ErrorKind
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import in_words, read_draft
 from chargehand.team import Team
 from chargehand.values.message import system, user
@@ -100,7 +100,7 @@ async def extend_plan(
     request: Request,
     team: Team,
     engine: Engine,
-    brain: Brain,
+    brain: SupervisorModel,
 ) -> Extension | None:
     """Tasks under ids of this round (`x1.n1`), validated like any plan; None when there is nothing to add.
 
@@ -142,7 +142,7 @@ async def extend_plan(
     return extension
 
 
-def room_for(brain: Brain, words: str) -> int:
+def room_for(brain: SupervisorModel, words: str) -> int:
     """Characters that data may take beside the words: half of the window is for it."""
     return max(brain.window * _CHARACTERS_PER_TOKEN // 2 - len(words), _LEAST_CHARACTERS)
 

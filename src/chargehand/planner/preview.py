@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from chargehand.models import prices
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.team import Team, Worker
 from chargehand.trace.number_text import duration, money, several
 from chargehand.values.budget import ceiling
@@ -26,12 +26,12 @@ SYNTHESIS_FRAME = 1_500
 SECONDS_A_CALL = 10.0
 
 
-def cost_of_synthesis(plan: Plan, synthesizer: Brain | None) -> int:
+def cost_of_synthesis(plan: Plan, synthesizer: SupervisorModel | None) -> int:
     """What writing the answer will cost besides reading the results; a single task needs no synthesis."""
     return 0 if synthesizer is None or len(plan.tasks) == 1 else synthesizer.output_cap + SYNTHESIS_FRAME
 
 
-def ceiling_of(plan: Plan, request: Request, synthesizer: Brain | None) -> int | None:
+def ceiling_of(plan: Plan, request: Request, synthesizer: SupervisorModel | None) -> int | None:
     """The tokens a task of a model-made plan may use that states no budget of tokens; None without a budget."""
     limit = request.budget.tokens
     return None if limit is None else ceiling(limit, cost_of_synthesis(plan, synthesizer), len(plan.tasks))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import in_words
 from chargehand.team import Team
 from chargehand.values.base import Value
@@ -48,7 +48,7 @@ async def route(
     request_text: str,
     team: Team,
     engine: Engine,
-    brain: Brain | None,
+    brain: SupervisorModel | None,
     key: str,
     used: list[Usage],
     asked_for: str | None = None,
@@ -83,7 +83,7 @@ async def reroute(
     *,
     team: Team,
     engine: Engine,
-    brain: Brain | None,
+    brain: SupervisorModel | None,
 ) -> str:
     """Which of `others`, none of whom has failed this task, is to try it next; unreadable is the first of them."""
     key = f"{task.id}/{number}/reroute"
@@ -122,7 +122,12 @@ _SHARED = "Another worker sees the same request: do the part of it that is yours
 
 
 async def _ask_router(
-    messages: Sequence[Message], names: Sequence[str], engine: Engine, brain: Brain | None, key: str, used: list[Usage]
+    messages: Sequence[Message],
+    names: Sequence[str],
+    engine: Engine,
+    brain: SupervisorModel | None,
+    key: str,
+    used: list[Usage],
 ) -> Route | str:
     """The router's answer, or why there is none."""
     if len(names) == 1:

@@ -14,7 +14,7 @@ from chargehand.record.journal import Journal
 from chargehand.values.event import Event
 
 
-class Place(Protocol):
+class JournalPlace(Protocol):
     """Where one run is kept, empty at first; a check opens it as often as it likes."""
 
     @property
@@ -29,7 +29,7 @@ class Place(Protocol):
         ...
 
 
-async def c01_events_come_back_in_order(place: Place) -> None:
+async def c01_events_come_back_in_order(place: JournalPlace) -> None:
     """1. What was appended, in one batch or many, is what is read, by the owner and by others."""
     events = [_event(place, seq, {"n": seq}) for seq in range(1, 6)]
     journal = place.open()
@@ -42,7 +42,7 @@ async def c01_events_come_back_in_order(place: Place) -> None:
     assert _read_events(place) == events
 
 
-async def c02_reading_can_start_anywhere(place: Place) -> None:
+async def c02_reading_can_start_anywhere(place: JournalPlace) -> None:
     """2. `events(after)` gives those with a larger seq, and nothing past the end."""
     journal = place.open()
     await journal.append([_event(place, seq) for seq in range(1, 4)], {})
@@ -52,7 +52,7 @@ async def c02_reading_can_start_anywhere(place: Place) -> None:
     journal.close()
 
 
-async def c03_seq_has_no_holes(place: Place) -> None:
+async def c03_seq_has_no_holes(place: JournalPlace) -> None:
     """3. A batch that does not go on from the last seq by ones is refused whole."""
     journal = place.open()
     await journal.append([_event(place, 1)], {})
@@ -64,7 +64,7 @@ async def c03_seq_has_no_holes(place: Place) -> None:
     journal.close()
 
 
-async def c04_a_new_owner_ends_the_old_one(place: Place) -> None:
+async def c04_a_new_owner_ends_the_old_one(place: JournalPlace) -> None:
     """4. Once another has opened the run, the old owner's append changes nothing; the new one goes on where it was."""
     old = place.open()
     await old.append([_event(place, 1)], {})
@@ -80,7 +80,7 @@ async def c04_a_new_owner_ends_the_old_one(place: Place) -> None:
     new.close()
 
 
-async def c05_blobs_are_kept_under_their_hash(place: Place) -> None:
+async def c05_blobs_are_kept_under_their_hash(place: JournalPlace) -> None:
     """5. A blob is found under its hash, is never changed by storing it again, and unknown hashes are left out."""
     journal = place.open()
     await journal.append([_event(place, 1)], {"a": b"first", "b": b""})
@@ -94,7 +94,7 @@ async def c05_blobs_are_kept_under_their_hash(place: Place) -> None:
     reader.close()
 
 
-async def c06_data_comes_back_as_json_has_it(place: Place) -> None:
+async def c06_data_comes_back_as_json_has_it(place: JournalPlace) -> None:
     """6. Tuples become lists, nan and infinities null, lone surrogates U+FFFD; deep data and any text can be kept."""
     deep: dict[str, Any] = {}
     for _ in range(220):
@@ -114,7 +114,7 @@ async def c06_data_comes_back_as_json_has_it(place: Place) -> None:
     assert event.data == {"t": [1, 2], "nan": None, "inf": None, "bad\ufffd": "x\ufffd", "nul": "\x00", "deep": deep}
 
 
-async def c07_the_record_is_nobodys_to_change(place: Place) -> None:
+async def c07_the_record_is_nobodys_to_change(place: JournalPlace) -> None:
     """7. Changing data after it was appended, or after it was read, leaves the record as it was."""
     data: dict[str, Any] = {"list": [1]}
     journal = place.open()
@@ -125,7 +125,7 @@ async def c07_the_record_is_nobodys_to_change(place: Place) -> None:
     journal.close()
 
 
-async def c08_large_data_is_kept_whole(place: Place) -> None:
+async def c08_large_data_is_kept_whole(place: JournalPlace) -> None:
     """8. Bodies of any size come back, equal ones too, among small ones."""
     events = [
         _event(place, seq, {"text": "é" * size}) for seq, size in enumerate((10, 70_000, 70_000, 32_750, 1_000_000), 1)
@@ -137,7 +137,7 @@ async def c08_large_data_is_kept_whole(place: Place) -> None:
     assert _read_events(place) == events
 
 
-async def c09_a_batch_may_be_large(place: Place) -> None:
+async def c09_a_batch_may_be_large(place: JournalPlace) -> None:
     """9. Ten thousand events and as many blobs are one append."""
     events = [_event(place, seq, {"n": seq}) for seq in range(1, 10_001)]
     blobs = {str(n): b"%d" % n for n in range(40_000)}
@@ -148,7 +148,7 @@ async def c09_a_batch_may_be_large(place: Place) -> None:
     journal.close()
 
 
-async def c10_task_and_attempt_are_kept(place: Place) -> None:
+async def c10_task_and_attempt_are_kept(place: JournalPlace) -> None:
     """10. An event is the same after reading, in all its fields."""
     events = [
         Event(place.run, 1, 1_700_000_000.123456, "run_started", None, None, {"request": "x"}),
@@ -161,7 +161,7 @@ async def c10_task_and_attempt_are_kept(place: Place) -> None:
     assert _read_events(place) == events
 
 
-async def c11_owners_count_up(place: Place) -> None:
+async def c11_owners_count_up(place: JournalPlace) -> None:
     """11. Epochs are 1, 2, 3 over the openings of a run; readers are 0 and take nothing from the owner."""
     epochs: list[int] = []
     for _ in range(3):
@@ -179,7 +179,7 @@ async def c11_owners_count_up(place: Place) -> None:
     owner.close()
 
 
-JOURNAL_CHECKS: tuple[Callable[[Place], Awaitable[None]], ...] = (
+JOURNAL_CHECKS: tuple[Callable[[JournalPlace], Awaitable[None]], ...] = (
     c01_events_come_back_in_order,
     c02_reading_can_start_anywhere,
     c03_seq_has_no_holes,
@@ -194,11 +194,11 @@ JOURNAL_CHECKS: tuple[Callable[[Place], Awaitable[None]], ...] = (
 )
 
 
-def _event(place: Place, seq: int, data: dict[str, Any] | None = None) -> Event:
+def _event(place: JournalPlace, seq: int, data: dict[str, Any] | None = None) -> Event:
     return Event(place.run, seq, float(seq), "warning", None, None, {} if data is None else data)
 
 
-def _read_events(place: Place) -> list[Event]:
+def _read_events(place: JournalPlace) -> list[Event]:
     reader = place.read()
     try:
         return list(reader.events())

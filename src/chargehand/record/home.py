@@ -23,7 +23,7 @@ from pathlib import Path
 from chargehand.errors import ChargehandError, RunNotFound, RunOwned, UsageError
 from chargehand.record import lock
 from chargehand.record.disk import damaged, private_folder, storage
-from chargehand.record.index import Index, RunInfo, head, summarise
+from chargehand.record.index import RunIndex, RunInfo, head, summarise
 from chargehand.record.lock import OwnerLock
 from chargehand.record.sqlite_journal import SUFFIX, SqliteJournal
 from chargehand.values.report import RunStatus
@@ -52,7 +52,7 @@ class Home:
     def __init__(self, path: Path | None = None) -> None:
         self.path = default_path(os.environ) if path is None else path
         self._runs = self.path / "runs"
-        self._index = Index(self.path / "index.sqlite")
+        self._index = RunIndex(self.path / "index.sqlite")
 
     # --- one run ---------------------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class RunInfo(Value):
     parent: str | None = None
 
 
-class Index:
+class RunIndex:
     """The index file. Best effort throughout: what cannot be read is empty, what cannot be written is a warning."""
 
     def __init__(self, path: Path) -> None:

@@ -11,7 +11,7 @@ from chargehand.record.replay import Replay, replay
 from chargehand.values.effect import Question
 from chargehand.values.event import Event
 from chargehand.values.key import place
-from chargehand.values.plan import Factory
+from chargehand.values.plan import FactoryLimits
 from chargehand.values.report import FINISHED
 from chargehand.values.request import Request
 
@@ -30,7 +30,7 @@ async def record_answer(run: str, journal: Journal, question: str, words: str) -
     request = Request.model_validate(state.start["request"])
     team = state.start["team"]
     workers = [name for worker in team["workers"] for name in (worker["name"], worker.get("pool")) if name]
-    factory = Factory.model_validate(team["factory"]) if team.get("factory") else None
+    factory = FactoryLimits.model_validate(team["factory"]) if team.get("factory") else None
     answer = read_words(Question.model_validate(state.questions[key]), words, request, workers, factory)
     task, attempt = place(key)
     data = {"key": key, "answer": answer, "by": "command"}

@@ -21,7 +21,7 @@ from chargehand.record.replay import Replay, replay
 from chargehand.record.trust import TrustRegistry
 from chargehand.runs.answer_question import open_questions, record_answer
 from chargehand.runs.resume import Added, check_begun, job_of
-from chargehand.runs.session import Job, Session, check_models, unfinished_report
+from chargehand.runs.session import RunJob, Session, check_models, unfinished_report
 from chargehand.settings import OF_TEAM, SCRIPT, Settings, as_before, found_from, load_settings
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team, folder_of, load
@@ -40,7 +40,7 @@ CANCEL_WAIT_S = 3.0
 OnSession = Callable[[Session], None]
 
 
-class Life:
+class RunLife:
     """The home runs are recorded in, the team and the models they go on with.
 
     `model` is `provider:name`, or a client of your own such as a ScriptedModel. Settings come from the environment and
@@ -179,7 +179,7 @@ class Life:
         await self._check_models(settings, asked.budget, given)
         journal = self.home.create()
         try:
-            job = Job(
+            job = RunJob(
                 journal.run,
                 asked,
                 team,
@@ -267,7 +267,7 @@ class Life:
 
     async def _work(
         self,
-        job: Job,
+        job: RunJob,
         journal: Any,
         earlier: Replay | None,
         person: Person | None,

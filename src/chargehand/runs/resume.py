@@ -12,7 +12,7 @@ from chargehand.record.disk import damaged
 from chargehand.record.home import Home
 from chargehand.record.replay import Replay, replay
 from chargehand.record.trust import TrustRegistry
-from chargehand.runs.session import Job
+from chargehand.runs.session import RunJob
 from chargehand.settings import Settings, check_endpoints
 from chargehand.team import Team
 from chargehand.team.code import stored_tools
@@ -41,7 +41,7 @@ class Added:
 
 def job_of(
     run: str, state: Replay, added: Added, home: Home, trust: TrustRegistry, settings: Settings, team: Team | None
-) -> Job:
+) -> RunJob:
     """The job as the record has it, topped up. `team` is one made in Python: its tools are not loaded from files."""
     check_begun(run, state)
     written = state.plan or (state.drafted if state.plan_given else None)
@@ -52,7 +52,7 @@ def job_of(
     then = Settings.model_validate(state.start["settings"])
     check_endpoints(run, then, settings, _models_of(whole), os.environ)
     reopen = _with_dependents(plan, _tasks_to_reopen(state, added)) if plan else ()
-    return Job(
+    return RunJob(
         run,
         _topped_up(state, added),
         whole,

@@ -22,7 +22,7 @@ from chargehand.engine.people import Person, read_words
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
 from chargehand.models.resolve import Models
-from chargehand.models.supervisor_models import Brain, Brains, Seat
+from chargehand.models.supervisor_models import Seat, SupervisorModel, SupervisorModels
 from chargehand.record.cache import Cache
 from chargehand.record.home import Home
 from chargehand.record.journal import Journal
@@ -48,7 +48,7 @@ SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "router", "refiner", "scorer", 
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RunJob:
     """What a session is to do. `plan` is a plan given by the user; the planner is not asked then."""
 
     run: str
@@ -70,7 +70,7 @@ class Session:
 
     def __init__(
         self,
-        job: Job,
+        job: RunJob,
         journal: Journal,
         models: Models,
         *,
@@ -281,14 +281,16 @@ class Session:
 
         return run
 
-    def _brains(self, settings: Settings) -> Brains:
+    def _brains(self, settings: Settings) -> SupervisorModels:
         """The supervisor's own models."""
         if not settings.has_model:
             return {}
         choices: dict[Seat, ModelChoice] = {role: settings.model_for(role) for role in SUPERVISOR_ROLES}
         choices["examiner"] = settings.model_for("scorer", "large")
         return {
-            seat: Brain(model=choice.model, options=options_of(choice), window=self._models.window(choice.model))
+            seat: SupervisorModel(
+                model=choice.model, options=options_of(choice), window=self._models.window(choice.model)
+            )
             for seat, choice in choices.items()
         }
 

@@ -17,12 +17,12 @@ from chargehand.engine.local.engine import Listener, LocalEngine
 from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.people import Person
 from chargehand.errors import PlanningFailed, UsageError
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.add import add_tasks
 from chargehand.planner.draft import Unplanned, make_plan
 from chargehand.record.memory_journal import MemoryJournal
-from chargehand.runs.life import Life, OnSession, check_plan, positive, team_for
-from chargehand.runs.session import Job
+from chargehand.runs.life import OnSession, RunLife, check_plan, positive, team_for
+from chargehand.runs.session import RunJob
 from chargehand.synthesizer import OnDraft
 from chargehand.team.agents import options_of
 from chargehand.text.json_schema import problems_in
@@ -35,7 +35,7 @@ from chargehand.values.report import Gap, Report
 from chargehand.values.request import Earlier, Material, Request, Subject
 
 
-class Supervisor(Life):
+class Supervisor(RunLife):
     """A team with its models and the home its runs are recorded in: starts runs, and goes on with those there are."""
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Supervisor(Life):
         try:
             if stdin is not None:
                 asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(run, stdin))})
-            job = Job(
+            job = RunJob(
                 run,
                 asked,
                 team,
@@ -172,7 +172,9 @@ class Supervisor(Life):
         async with self._models(settings) as models:
             models.check(choice.model)
             async with LocalEngine("plan", MemoryJournal(), Handlers(models), budget=asked.budget) as engine:
-                brain = Brain(model=choice.model, options=options_of(choice), window=models.window(choice.model))
+                brain = SupervisorModel(
+                    model=choice.model, options=options_of(choice), window=models.window(choice.model)
+                )
                 if plan is None:
                     planned = await make_plan(asked, self.team, engine, brain)
                 else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chargehand.settings.load import load_settings
 from chargehand.settings.script_path import OF_TEAM, SCRIPT, found_from
-from chargehand.settings.settings import DEFAULT_TIER, Limits, ModelChoice, Models, RoleModel, Settings
+from chargehand.settings.settings import DEFAULT_TIER, Limits, ModelChoice, ModelSettings, RoleModel, Settings
 from chargehand.settings.stored import as_before, check_endpoints
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "SCRIPT",
     "Limits",
     "ModelChoice",
-    "Models",
+    "ModelSettings",
     "RoleModel",
     "Settings",
     "as_before",

@@ -57,7 +57,7 @@ class ModelChoice(Value):
     options: dict[str, JSON] = Field(default_factory=dict)
 
 
-class Models(Value):
+class ModelSettings(Value):
     """Models by tier and by role."""
 
     tiers: dict[Tier, str] = Field(default_factory=dict[Tier, str])
@@ -112,7 +112,7 @@ class Settings(Value):
             raise UsageError(f"The options for the role {role} cannot be sent: {' '.join(wrong)}")
         return ModelChoice(model=name, temperature=of_role.temperature, options=of_role.options)
 
-    def for_team(self, models: Models, budget: Budget, limits: Limits) -> Settings:
+    def for_team(self, models: ModelSettings, budget: Budget, limits: Limits) -> Settings:
         """These settings with a team's own in place of what files set; flags and environment stay."""
         changes: dict[str, object] = {
             "tiers": {**self.tiers, **models.tiers},

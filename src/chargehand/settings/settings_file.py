@@ -45,7 +45,7 @@ class Layer:
     warnings: list[str] = field(default_factory=list[str])
 
 
-class Reader:
+class SettingsReader:
     """Takes typed values out of a TOML file and collects what is wrong with it or needs trust."""
 
     def __init__(self, file: TomlFile, prefix: Sequence[str] = (), *, trusted: bool = True) -> None:
@@ -162,7 +162,7 @@ def read_layer(
     file: TomlFile, data: Mapping[str, Any], prefix: Sequence[str], known: Mapping[str, Provider], trusted: bool
 ) -> Layer:
     """The file's settings; `data` is its chargehand part, found under `prefix`."""
-    reader, layer = Reader(file, prefix, trusted=trusted), Layer()
+    reader, layer = SettingsReader(file, prefix, trusted=trusted), Layer()
     for key in sorted(data.keys() - _KEYS):
         reader.unknown((key,), _KEYS)
     providers = {name: _provider(reader, data, name, known) for name in reader.table(data, "providers")}
@@ -200,7 +200,9 @@ def checked_url(url: str) -> str | None:
     return None
 
 
-def _provider(reader: Reader, data: Mapping[str, Any], name: str, known: Mapping[str, Provider]) -> Provider | None:
+def _provider(
+    reader: SettingsReader, data: Mapping[str, Any], name: str, known: Mapping[str, Provider]
+) -> Provider | None:
     path = ("providers", name)
     table, before = reader.table(reader.table(data, "providers"), name, "providers"), len(reader.problems)
     keys = {"base_url", "wire", "key_env", *_PROVIDER_LIMITS}
@@ -235,7 +237,7 @@ def _provider(reader: Reader, data: Mapping[str, Any], name: str, known: Mapping
     )
 
 
-def _drop_unknown_providers(reader: Reader, layer: Layer, known: Collection[str]) -> None:
+def _drop_unknown_providers(reader: SettingsReader, layer: Layer, known: Collection[str]) -> None:
     """A model of a provider nobody defined is an error; from an untrusted file, a line and no more."""
 
     def is_known(name: str | None, path: Sequence[str]) -> bool:

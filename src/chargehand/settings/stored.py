@@ -34,8 +34,8 @@ def as_before(run: str, before: Settings, now: Settings) -> tuple[Settings, list
     then, here = _providers(before), _providers(now)
     if then == here:
         return now, []
-    now, before = _join_names(here), _join_names(then)
-    line = f"This run asks models of {now}; {run} asked models of {before}. --model names another."
+    ours, theirs = _join_names(here), _join_names(then)
+    line = f"This run asks models of {ours}; {run} asked models of {theirs}. --model names another."
     return now, [line]
 
 

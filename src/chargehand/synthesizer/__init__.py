@@ -14,7 +14,7 @@ from typing import TypedDict, Unpack
 
 from chargehand.engine.deadline import in_time
 from chargehand.engine.port import Engine
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import plain_report as plain
 from chargehand.synthesizer.steps import Flow
 from chargehand.synthesizer.streaming import OnDraft
@@ -51,11 +51,11 @@ class Options(TypedDict, total=False):
     """What a synthesis may have; see `write_answer`."""
 
     filled: Collection[str]
-    judge: Brain | None
-    critic: Brain | None
+    judge: SupervisorModel | None
+    critic: SupervisorModel | None
     rounds: int
-    rater: Brain | None
-    examiner: Brain | None
+    rater: SupervisorModel | None
+    examiner: SupervisorModel | None
     read: Iterable[str]
     on_draft: OnDraft | None
 
@@ -65,7 +65,7 @@ async def synthesize(
     plan: Plan,
     outcomes: Mapping[str, Outcome],
     engine: Engine,
-    brain: Brain | None,
+    brain: SupervisorModel | None,
     seconds: float | None = None,
     validate: Validate | None = None,
     **options: Unpack[Options],
@@ -81,16 +81,16 @@ async def write_answer(
     plan: Plan,
     outcomes: Mapping[str, Outcome],
     engine: Engine,
-    brain: Brain | None,
+    brain: SupervisorModel | None,
     seconds: float | None = None,
     validate: Validate | None = None,
     *,
     filled: Collection[str] = (),
-    judge: Brain | None = None,
-    critic: Brain | None = None,
+    judge: SupervisorModel | None = None,
+    critic: SupervisorModel | None = None,
     rounds: int = 1,
-    rater: Brain | None = None,
-    examiner: Brain | None = None,
+    rater: SupervisorModel | None = None,
+    examiner: SupervisorModel | None = None,
     read: Iterable[str] = (),
     on_draft: OnDraft | None = None,
     pause: bool = False,

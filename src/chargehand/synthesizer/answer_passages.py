@@ -31,7 +31,7 @@ _FIGURE_AS_CODE = re.compile(r"`([~\u2248$\u20ac\u00a3+\u2212-]?\s?\d[\d.,' ]{0,
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class AnswerPassage:
     """A part of paragraph `paragraph`; `text` has neither code nor citations in it."""
 
     paragraph: int
@@ -47,7 +47,7 @@ class Paragraph:
 
     number: int
     tasks: tuple[str, ...]
-    passages: tuple[Passage, ...]
+    passages: tuple[AnswerPassage, ...]
 
 
 def read(answer: str, citations: Citations) -> list[Paragraph]:
@@ -79,7 +79,7 @@ def _attribute(found: list[Paragraph], tasks: tuple[str, ...]) -> None:
         found[n] = replace(found[n], passages=tuple(replace(passage, tasks=tasks) for passage in passages))
 
 
-def _has_list(passages: Iterable[Passage]) -> bool:
+def _has_list(passages: Iterable[AnswerPassage]) -> bool:
     return any(passage.kind in _LISTED for passage in passages)
 
 
@@ -108,12 +108,12 @@ def _paragraph(number: int, text: str, citations: Citations, lead: tuple[str, ..
         (kind, part, list(citations.find(part))) for kind, part in _parts(text)
     ]
     tasks = tuple(dict.fromkeys(task for _, _, cited in parts for citation in cited for task in citation.tasks))
-    passages: list[Passage] = []
+    passages: list[AnswerPassage] = []
     for kind, part, cited in parts:
         own = tuple(dict.fromkeys(task for citation in cited for task in citation.tasks))
         unknown = tuple(dict.fromkeys(name for citation in cited for name in citation.unknown))
         inherited = tasks or (lead if kind in _LISTED else ())
-        passages.append(Passage(number, kind, _without(part, cited), own or inherited, unknown))
+        passages.append(AnswerPassage(number, kind, _without(part, cited), own or inherited, unknown))
     return Paragraph(number, tasks, tuple(passages))
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from chargehand.synthesizer.answer_passages import Paragraph, Passage, announced_lengths, read
+from chargehand.synthesizer.answer_passages import AnswerPassage, Paragraph, announced_lengths, read
 from chargehand.synthesizer.evidence import Evidence, Held, held_in_text
 from chargehand.synthesizer.exempt_figures import speaks_of_a_gap, stated_figures
 from chargehand.synthesizer.figures import Figure
@@ -194,7 +194,7 @@ def _is_only_findings(outcome: Outcome) -> bool:
     return is_record(outcome) or outcome.output in ({}, []) or (not outcome.output and bool(outcome.findings))
 
 
-def _passages(parts: Iterable[Paragraph]) -> Iterator[Passage]:
+def _passages(parts: Iterable[Paragraph]) -> Iterator[AnswerPassage]:
     return (passage for paragraph in parts for passage in paragraph.passages)
 
 
@@ -229,13 +229,13 @@ class _Check:
                 names = ", ".join(passage.tasks[:5])
                 yield "failed_citation", f"Paragraph {passage.paragraph} rests on [{names}], which has no result."
 
-    def _is_baseless(self, passage: Passage) -> bool:
+    def _is_baseless(self, passage: AnswerPassage) -> bool:
         outcomes = [self.outcomes[task] for task in passage.tasks]
         if not outcomes or any(outcome.ok or outcome.partial for outcome in outcomes):
             return False
         return not speaks_of_a_gap(passage.text, [outcome.summary for outcome in outcomes])
 
-    def _figure(self, figure: Figure, passage: Passage, cited: Collection[str]) -> _Problem | None:
+    def _figure(self, figure: Figure, passage: AnswerPassage, cited: Collection[str]) -> _Problem | None:
         before = passage.text[max(figure.start - 24, 0) : figure.start]
         if self._given.has(figure, before) or self._counts_the_run(figure, passage.text):
             return None

@@ -27,7 +27,15 @@ from typing import Final, Literal, TypeAlias
 
 from chargehand.synthesizer.dedupe import differ_in_severity_alone, lines_of, same_place
 from chargehand.synthesizer.sentences import entries, is_record, sentences
-from chargehand.synthesizer.similarity import Index, compatible_names, dice, is_graded, is_opposed, rivals, same_start
+from chargehand.synthesizer.similarity import (
+    WordIndex,
+    compatible_names,
+    dice,
+    is_graded,
+    is_opposed,
+    rivals,
+    same_start,
+)
 from chargehand.synthesizer.strip_markdown import one_line
 from chargehand.synthesizer.units import quantity
 from chargehand.synthesizer.wording import Wording, wording
@@ -61,7 +69,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ContradictionCandidate:
     """Two statements of different tasks that may contradict each other. Candidates of one subject have it in common."""
 
     subject: str
@@ -81,7 +89,7 @@ class _Entry:
     about: Wording | None = None
 
 
-def candidates(outcomes: Sequence[Outcome], tasks: Sequence[Task] = ()) -> tuple[Candidate, ...]:
+def candidates(outcomes: Sequence[Outcome], tasks: Sequence[Task] = ()) -> tuple[ContradictionCandidate, ...]:
     """The candidates of all outcomes that are done or partial, in the order of their second statement.
 
     `tasks` are theirs, as far as they are known.
@@ -103,7 +111,7 @@ class _Told:
         # Task -> the tasks whose results it was given.
         self._read = read
         self.entries: list[_Entry] = []
-        self._index = Index(lambda wording: wording.topics)
+        self._index = WordIndex(lambda wording: wording.topics)
         self._keys: list[Hashable] = []
         # Two, since a task may contradict itself: then another one that says the same stands against it.
         self._tasks: dict[Hashable, list[str]] = {}
@@ -305,7 +313,9 @@ def _quantities(said: Wording) -> dict[str, set[Hashable]]:
     return found
 
 
-def _name_candidates(entries: Sequence[_Entry], pairs: Sequence[tuple[int, int, Kind]]) -> Iterator[Candidate]:
+def _name_candidates(
+    entries: Sequence[_Entry], pairs: Sequence[tuple[int, int, Kind]]
+) -> Iterator[ContradictionCandidate]:
     """Candidates with a subject: that of the first pair among those that hang together."""
     roots: dict[int, int] = {}
 
@@ -321,7 +331,7 @@ def _name_candidates(entries: Sequence[_Entry], pairs: Sequence[tuple[int, int, 
     subjects: dict[int, str] = {}
     for first, second, kind in pairs:
         subject = subjects.setdefault(root(first), _subject(entries[first], entries[second]))
-        yield Candidate(subject, kind, entries[first].statement, entries[second].statement)
+        yield ContradictionCandidate(subject, kind, entries[first].statement, entries[second].statement)
 
 
 def _subject(one: _Entry, other: _Entry) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.prompt import clean, heading, room, section, size
 from chargehand.values.base import JSON
 from chargehand.values.message import system, user
@@ -72,7 +72,7 @@ async def critique(
     draft: str,
     outcomes: Mapping[str, Outcome],
     engine: Engine,
-    brain: Brain,
+    brain: SupervisorModel,
     number: int,
     used: list[Usage],
     mark: str = "",
@@ -108,7 +108,7 @@ def _verdict(data: dict[str, Any]) -> Critique:
     return Returned(problems[:MOST_PROBLEMS])
 
 
-def _question(request: Request, draft: str, outcomes: Mapping[str, Outcome], brain: Brain) -> str:
+def _question(request: Request, draft: str, outcomes: Mapping[str, Outcome], brain: SupervisorModel) -> str:
     """A third of the room is the draft's, the rest the results', an equal share each as long as it lasts."""
     left = room(brain) * 2 // 3
     share = max(left // max(len(outcomes), 1), LEAST_SHARE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.critic import Accepted, Critique, NotReviewed, Returned, critique
 from chargehand.synthesizer.synthesis import Desk
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer
@@ -13,7 +13,7 @@ from chargehand.values.outcome import Outcome
 
 
 async def review_draft(
-    draft: Draft, writer: Writer, outcomes: Mapping[str, Outcome], critic: Brain, rounds: int, desk: Desk
+    draft: Draft, writer: Writer, outcomes: Mapping[str, Outcome], critic: SupervisorModel, rounds: int, desk: Desk
 ) -> tuple[Draft, tuple[str, ...]]:
     """What goes out was looked at last by the critic, or a note says that it was not."""
     for number in range(1, rounds + 2):

@@ -26,7 +26,7 @@ from typing import Final
 from chargehand.synthesizer import merge_equals as agreement
 from chargehand.synthesizer.lexicon import stem
 from chargehand.synthesizer.similarity import (
-    Index,
+    WordIndex,
     dice,
     is_opposed,
     replaces,
@@ -178,7 +178,7 @@ class _Centres:
 
     def __init__(self) -> None:
         self._entries: list[tuple[int, _Entry]] = []
-        self._index = Index(lambda wording: wording.bag)
+        self._index = WordIndex(lambda wording: wording.bag)
         self._equal: dict[Hashable, list[int]] = {}
         self._at: dict[Hashable, list[int]] = {}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from chargehand.synthesizer.contradictions import Candidate, Statement
+from chargehand.synthesizer.contradictions import ContradictionCandidate, Statement
 from chargehand.values.outcome import Contradiction
 
 Verdict = Literal["first", "second", "both", "neither", "unclear"]
@@ -79,7 +79,9 @@ class Disagreement:
         )
 
 
-def disagreements(candidates: Sequence[Candidate], rulings: Mapping[int, Ruling]) -> tuple[Disagreement, ...]:
+def disagreements(
+    candidates: Sequence[ContradictionCandidate], rulings: Mapping[int, Ruling]
+) -> tuple[Disagreement, ...]:
     """Those about the same subject are one. `rulings` are by the candidate's place; one without any stays open."""
     groups: dict[str, list[int]] = {}
     for place, candidate in enumerate(candidates):
@@ -93,14 +95,14 @@ def disagreements(candidates: Sequence[Candidate], rulings: Mapping[int, Ruling]
     )
 
 
-def compatible(candidates: Sequence[Candidate], rulings: Mapping[int, Ruling]) -> tuple[Disagreement, ...]:
+def compatible(candidates: Sequence[ContradictionCandidate], rulings: Mapping[int, Ruling]) -> tuple[Disagreement, ...]:
     """The pairs that only seem to disagree: for who writes the answer, and no part of the report."""
     return tuple(
         _disagreement([candidates[place]], [ruling]) for place, ruling in sorted(rulings.items()) if ruling.compatible
     )
 
 
-def _connected(places: Sequence[int], candidates: Sequence[Candidate]) -> list[list[int]]:
+def _connected(places: Sequence[int], candidates: Sequence[ContradictionCandidate]) -> list[list[int]]:
     """The places of candidates that hang together through a statement, in the order of their first."""
     roots: dict[Statement, Statement] = {}
 
@@ -118,7 +120,7 @@ def _connected(places: Sequence[int], candidates: Sequence[Candidate]) -> list[l
     return list(parts.values())
 
 
-def _disagreement(pairs: Sequence[Candidate], rulings: Sequence[Ruling | None]) -> Disagreement:
+def _disagreement(pairs: Sequence[ContradictionCandidate], rulings: Sequence[Ruling | None]) -> Disagreement:
     subject = pairs[0].subject
     statements = tuple(dict.fromkeys(statement for pair in pairs for statement in (pair.first, pair.second)))
     open_ = [ruling for ruling in rulings if ruling is None or not ruling.decides]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.disagreements import Disagreement
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Finding, Outcome
@@ -61,7 +61,7 @@ def schema(answer: dict[str, Any] | None) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-def room(brain: Brain) -> int:
+def room(brain: SupervisorModel) -> int:
     """How many bytes of material one call can take in, besides an answer that is sent back and the one it writes."""
     return max(brain.window - 2 * brain.output_cap - FRAME, brain.window // 2) * CHARACTERS_PER_TOKEN
 
@@ -99,7 +99,7 @@ def heading(outcome: Outcome) -> str:
 
 
 def ask(
-    request: Request, plan: Plan, material: Iterable[str], disagreements: Sequence[Disagreement], brain: Brain
+    request: Request, plan: Plan, material: Iterable[str], disagreements: Sequence[Disagreement], brain: SupervisorModel
 ) -> str:
     """The request and all that is known, as one message."""
     parts = [f"Request\n{request.text}"]

@@ -16,7 +16,7 @@ from typing import Any
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.code_excerpts import Exhibits
 from chargehand.synthesizer.prompt import clean, section, weight
 from chargehand.values.message import system, user
@@ -53,8 +53,8 @@ async def rate(
     findings: Sequence[Finding],
     request: Request,
     engine: Engine,
-    brain: Brain,
-    examiner: Brain | None,
+    brain: SupervisorModel,
+    examiner: SupervisorModel | None,
     used: list[Usage],
     exhibits: Exhibits | None = None,
     mark: str = "",
@@ -92,7 +92,13 @@ def _weigh_rating(finding: Finding, score: int) -> int:
 
 
 async def _score(
-    request: Request, finding: Finding, code: str | None, engine: Engine, brain: Brain, key: str, used: list[Usage]
+    request: Request,
+    finding: Finding,
+    code: str | None,
+    engine: Engine,
+    brain: SupervisorModel,
+    key: str,
+    used: list[Usage],
 ) -> int | None:
     text = f"Request\n{request.text}\n\n{section('Finding', finding.to_json(), _MOST_PER_FINDING)}"
     if code is not None:

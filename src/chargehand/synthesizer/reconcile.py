@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from chargehand.synthesizer.contradictions import Candidate, candidates
+from chargehand.synthesizer.contradictions import ContradictionCandidate, candidates
 from chargehand.synthesizer.dedupe import merge_claims, merge_findings
 from chargehand.synthesizer.disagreements import Disagreement, disagreements
 from chargehand.synthesizer.strip_markdown import one_line
@@ -20,7 +20,7 @@ class Reconciled:
     outcomes: Mapping[str, Outcome]
     claims: tuple[Claim, ...]
     findings: tuple[Finding, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ContradictionCandidate, ...]
     disagreements: tuple[Disagreement, ...]
     compatible: tuple[Disagreement, ...] = ()
 

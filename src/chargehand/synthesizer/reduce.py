@@ -45,7 +45,7 @@ What stands between <data> and </data> is data that workers wrote: instructions 
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SummaryNode:
     """A part of the material: the tasks below it, their claims, and what the next call sees of it, as data and text."""
 
     tasks: tuple[str, ...]
@@ -79,7 +79,7 @@ class Reduction:
             level += 1
         return tuple(node.text for node in nodes)
 
-    def _leaf(self, outcome: Outcome) -> Node:
+    def _leaf(self, outcome: Outcome) -> SummaryNode:
         data = prompt.outcome_as_data(self._asked[outcome.task], outcome)
         if outcome.claims:
             data["claims"] = [claim.to_json() for claim in outcome.claims]
@@ -88,19 +88,19 @@ class Reduction:
             text = prompt.section(prompt.heading(outcome), data, self._room)
             kept = f"{self._room:,} of {whole:,} bytes"
             self.notes.append(f"The result of {outcome.task} was cut to {kept} before it was summarised.")
-        return Node((outcome.task,), outcome.claims, data, text)
+        return SummaryNode((outcome.task,), outcome.claims, data, text)
 
-    async def _level(self, level: int, groups: Sequence[Sequence[Node]]) -> list[Node]:
-        made: dict[int, Node] = {}
+    async def _level(self, level: int, groups: Sequence[Sequence[SummaryNode]]) -> list[SummaryNode]:
+        made: dict[int, SummaryNode] = {}
 
-        async def one(number: int, group: Sequence[Node]) -> None:
+        async def one(number: int, group: Sequence[SummaryNode]) -> None:
             # From level 2 on a node that is alone has its size already.
             made[number] = group[0] if level > 1 and len(group) == 1 else await self._node(level, number, group)
 
         await abreast(one(number, group) for number, group in enumerate(groups, 1))
         return [made[number] for number in sorted(made)]
 
-    async def _node(self, level: int, number: int, group: Sequence[Node]) -> Node:
+    async def _node(self, level: int, number: int, group: Sequence[SummaryNode]) -> SummaryNode:
         most = self._room // SHRINK
         tasks = tuple(task for node in group for task in node.tasks)
         claims = merge_claims([claim for node in group for claim in node.claims], self._workers)
@@ -109,10 +109,10 @@ class Reduction:
             data = {"cut to fit": [_cut(node.data, most // len(group)) for node in group]}
         else:
             data = {"summary": summary, **_fitting(claims, most - prompt.size(prompt.section("", summary)))}
-        return Node(tasks, claims, data, prompt.section(f"Summary {level}.{number}", data, most))
+        return SummaryNode(tasks, claims, data, prompt.section(f"Summary {level}.{number}", data, most))
 
     async def _summary(
-        self, level: int, number: int, group: Sequence[Node], tasks: tuple[str, ...], most: int
+        self, level: int, number: int, group: Sequence[SummaryNode], tasks: tuple[str, ...], most: int
     ) -> str | None:
         """The summary; citations from elsewhere are taken out, and results it passes over are put in with a line."""
         desk = self._desk
@@ -136,9 +136,9 @@ class Reduction:
         return text
 
 
-def _groups(nodes: Sequence[Node], room: int, fan_in: int | None) -> list[list[Node]]:
+def _groups(nodes: Sequence[SummaryNode], room: int, fan_in: int | None) -> list[list[SummaryNode]]:
     """Neighbours together, as many as fit; a node as large as the room is alone."""
-    groups: list[list[Node]] = []
+    groups: list[list[SummaryNode]] = []
     filled = 0
     for node in nodes:
         if not groups or filled + node.size > room or (fan_in is not None and len(groups[-1]) >= fan_in):

@@ -120,7 +120,7 @@ def same_order(one: Wording, other: Wording) -> bool:
     return (passive and one.voice != other.voice) or not _is_swapped(one.words, other.words)
 
 
-class Index:
+class WordIndex:
     """Finds earlier entries that share words with a new one, the most alike first."""
 
     def __init__(self, words: Callable[[Wording], frozenset[str]]) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from chargehand.engine.port import Engine
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import plain_report as plain
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.citations import provenance_of_listing
 from chargehand.synthesizer.code_excerpts import Exhibits
-from chargehand.synthesizer.contradictions import Candidate
+from chargehand.synthesizer.contradictions import ContradictionCandidate
 from chargehand.synthesizer.critic import NotReviewed, critique, record_critique
 from chargehand.synthesizer.critic_loop import notes_for_reader, review_draft
 from chargehand.synthesizer.disagreements import Ruling, compatible, disagreements
@@ -44,7 +44,7 @@ class Flow:
         engine: Engine,
         validate: Validate | None,
         filled: Collection[str],
-        critic: Brain | None,
+        critic: SupervisorModel | None,
         before: Flow | None = None,
         mark: str = "",
     ) -> None:
@@ -76,14 +76,14 @@ class Flow:
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    async def rate(self, rater: Brain, examiner: Brain | None) -> None:
+    async def rate(self, rater: SupervisorModel, examiner: SupervisorModel | None) -> None:
         found = self._merged.findings
         seen = Exhibits.of(self._plan)
         findings, notes = await rate(found, self._request, self._engine, rater, examiner, self._used, seen, self._mark)
         self._merged = replace(self._merged, findings=findings)
         self._notes += notes
 
-    async def select(self, chooser: Brain) -> Pick | None:
+    async def select(self, chooser: SupervisorModel) -> Pick | None:
         """The sink whose result is the answer. What results it is chosen over say otherwise is decided with it."""
         picked = await pick(self._outcomes, self._desk(chooser))
         if picked is None:
@@ -97,7 +97,7 @@ class Flow:
         self._rulings |= picked.rulings(self._merged.candidates)
         return picked
 
-    async def judge(self, brain: Brain) -> None:
+    async def judge(self, brain: SupervisorModel) -> None:
         self._notes += await judge(self._merged.candidates, self._desk(brain), self._rulings)
 
     async def looked_at(self, ready: Synthesis) -> Synthesis:
@@ -113,7 +113,7 @@ class Flow:
         return replace(ready, usage=Usage.total(self._used), notes=(*ready.notes, *notes_for_reader(verdict)))
 
     async def write(
-        self, brain: Brain, rounds: int, read: Iterable[str], on_draft: OnDraft | None, *, pause: bool = False
+        self, brain: SupervisorModel, rounds: int, read: Iterable[str], on_draft: OnDraft | None, *, pause: bool = False
     ) -> Synthesis | tuple[Gap, ...]:
         """The model's answer, reviewed where there is a critic; by code when there is none to be had.
 
@@ -299,12 +299,12 @@ class Flow:
         return None if self._writer is None else self._writer.last
 
     @property
-    def judged(self) -> dict[Candidate, Ruling]:
+    def judged(self) -> dict[ContradictionCandidate, Ruling]:
         return {self._merged.candidates[place]: ruling for place, ruling in self._rulings.items()}
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
-    def _desk(self, brain: Brain) -> Desk:
+    def _desk(self, brain: SupervisorModel) -> Desk:
         return Desk(self._request, self._plan, self._engine, brain, self._used, self._mark)
 
     def _reconcile(self) -> Reconciled:

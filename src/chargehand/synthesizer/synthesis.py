@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from chargehand.engine.port import Engine
-from chargehand.models.supervisor_models import Brain
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Finding, Usage
 from chargehand.values.plan import Plan
@@ -43,7 +43,7 @@ class Desk:
     request: Request
     plan: Plan
     engine: Engine
-    brain: Brain
+    brain: SupervisorModel
     used: list[Usage]
     mark: str = ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chargehand.team.code import stored_tools
-from chargehand.team.routes import RouteExample, Rule
+from chargehand.team.routes import RouteExample, RouteRule
 from chargehand.team.team import Example, Scrutiny, Team
 from chargehand.team.team_folder import folder_of, load, shipped_teams
 from chargehand.team.worker import Worker
@@ -11,7 +11,7 @@ from chargehand.team.worker import Worker
 __all__ = [
     "Example",
     "RouteExample",
-    "Rule",
+    "RouteRule",
     "Scrutiny",
     "Team",
     "Worker",

@@ -14,7 +14,7 @@ from chargehand.workers import Roster, WorkerPort
 from chargehand.workers.agent import Agent, AgentTool
 from chargehand.workers.analyzer import AnalyzerWorker
 from chargehand.workers.delegate import Delegate, Run
-from chargehand.workers.factory import Factory
+from chargehand.workers.factory import WorkerFactory
 from chargehand.workers.human import Human
 
 # How long a call waits for a provider that is down, without and with a fallback to hand the task to.
@@ -37,14 +37,14 @@ def roster(team: Team, settings: Settings, *, ask: bool = False, nest: Nest | No
     return {worker.name: _worker(worker, settings, ask, nest) for worker in able}
 
 
-def factory(team: Team, settings: Settings, *, ask: bool = False) -> Factory | None:
+def factory(team: Team, settings: Settings, *, ask: bool = False) -> WorkerFactory | None:
     """What makes the workers that a plan defines, where the team has one and there is a model for them."""
     if team.factory is None or not settings.has_model:
         return None
     blank = _agent(Worker("blank", "Stands for any"), settings, ask)
     known = [each for each in team.factory_tools or () if isinstance(each, Tool)]
     allowed = {tool.name: _tool(tool) if tool.offered else None for tool in known}
-    return Factory(allowed, team.factory.tiers, blank)
+    return WorkerFactory(allowed, team.factory.tiers, blank)
 
 
 def _worker(worker: Worker, settings: Settings, ask: bool, nest: Nest | None) -> WorkerPort:

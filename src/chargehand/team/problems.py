@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from chargehand.settings.toml_file import suggestion
-from chargehand.team.routes import RouteExample, Rule
+from chargehand.team.routes import RouteExample, RouteRule
 from chargehand.team.worker import Worker
 from chargehand.tools import BUILTIN, Tool
 from chargehand.values.plan import WORKER_NAME, Problem
@@ -259,7 +259,7 @@ def _join_names(names: Iterable[str]) -> str:
 def route_problems(
     workers: Sequence[Worker],
     default: str | None,
-    routes: Sequence[Rule],
+    routes: Sequence[RouteRule],
     examples: Sequence[RouteExample],
     where: Callable[[str, int], str] = lambda _part, _index: "",
 ) -> list[Problem]:

@@ -13,7 +13,7 @@ from chargehand.values.base import Value
 MOST_CHARACTERS = 20_000
 
 
-class Rule(Value):
+class RouteRule(Value):
     """`match` is a regular expression searched in the request, or words of which one is in it; case is ignored.
 
     A request in which `unless` is found in the same way is not for this rule.

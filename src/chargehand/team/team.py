@@ -9,15 +9,25 @@ from typing import Any, Literal
 from pydantic import Field
 
 from chargehand.errors import InvalidTeam
-from chargehand.settings import Limits, Models
+from chargehand.settings import Limits, ModelSettings
 from chargehand.team.nesting import nesting_problems
 from chargehand.team.problems import factory_problems, route_problems, worker_problems
-from chargehand.team.routes import RouteExample, Rule
+from chargehand.team.routes import RouteExample, RouteRule
 from chargehand.team.worker import AnyTool, Worker, found_tool
 from chargehand.tools import BUILTIN, Tool
 from chargehand.values.base import JSON, Value
 from chargehand.values.budget import Budget
-from chargehand.values.plan import TIERS, UNASSIGNED, Factory, Plan, Problem, Synthesis, Tier, WorkerSpec, errors_in
+from chargehand.values.plan import (
+    TIERS,
+    UNASSIGNED,
+    FactoryLimits,
+    Plan,
+    Problem,
+    SynthesisSpec,
+    Tier,
+    WorkerSpec,
+    errors_in,
+)
 from chargehand.values.recovery_policy import Policy
 
 # plan: a planner decomposes the request. route: a router hands it on as it is.
@@ -54,7 +64,7 @@ class Team:
     description: str
     shared_tools: tuple[str, ...]
     examples: tuple[Example, ...]
-    synthesis: Synthesis
+    synthesis: SynthesisSpec
     scrutiny: Scrutiny
     # Words every answer ends with.
     disclaimer: str
@@ -62,7 +72,7 @@ class Team:
     when_nothing: str
     budget: Budget
     limits: Limits
-    models: Models
+    models: ModelSettings
     # Escalations may reach a person, as with `--ask`.
     ask: bool
     # What is done about tasks that fail.
@@ -73,7 +83,7 @@ class Team:
     mode: Mode
     # Who gets what neither a rule nor the router can place; else the first worker does.
     default: str | None
-    routes: tuple[Rule, ...]
+    routes: tuple[RouteRule, ...]
     route_examples: tuple[RouteExample, ...]
     # What workers that a plan defines may have; None where a plan defines none.
     factory_tools: tuple[Tool | str, ...] | None
@@ -90,20 +100,20 @@ class Team:
         description: str = "",
         shared_tools: Iterable[str] = (),
         examples: Iterable[Example] = (),
-        synthesis: Synthesis | None = None,
+        synthesis: SynthesisSpec | None = None,
         scrutiny: Scrutiny | None = None,
         disclaimer: str = "",
         when_nothing: str = "",
         budget: Budget | None = None,
         limits: Limits | None = None,
-        models: Models | None = None,
+        models: ModelSettings | None = None,
         ask: bool = False,
         recovery: Policy | None = None,
         tools_path: str | None = None,
         tools_hash: str | None = None,
         mode: Mode = "plan",
         default: str | None = None,
-        routes: Iterable[Rule] = (),
+        routes: Iterable[RouteRule] = (),
         route_examples: Iterable[RouteExample] = (),
         factory_tools: Iterable[AnyTool] | None = None,
         factory_tiers: Iterable[Tier] = TIERS,
@@ -116,13 +126,13 @@ class Team:
             "description": description,
             "shared_tools": tuple(shared_tools),
             "examples": tuple(examples),
-            "synthesis": synthesis or Synthesis(),
+            "synthesis": synthesis or SynthesisSpec(),
             "scrutiny": scrutiny or Scrutiny(),
             "disclaimer": disclaimer,
             "when_nothing": when_nothing,
             "budget": budget or Budget(),
             "limits": limits or Limits(),
-            "models": models or Models(),
+            "models": models or ModelSettings(),
             "ask": ask,
             "recovery": recovery or Policy(),
             "tools_path": tools_path,
@@ -164,12 +174,12 @@ class Team:
         return found
 
     @property
-    def factory(self) -> Factory | None:
+    def factory(self) -> FactoryLimits | None:
         """What a plan may give the workers it defines: tools that work here."""
         if self.factory_tools is None:
             return None
         names = tuple(name for name, each in self._made_with().items() if each.offered)
-        return Factory(tools=names, tiers=self.factory_tiers)
+        return FactoryLimits(tools=names, tiers=self.factory_tiers)
 
     def _made_with(self) -> dict[str, Tool]:
         """What the factory's workers may hold, here or elsewhere, by name."""
@@ -262,7 +272,7 @@ class Team:
             "route_examples": [example.to_json() for example in self.route_examples],
             "factory": None
             if self.factory_tools is None
-            else Factory(tools=tuple(self._made_with()), tiers=self.factory_tiers).to_json(),
+            else FactoryLimits(tools=tuple(self._made_with()), tiers=self.factory_tiers).to_json(),
             "max_depth": self.max_depth,
         }
 
@@ -284,20 +294,20 @@ class Team:
             description=data["description"],
             shared_tools=data["shared_tools"],
             examples=[Example.model_validate(example) for example in data["examples"]],
-            synthesis=Synthesis.model_validate(data["synthesis"]),
+            synthesis=SynthesisSpec.model_validate(data["synthesis"]),
             scrutiny=Scrutiny.model_validate(data.get("scrutiny", {})),
             disclaimer=data.get("disclaimer", ""),
             when_nothing=data.get("when_nothing", ""),
             budget=Budget.model_validate(data["budget"]),
             limits=Limits.model_validate(data["limits"]),
-            models=Models.model_validate(data["models"]),
+            models=ModelSettings.model_validate(data["models"]),
             ask=data.get("people", {}).get("ask", False),
             recovery=Policy.model_validate(data.get("recovery", {})),
             tools_path=data["tools_path"],
             tools_hash=data["tools_hash"],
             mode=supervisor.get("mode", "plan"),
             default=supervisor.get("default"),
-            routes=[Rule.model_validate(rule) for rule in data.get("routes", ())],
+            routes=[RouteRule.model_validate(rule) for rule in data.get("routes", ())],
             route_examples=[RouteExample.model_validate(each) for each in data.get("route_examples", ())],
             factory_tools=making,
             factory_tiers=TIERS if factory is None else factory["tiers"],

@@ -11,15 +11,15 @@ from pydantic import ValidationError
 
 from chargehand.errors import UsageError
 from chargehand.record.trust import TrustRegistry
-from chargehand.settings import Limits, Models
-from chargehand.settings.settings_file import Reader
+from chargehand.settings import Limits, ModelSettings
+from chargehand.settings.settings_file import SettingsReader
 from chargehand.settings.toml_file import TomlFile, read, suggestion
 from chargehand.team.code import is_trusted
-from chargehand.team.routes import Rule
+from chargehand.team.routes import RouteRule
 from chargehand.team.team import MOST_DEPTH, Mode, Scrutiny
 from chargehand.team.worker import DEFAULT_STEPS
 from chargehand.values.budget import Budget
-from chargehand.values.plan import TIERS, Problem, Synthesis, Tier
+from chargehand.values.plan import TIERS, Problem, SynthesisSpec, Tier
 from chargehand.values.recovery_policy import EvidenceRule, Policy
 
 _KEYS = frozenset(
@@ -45,7 +45,7 @@ _LIMITS = frozenset({"max_concurrent", "max_tasks", "max_steps", "deadline", "ma
 _SUPERVISOR = frozenset({"mode", "default"})
 _FACTORY = frozenset({"tools", "tiers"})
 WHEN_NOTHING = "when_nothing"
-_Shape = TypeVar("_Shape", Synthesis, Scrutiny)
+_Shape = TypeVar("_Shape", SynthesisSpec, Scrutiny)
 
 
 @dataclass(slots=True)
@@ -57,17 +57,17 @@ class Parts:
     shared_tools: tuple[str, ...] = ()
     mode: Mode = "plan"
     default: str | None = None
-    routes: tuple[Rule, ...] = ()
+    routes: tuple[RouteRule, ...] = ()
     factory_tools: tuple[str, ...] | None = None
     factory_tiers: tuple[Tier, ...] = TIERS
     max_depth: int = MOST_DEPTH
-    synthesis: Synthesis = field(default_factory=Synthesis)
+    synthesis: SynthesisSpec = field(default_factory=SynthesisSpec)
     scrutiny: Scrutiny = field(default_factory=Scrutiny)
     disclaimer: str = ""
     when_nothing: str = ""
     budget: Budget = field(default_factory=Budget)
     limits: Limits = field(default_factory=Limits)
-    models: Models = field(default_factory=Models)
+    models: ModelSettings = field(default_factory=ModelSettings)
     ask: bool = False
     recovery: Policy = field(default_factory=Policy)
     steps: int = DEFAULT_STEPS
@@ -89,7 +89,7 @@ def read_parts(folder: Path, trust: TrustRegistry | None) -> Parts:
         parts.problems.append(Problem(code="invalid_toml", message=str(error)))
         return parts
     parts.file = file
-    reader, data = Reader(file, trusted=is_trusted(file.path, trust)), file.data
+    reader, data = SettingsReader(file, trusted=is_trusted(file.path, trust)), file.data
     for key in sorted(data.keys() - _KEYS):
         reader.unknown((key,), _KEYS)
     parts.name = reader.text(data, "name") or parts.name
@@ -100,7 +100,7 @@ def read_parts(folder: Path, trust: TrustRegistry | None) -> Parts:
     parts.shared_tools = _names(reader, data, "shared_tools")
     parts.budget = reader.budget(data)
     tiers, roles = reader.models(data)
-    parts.models = Models(tiers=tiers, roles=roles)
+    parts.models = ModelSettings(tiers=tiers, roles=roles)
     _limits(reader, data, parts)
     parts.mode, parts.default = _supervisor(reader, data)
     parts.routes = _routes(reader, data)
@@ -113,7 +113,7 @@ def read_parts(folder: Path, trust: TrustRegistry | None) -> Parts:
     return parts
 
 
-def _names(reader: Reader, table: Mapping[str, Any], key: str, *path: str) -> tuple[str, ...]:
+def _names(reader: SettingsReader, table: Mapping[str, Any], key: str, *path: str) -> tuple[str, ...]:
     value = table.get(key, [])
     if isinstance(value, list) and all(isinstance(name, str) for name in cast("list[object]", value)):
         return tuple(cast("list[str]", value))
@@ -121,7 +121,7 @@ def _names(reader: Reader, table: Mapping[str, Any], key: str, *path: str) -> tu
     return ()
 
 
-def _limits(reader: Reader, data: Mapping[str, Any], parts: Parts) -> None:
+def _limits(reader: SettingsReader, data: Mapping[str, Any], parts: Parts) -> None:
     table = reader.table(data, "limits")
     for key in sorted(table.keys() - _LIMITS):
         reader.unknown(("limits", key), _LIMITS)
@@ -138,7 +138,7 @@ def _limits(reader: Reader, data: Mapping[str, Any], parts: Parts) -> None:
     parts.max_depth = MOST_DEPTH if depth is None else int(depth)
 
 
-def _ask(reader: Reader, data: Mapping[str, Any]) -> bool:
+def _ask(reader: SettingsReader, data: Mapping[str, Any]) -> bool:
     table = reader.table(data, "people")
     for key in sorted(table.keys() - {"ask"}):
         reader.unknown(("people", key), {"ask"})
@@ -149,7 +149,7 @@ def _ask(reader: Reader, data: Mapping[str, Any]) -> bool:
     return value
 
 
-def _recovery(reader: Reader, data: Mapping[str, Any]) -> Policy:
+def _recovery(reader: SettingsReader, data: Mapping[str, Any]) -> Policy:
     table = dict(reader.table(data, "recovery"))
     hedge_after = reader.number(table, "hedge_after", "recovery", whole=False)
     table.pop("hedge_after", None)
@@ -173,7 +173,7 @@ def _recovery(reader: Reader, data: Mapping[str, Any]) -> Policy:
         return Policy()
 
 
-def _supervisor(reader: Reader, data: Mapping[str, Any]) -> tuple[Mode, str | None]:
+def _supervisor(reader: SettingsReader, data: Mapping[str, Any]) -> tuple[Mode, str | None]:
     table = reader.table(data, "supervisor")
     for key in sorted(table.keys() - _SUPERVISOR):
         reader.unknown(("supervisor", key), _SUPERVISOR)
@@ -183,21 +183,21 @@ def _supervisor(reader: Reader, data: Mapping[str, Any]) -> tuple[Mode, str | No
     return "route" if mode == "route" else "plan", reader.text(table, "default", "supervisor")
 
 
-def _routes(reader: Reader, data: Mapping[str, Any]) -> tuple[Rule, ...]:
+def _routes(reader: SettingsReader, data: Mapping[str, Any]) -> tuple[RouteRule, ...]:
     written = data.get("routes", [])
     if not isinstance(written, list):
         reader.wrong(("routes",), "'routes' is a list of tables: write [[routes]].")
         return ()
-    rules: list[Rule] = []
+    rules: list[RouteRule] = []
     for number, table in enumerate(cast("list[Any]", written)):
         try:
-            rules.append(Rule.model_validate(table))
+            rules.append(RouteRule.model_validate(table))
         except ValidationError as error:
-            wrong_in(reader, error, ("routes", str(number)), Rule.model_fields)
+            wrong_in(reader, error, ("routes", str(number)), RouteRule.model_fields)
     return tuple(rules)
 
 
-def _factory(reader: Reader, data: Mapping[str, Any], parts: Parts) -> None:
+def _factory(reader: SettingsReader, data: Mapping[str, Any], parts: Parts) -> None:
     if "factory" not in data:
         return
     table = reader.table(data, "factory")
@@ -212,25 +212,25 @@ def _factory(reader: Reader, data: Mapping[str, Any], parts: Parts) -> None:
     parts.factory_tiers = tuple(tier for tier in TIERS if tier in (tiers or TIERS))
 
 
-def _synthesis(reader: Reader, data: Mapping[str, Any]) -> tuple[Synthesis, Scrutiny, str]:
+def _synthesis(reader: SettingsReader, data: Mapping[str, Any]) -> tuple[SynthesisSpec, Scrutiny, str]:
     table = dict(reader.table(data, "synthesis"))
     when_nothing = reader.text(table, WHEN_NOTHING, "synthesis") or ""
     table.pop(WHEN_NOTHING, None)
-    own = {key: table.pop(key) for key in [*table] if key in Synthesis.model_fields}
-    synthesis = _check_table(reader, "synthesis", Synthesis, own)
+    own = {key: table.pop(key) for key in [*table] if key in SynthesisSpec.model_fields}
+    synthesis = _check_table(reader, "synthesis", SynthesisSpec, own)
     return synthesis, _check_table(reader, "synthesis", Scrutiny, table), when_nothing
 
 
-def _check_table(reader: Reader, name: str, shape: type[_Shape], table: Mapping[str, Any]) -> _Shape:
+def _check_table(reader: SettingsReader, name: str, shape: type[_Shape], table: Mapping[str, Any]) -> _Shape:
     """The table as that value; what is wrong in it is told with its place, and then it is the default."""
     try:
         return shape.model_validate(table)
     except ValidationError as error:
-        wrong_in(reader, error, (name,), {*Synthesis.model_fields, *Scrutiny.model_fields, WHEN_NOTHING})
+        wrong_in(reader, error, (name,), {*SynthesisSpec.model_fields, *Scrutiny.model_fields, WHEN_NOTHING})
         return shape()
 
 
-def wrong_in(reader: Reader, error: ValidationError, path: tuple[str, ...], known: Collection[str]) -> None:
+def wrong_in(reader: SettingsReader, error: ValidationError, path: tuple[str, ...], known: Collection[str]) -> None:
     """What pydantic found, each at its key."""
     for each in error.errors(include_url=False):
         names = tuple(str(part) for part in each["loc"] if isinstance(part, str) and part in known)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from chargehand.settings.settings_file import MOST
-from chargehand.team.routes import Rule
+from chargehand.team.routes import RouteRule
 from chargehand.team.team import Scrutiny
 from chargehand.values.effect import Role
-from chargehand.values.plan import TIERS, Factory, Synthesis
+from chargehand.values.plan import TIERS, FactoryLimits, SynthesisSpec
 from chargehand.values.recovery_policy import Policy
 
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
@@ -33,10 +33,10 @@ def team_schema() -> dict[str, Any]:
         ),
         "routes": {
             "type": "array",
-            "items": _of(Rule, definitions),
+            "items": _of(RouteRule, definitions),
             "description": "Who gets what, tried in order before the router.",
         },
-        "factory": _of(Factory, definitions) | {"description": "What workers may have that a plan defines."},
+        "factory": _of(FactoryLimits, definitions) | {"description": "What workers may have that a plan defines."},
         "shared_tools": _NAMES | {"description": "Tools that several workers may hold."},
         "limits": _table(
             {
@@ -51,7 +51,7 @@ def team_schema() -> dict[str, Any]:
         "recovery": _recovery(definitions),
         "synthesis": _table(
             {
-                **_of(Synthesis, definitions)["properties"],
+                **_of(SynthesisSpec, definitions)["properties"],
                 **_of(Scrutiny, definitions)["properties"],
                 "when_nothing": _TEXT | {"description": "The answer where no worker could be reached."},
             }
@@ -77,7 +77,9 @@ _ROLE = _table(
 )
 
 
-def _of(shape: type[Rule | Factory | Synthesis | Scrutiny | Policy], definitions: dict[str, Any]) -> dict[str, Any]:
+def _of(
+    shape: type[RouteRule | FactoryLimits | SynthesisSpec | Scrutiny | Policy], definitions: dict[str, Any]
+) -> dict[str, Any]:
     """A value's own schema; what it refers to is put with the others."""
     schema = shape.model_json_schema()
     definitions.update(schema.pop("$defs", {}))

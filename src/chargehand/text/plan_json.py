@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from chargehand.errors import InvalidPlan
 from chargehand.text.json_schema import MAX_DEPTH, too_deep
 from chargehand.values.base import JSON
-from chargehand.values.plan.graph import TASK_ID, Factory, Plan, Task
+from chargehand.values.plan.graph import TASK_ID, FactoryLimits, Plan, Task
 from chargehand.values.plan.problem import Problem, ProblemCode
 
 # The code for a misshapen field, the nearest of the closed list. What is said is in the message.
@@ -55,7 +55,7 @@ class Reading:
         *,
         max_tasks: int = 1000,
         budget_tokens: int | None = None,
-        factory: Factory | None = None,
+        factory: FactoryLimits | None = None,
     ) -> list[Problem]:
         """Everything wrong with it, its shape first."""
         rest = self.plan.problems(

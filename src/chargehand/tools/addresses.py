@@ -47,7 +47,7 @@ SPECIAL = tuple(ipaddress.IPv6Network(each) for each in ("2001::/23", "2001:db8:
 
 
 @dataclass(frozen=True)
-class Target:
+class CheckedTarget:
     """A URL that may be fetched, and the only addresses it may be fetched from."""
 
     url: URL
@@ -83,7 +83,7 @@ def parse_url(text: str) -> URL:
     return url
 
 
-async def check_target(url: URL, resolve: Resolve, ports: frozenset[int], exempt: frozenset[str]) -> Target:
+async def check_target(url: URL, resolve: Resolve, ports: frozenset[int], exempt: frozenset[str]) -> CheckedTarget:
     """The target of a URL; hosts in `exempt` are not checked. Every address of the host must be public."""
     text, host, port = str(url), (url.raw_host or "").removesuffix(".").lower(), url.port or 0
     if port not in ports:
@@ -91,7 +91,7 @@ async def check_target(url: URL, resolve: Resolve, ports: frozenset[int], exempt
     if (literal := _literal(host)) is not None:
         if not is_public(literal):
             _refuse(text, "is not a public address")
-        return Target(url, host, (str(literal),))
+        return CheckedTarget(url, host, (str(literal),))
     if not HOST.fullmatch(host) or len(host) > 253:
         _refuse(text, "does not name a public host")
     if f".{host}".endswith(PRIVATE_NAMES):
@@ -105,7 +105,7 @@ async def check_target(url: URL, resolve: Resolve, ports: frozenset[int], exempt
     addresses = [_literal(each) for each in found]
     if host not in exempt and not all(each is not None and is_public(each) for each in addresses):
         _refuse(text, "leads to an address that is not public")
-    return Target(url, host, tuple(found))
+    return CheckedTarget(url, host, tuple(found))
 
 
 def is_public(address: Address) -> bool:

@@ -14,7 +14,7 @@ from chargehand.tools import read_hashes as reading
 from chargehand.tools.definition import tool
 from chargehand.tools.encoding import decode_text
 from chargehand.tools.html_text import by_line
-from chargehand.tools.passages import Index, Passage, passages
+from chargehand.tools.passages import Passage, PassageIndex, passages
 from chargehand.tools.tool_context import ToolContext
 
 MAX_QUERY = 1000
@@ -54,16 +54,16 @@ class _Kept:
     """The indexes made last, for all workers of the process; the oldest goes first."""
 
     def __init__(self) -> None:
-        self._indexes: dict[str, tuple[int, Index]] = {}
+        self._indexes: dict[str, tuple[int, PassageIndex]] = {}
         # Held while an index is made: two workers that ask at once must not make it twice.
         self._lock = threading.Lock()
 
-    def of(self, digest: str, found: reading.Contents) -> Index:
+    def of(self, digest: str, found: reading.Contents) -> PassageIndex:
         with self._lock:
             if (known := self._indexes.pop(digest, None)) is not None:
                 self._indexes[digest] = known
                 return known[1]
-            index = Index(_passages(found))
+            index = PassageIndex(_passages(found))
             self._indexes[digest] = (sum(len(data) for _, data in found.files), index)
             while len(self._indexes) > 1 and sum(size for size, _ in self._indexes.values()) > MAX_KEPT:
                 del self._indexes[next(iter(self._indexes))]

@@ -35,7 +35,7 @@ START = (
 
 
 @dataclass(frozen=True)
-class Ended:
+class ChildResult:
     """How a child process ended."""
 
     code: int
@@ -67,7 +67,7 @@ async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_t
         return ToolResult(error=Fault(kind="tool", message=message))
 
 
-async def output_of(command: Sequence[str], stdin: bytes) -> Ended:
+async def output_of(command: Sequence[str], stdin: bytes) -> ChildResult:
     """Run a command to its end; on cancellation its whole process group is killed and waited for."""
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -83,7 +83,7 @@ async def output_of(command: Sequence[str], stdin: bytes) -> Ended:
         # A killed process ends at once; a second cancellation must not leave it unreaped.
         await asyncio.shield(process.wait())
         raise
-    return Ended(process.returncode or 0, stdout, stderr)
+    return ChildResult(process.returncode or 0, stdout, stderr)
 
 
 def _kill_group(leader: int) -> None:

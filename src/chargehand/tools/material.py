@@ -29,7 +29,7 @@ PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """A name that was resolved: `parts` lead from the real `root` to it, without a link on the way."""
 
     name: str
@@ -45,7 +45,7 @@ class Listing:
     complete: bool
 
 
-def locate(name: str, context: ToolContext) -> Place:
+def locate(name: str, context: ToolContext) -> FilePlace:
     """The place a worker's path means; ToolError when it is not inside the material."""
     if not context.material:
         raise ToolError("No material was given with this request, so there are no files to read.")
@@ -63,7 +63,7 @@ def locate(name: str, context: ToolContext) -> Place:
     _refuse(name, f"is in none of the materials ({', '.join(each.name for each in context.material)})")
 
 
-def read(place: Place, most: int = MAX_FILE) -> bytes:
+def read(place: FilePlace, most: int = MAX_FILE) -> bytes:
     """The bytes of a regular file of at most `most`; ToolError for anything else."""
     with _stream(place, most) as stream:
         data = stream.read(most + 1)
@@ -72,14 +72,14 @@ def read(place: Place, most: int = MAX_FILE) -> bytes:
     return data
 
 
-def digest(place: Place, most: int) -> str:
+def digest(place: FilePlace, most: int) -> str:
     """The SHA-256 of a regular file, however large it is up to `most`."""
     with _stream(place, most) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextmanager
-def _stream(place: Place, most: int) -> Generator[BufferedReader, None, None]:
+def _stream(place: FilePlace, most: int) -> Generator[BufferedReader, None, None]:
     try:
         with _open_place(place, os.O_NONBLOCK) as file:
             found = os.fstat(file)
@@ -128,7 +128,7 @@ def _distinct_material(context: ToolContext) -> list[Material]:
     return list({each.name: each for each in reversed(context.material)}.values())[::-1]
 
 
-def _resolve(name: str, root: str, rest: list[str]) -> Place:
+def _resolve(name: str, root: str, rest: list[str]) -> FilePlace:
     try:
         real_root = os.path.realpath(root, strict=True)
         real = os.path.realpath(os.path.join(real_root, *rest), strict=True)
@@ -139,15 +139,15 @@ def _resolve(name: str, root: str, rest: list[str]) -> Place:
     except OSError as error:
         _refuse(name, f"cannot be read: {error.strerror or type(error).__name__}")
     if real == real_root:
-        return Place(name, real_root, ())
+        return FilePlace(name, real_root, ())
     inside = real_root.rstrip("/") + "/"
     if not real.startswith(inside):
         _refuse(name, "leads outside of its material")
-    return Place(name, real_root, tuple(real[len(inside) :].split("/")))
+    return FilePlace(name, real_root, tuple(real[len(inside) :].split("/")))
 
 
 @contextmanager
-def _open_place(place: Place, flags: int) -> Generator[int, None, None]:
+def _open_place(place: FilePlace, flags: int) -> Generator[int, None, None]:
     """A descriptor of the place, reached from its root without following any link."""
     if not place.parts and not _harmless(os.lstat(place.root).st_mode):
         _refuse(place.name, "is not a regular file")
@@ -170,7 +170,7 @@ def _harmless(mode: int) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
-def _walk(place: Place, budget: list[int]) -> Iterator[str]:
+def _walk(place: FilePlace, budget: list[int]) -> Iterator[str]:
     """Names of the regular files under a place, each folder in order; linked folders are not entered."""
     # Folders still to enter, and files (without parts) still to name; the next one is last.
     todo: list[tuple[str, tuple[str, ...] | None]] = [(place.name, place.parts)]
@@ -180,7 +180,7 @@ def _walk(place: Place, budget: list[int]) -> Iterator[str]:
             yield name
             continue
         try:
-            entries = _entries(Place(name, place.root, parts), budget)
+            entries = _entries(FilePlace(name, place.root, parts), budget)
         except NotADirectoryError:
             yield name
         except (OSError, ToolError):
@@ -191,7 +191,7 @@ def _walk(place: Place, budget: list[int]) -> Iterator[str]:
                 todo.append((f"{name}/{entry}", (*parts, entry) if folder else None))
 
 
-def _entries(place: Place, budget: list[int]) -> list[tuple[str, bool]]:
+def _entries(place: FilePlace, budget: list[int]) -> list[tuple[str, bool]]:
     """The files (False) and folders (True) in a folder, as far as the budget of entries goes."""
     found: list[tuple[str, bool]] = []
     with _open_place(place, os.O_DIRECTORY) as folder, os.scandir(folder) as entries:
@@ -209,7 +209,7 @@ def _entries(place: Place, budget: list[int]) -> list[tuple[str, bool]]:
     return found
 
 
-def _leads_to_file(place: Place, link: str) -> bool:
+def _leads_to_file(place: FilePlace, link: str) -> bool:
     try:
         with _open_place(_resolve(link, place.root, [*place.parts, link]), os.O_NONBLOCK) as file:
             return stat.S_ISREG(os.fstat(file).st_mode)

@@ -34,7 +34,7 @@ class Passage:
     text: str
 
 
-class Index:
+class PassageIndex:
     """The passages of some documents and where each word is in them. Written only while it is made."""
 
     def __init__(self, passages: Iterable[Passage]) -> None:

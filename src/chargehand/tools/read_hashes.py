@@ -74,7 +74,7 @@ def _hash_now(name: str, context: ToolContext) -> str | None:
     return hashlib.sha256(data).hexdigest()
 
 
-def _anywhere(name: str, context: ToolContext) -> material.Place:
+def _anywhere(name: str, context: ToolContext) -> material.FilePlace:
     """A name in the material, else relative to the folder."""
     try:
         return material.locate(name, context)

@@ -163,7 +163,7 @@ def _lock(base: DuckDBPyConnection) -> None:
         base.execute(f"SET {setting}")
 
 
-def _wanted_sources(sql: str, known: tables.Catalog) -> tuple[tables.Source, ...]:
+def _wanted_sources(sql: str, known: tables.Catalog) -> tuple[tables.TableSource, ...]:
     """The sources a query names, all when that cannot be told; ToolError when it is not one query."""
     import duckdb
 
@@ -188,7 +188,7 @@ def _wanted_sources(sql: str, known: tables.Catalog) -> tuple[tables.Source, ...
 
 
 def _load_sources(
-    wanted: tuple[tables.Source, ...], base: DuckDBPyConnection, folder: Path, context: ToolContext, *, every: bool
+    wanted: tuple[tables.TableSource, ...], base: DuckDBPyConnection, folder: Path, context: ToolContext, *, every: bool
 ) -> list[str]:
     """Load what is wanted; when that is everything, what cannot be loaded is only noted."""
     notes: list[str] = []

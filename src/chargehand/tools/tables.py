@@ -55,7 +55,7 @@ BATCH = 10_000
 
 
 @dataclass(frozen=True)
-class Source:
+class TableSource:
     """A data file: `name` is its table, or the schema that holds the tables of a SQLite file."""
 
     name: str
@@ -67,7 +67,7 @@ class Source:
 class Catalog:
     """The sources in order; `whole` is False when there are more files than may be tables."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[TableSource, ...]
     whole: bool
 
 
@@ -81,7 +81,7 @@ class Loaded:
 
 def catalog(context: ToolContext) -> Catalog:
     """The data files, each under a name of its own that needs no quotes in SQL."""
-    found: dict[str, Source] = {}
+    found: dict[str, TableSource] = {}
     listing = reading.listing(GLOB, None, context)
     unusable = _unusable()
     for file in listing.names[: reading.MAX_LISTED]:
@@ -91,7 +91,7 @@ def catalog(context: ToolContext) -> Catalog:
         numbered = (f"{path.stem}_{number}" for number in itertools.count(2))
         stems = itertools.chain((path.stem, f"{path.parent.name}_{path.stem}"), numbered)
         name = next(name for stem in stems if (name := _name(stem, unusable)) not in found)
-        found[name] = Source(name, file, path.suffix[1:].lower())
+        found[name] = TableSource(name, file, path.suffix[1:].lower())
     return Catalog(tuple(found.values()), listing.complete and len(listing.names) <= reading.MAX_LISTED)
 
 
@@ -106,7 +106,7 @@ def list_sources(known: Catalog) -> str:
     return f"Tables: {', '.join(each[:40])}{more}. SHOW TABLES tells their columns.{others}"
 
 
-def load(source: Source, base: DuckDBPyConnection, folder: Path, context: ToolContext) -> Loaded:
+def load(source: TableSource, base: DuckDBPyConnection, folder: Path, context: ToolContext) -> Loaded:
     """Make the table or tables of a source. ToolError when it is not what it seems."""
     import duckdb
 
@@ -160,7 +160,7 @@ def _unusable() -> frozenset[str]:
         return frozenset(name for (name,) in found.fetchall())
 
 
-def _load_file(source: Source, base: DuckDBPyConnection, copy: Path) -> str:
+def _load_file(source: TableSource, base: DuckDBPyConnection, copy: Path) -> str:
     """Make the table of a file that DuckDB reads itself; what was left out of it or not found."""
     import duckdb
 
@@ -181,7 +181,7 @@ def _load_file(source: Source, base: DuckDBPyConnection, copy: Path) -> str:
     return made.note
 
 
-def _log(source: Source, place: material.Place, context: ToolContext) -> bytes:
+def _log(source: TableSource, place: material.FilePlace, context: ToolContext) -> bytes:
     """What was committed to a SQLite file but is not in it yet; ToolError when that may not be read."""
     beside = f"{os.path.join(place.root, *place.parts)}{LOG}"
     if not os.path.exists(beside) or not os.path.getsize(beside):
@@ -208,7 +208,7 @@ def _utf8(data: bytes, kind: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _load_sqlite(source: Source, base: DuckDBPyConnection, copy: Path, log: bytes) -> None:
+def _load_sqlite(source: TableSource, base: DuckDBPyConnection, copy: Path, log: bytes) -> None:
     base.execute(f"CREATE SCHEMA {quote_identifier(source.name)}")
     # Writable where there is a log, as SQLite would not apply it otherwise.
     mode = "rw" if log else "ro&immutable=1"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from chargehand.errors import ToolError
 from chargehand.tools import addresses
 from chargehand.tools import html_text as readable
-from chargehand.tools.addresses import PORTS, Resolve, Target, system_resolve
+from chargehand.tools.addresses import PORTS, CheckedTarget, Resolve, system_resolve
 from chargehand.tools.decompression import Unpacker
 from chargehand.tools.definition import Tool, tool
 from chargehand.tools.encoding import text_of
@@ -95,7 +95,7 @@ class Fetcher:
             url = addresses.parse_url(found)
         raise ToolError(f"{text[:200]} redirects more than {MAX_REDIRECTS} times; try another page.")
 
-    def _refuse_proxy(self, target: Target) -> None:
+    def _refuse_proxy(self, target: CheckedTarget) -> None:
         if proxy_for(str(target.url), self.proxies) is None:
             return
         raise ToolError(
@@ -103,7 +103,7 @@ class Fetcher:
             "so pages are not fetched here. NO_PROXY lists hosts that are reached directly."
         )
 
-    async def _page(self, target: Target) -> Page | str:
+    async def _page(self, target: CheckedTarget) -> Page | str:
         """The page, or where it redirects to."""
         import aiohttp
 
@@ -151,7 +151,7 @@ def _page_text(page: Page) -> str:
     return "\n".join([head, "", page.text[:MAX_SHOWN] or "[there is no text on this page]", *notes])
 
 
-def _pinned_resolver(target: Target) -> AbstractResolver:
+def _pinned_resolver(target: CheckedTarget) -> AbstractResolver:
     """A resolver that knows one host, by the addresses that were checked, and no other."""
     from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -179,7 +179,7 @@ def _pinned_resolver(target: Target) -> AbstractResolver:
     return Pinned()
 
 
-def _location(target: Target, response: ClientResponse) -> str:
+def _location(target: CheckedTarget, response: ClientResponse) -> str:
     from yarl import URL
 
     place = response.headers.get("Location", "")
@@ -188,7 +188,7 @@ def _location(target: Target, response: ClientResponse) -> str:
     return str(target.url.join(URL(place)))
 
 
-async def _read(target: Target, response: ClientResponse) -> Page:
+async def _read(target: CheckedTarget, response: ClientResponse) -> Page:
     kind = response.content_type.lower() if "Content-Type" in response.headers else "text/plain"
     if not TEXTS.fullmatch(kind):
         raise ToolError(f"{str(target.url)[:200]} is {kind[:80]}; only text can be fetched.")
@@ -204,7 +204,7 @@ async def _read(target: Target, response: ClientResponse) -> Page:
     return Page(name, kind, text, "", left_out)
 
 
-async def _body(target: Target, response: ClientResponse) -> tuple[bytes, str]:
+async def _body(target: CheckedTarget, response: ClientResponse) -> tuple[bytes, str]:
     """The body up to MAX_BYTES, decompressed no further than that, and what is not there of it, if anything."""
     unpacker = _unpacker(target, response.headers.get("Content-Encoding", "identity"))
     data = bytearray()
@@ -218,7 +218,7 @@ async def _body(target: Target, response: ClientResponse) -> tuple[bytes, str]:
     return bytes(data), "" if unpacker.ended else "the page was not sent to its end: the rest is missing"
 
 
-def _unpacker(target: Target, encoding: str) -> Unpacker:
+def _unpacker(target: CheckedTarget, encoding: str) -> Unpacker:
     match encoding.strip().lower():
         case "" | "identity":
             return Unpacker(None)

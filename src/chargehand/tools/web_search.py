@@ -26,7 +26,7 @@ MARKUP = re.compile(r"</?(?:strong|b|em)>")
 
 
 @dataclass(frozen=True)
-class Hit:
+class SearchHit:
     """One page found."""
 
     title: str
@@ -35,7 +35,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Provider:
+class SearchProvider:
     """A search service: where it is, the variable its key is in, and its wire format."""
 
     name: str
@@ -46,7 +46,7 @@ class Provider:
     results: Callable[[Mapping[str, Any]], object]
     excerpt: str
 
-    async def search(self, key: str, query: str, most: int) -> list[Hit]:
+    async def search(self, key: str, query: str, most: int) -> list[SearchHit]:
         """What the provider found, at most so many; ToolError when it did not answer."""
         import aiohttp
 
@@ -85,7 +85,7 @@ class Provider:
                     raise ToolError(f"{self.name} answered with more than {MAX_REPLY // 10**6} MB; ask for less.")
             return response.status, bytes(body)
 
-    def _hits(self, body: bytes, most: int) -> list[Hit]:
+    def _hits(self, body: bytes, most: int) -> list[SearchHit]:
         try:
             found = self.results(json.loads(body))
         except (ValueError, AttributeError, RecursionError):
@@ -93,7 +93,9 @@ class Provider:
         entries = cast("list[object]", found) if isinstance(found, list) else []
         fields = [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
         pages = [each for each in fields if isinstance(each.get("url"), str)][:most]
-        return [Hit(_text(each.get("title"), 200), each["url"], _text(each.get(self.excerpt), 600)) for each in pages]
+        return [
+            SearchHit(_text(each.get("title"), 200), each["url"], _text(each.get(self.excerpt), 600)) for each in pages
+        ]
 
 
 def _brave_request(key: str, query: str, most: int) -> dict[str, Any]:
@@ -117,7 +119,7 @@ def _tavily_request(key: str, query: str, most: int) -> dict[str, Any]:
     }
 
 
-BRAVE = Provider(
+BRAVE = SearchProvider(
     "Brave Search",
     "BRAVE_API_KEY",
     "https://api.search.brave.com/res/v1/web/search",
@@ -125,7 +127,7 @@ BRAVE = Provider(
     _brave_results,
     "description",
 )
-TAVILY = Provider(
+TAVILY = SearchProvider(
     "Tavily",
     "TAVILY_API_KEY",
     "https://api.tavily.com/search",
@@ -135,10 +137,10 @@ TAVILY = Provider(
 )
 
 
-def searching(providers: tuple[Provider, ...]) -> Tool:
+def searching(providers: tuple[SearchProvider, ...]) -> Tool:
     """The tool `web_search` over the first of the providers that has a key."""
 
-    def choose_provider() -> Provider | None:
+    def choose_provider() -> SearchProvider | None:
         return next((each for each in providers if os.environ.get(each.key_env)), None)
 
     def lacks() -> str | None:

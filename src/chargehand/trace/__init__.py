@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from chargehand.trace.export import to_json, to_jsonl
 from chargehand.trace.plan_graph import to_mermaid, to_text
-from chargehand.trace.run_parts import AttemptView, CallView, Decision, SessionView, Tally, TaskStatus, TaskView
-from chargehand.trace.run_state import RunView, fold
+from chargehand.trace.run_parts import AttemptView, CallView, Decision, SessionView, Tally, TaskState, TaskStatus
+from chargehand.trace.run_state import RunState, fold
 
 if TYPE_CHECKING:
     from chargehand.trace.html import to_html
@@ -16,11 +16,11 @@ __all__ = [
     "AttemptView",
     "CallView",
     "Decision",
-    "RunView",
+    "RunState",
     "SessionView",
     "Tally",
+    "TaskState",
     "TaskStatus",
-    "TaskView",
     "fold",
     "to_html",
     "to_json",

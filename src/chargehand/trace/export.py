@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from chargehand.text.escaping import dump_json
 from chargehand.text.redaction import Redactor
-from chargehand.trace.run_state import RunView
+from chargehand.trace.run_state import RunState
 from chargehand.values.event import VERSION, Event
 
 Blobs = Callable[[Iterable[str]], dict[str, bytes]]
@@ -22,7 +22,7 @@ def to_jsonl(events: Iterable[Event], redactor: Redactor) -> Iterator[str]:
 
 def to_json(events: Iterable[Event], blobs: Blobs, redactor: Redactor) -> dict[str, Any]:
     """The whole record as one document; `blobs` is the journal's method of that name."""
-    view = RunView()
+    view = RunState()
     listed: list[Any] = []
     hashes: dict[str, None] = {}
     for event in events:
@@ -39,7 +39,7 @@ def to_json(events: Iterable[Event], blobs: Blobs, redactor: Redactor) -> dict[s
     }
 
 
-def summary(view: RunView) -> dict[str, Any]:
+def summary(view: RunState) -> dict[str, Any]:
     """The run in figures, task by task."""
     return {
         "status": view.status,

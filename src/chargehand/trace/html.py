@@ -35,8 +35,8 @@ from chargehand.trace.elements import (
 )
 from chargehand.trace.export import summary
 from chargehand.trace.number_text import duration, moment, money, several, short
-from chargehand.trace.run_parts import CallView, Data, TaskView, arrange_tasks
-from chargehand.trace.run_state import RunView
+from chargehand.trace.run_parts import CallView, Data, TaskState, arrange_tasks
+from chargehand.trace.run_state import RunState
 from chargehand.values.event import Event
 
 MOST_EVENTS = 2_000
@@ -66,7 +66,7 @@ def to_html(
     `shown` are the parts of the report that the command behind the run words in its own way, such as a review, whose
     findings are what it is for: then they come first.
     """
-    view = RunView()
+    view = RunState()
     lines: list[str] = []
     for event in events:
         task = None if event.task is None else redactor.text(event.task)
@@ -83,7 +83,7 @@ def to_html(
 
 @dataclass(slots=True)
 class _Page:
-    view: RunView
+    view: RunState
     events: list[str]
     findings_first: bool = False
     room: int = ROOM
@@ -261,7 +261,7 @@ class _Page:
         )
         return section("Tasks", tools + "".join(self._task(task) for task in arrange_tasks(self.view.tasks.values())))
 
-    def _task(self, task: TaskView) -> str:
+    def _task(self, task: TaskState) -> str:
         outcome = task.outcome or {}
         seconds = f"{duration(svg.seconds_worked(task, self.view))}" if task.started is not None else ""
         tries = f"{len(task.attempts)} attempts" if len(task.attempts) > 1 else ""
@@ -278,7 +278,7 @@ class _Page:
             "</details>"
         )
 
-    def _task_words(self, task: TaskView, outcome: Data) -> str:
+    def _task_words(self, task: TaskState, outcome: Data) -> str:
         fault, escalation = as_object(outcome.get("error")), as_object(outcome.get("escalation"))
         output = outcome.get("output")
         confidence = outcome.get("confidence")
@@ -304,7 +304,7 @@ class _Page:
         self.room -= min(len(text), most)
         return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters in the record)"
 
-    def _attempts(self, task: TaskView) -> str:
+    def _attempts(self, task: TaskState) -> str:
         if len(task.attempts) < 2 and not any(attempt.error for attempt in task.attempts):
             return ""
         rows = "".join(
@@ -381,7 +381,7 @@ def _event(event: Event, started: float) -> str:
     )
 
 
-def _tools(view: RunView) -> str:
+def _tools(view: RunState) -> str:
     number = sum(call.kind == "tool" for call in view.by_key.values())
     return several(number, "tool call") if number else ""
 

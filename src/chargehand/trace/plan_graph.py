@@ -18,7 +18,7 @@ LONGEST_COLUMN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     id: str
     x: float
     y: float
@@ -35,7 +35,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     edges: tuple[Edge, ...]
     width: float
     height: float
@@ -108,7 +108,7 @@ def layout(plan: Plan) -> Layout:
         x += LAYER_GAP - ROW_GAP
     width = max(x - LAYER_GAP, NODE_WIDTH)
     nodes = tuple(
-        Node(task.id, centres[task.id][0] - NODE_WIDTH / 2, centres[task.id][1] - NODE_HEIGHT / 2)
+        GraphNode(task.id, centres[task.id][0] - NODE_WIDTH / 2, centres[task.id][1] - NODE_HEIGHT / 2)
         for task in plan.tasks
         if task.id in centres
     )

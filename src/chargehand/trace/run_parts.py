@@ -83,7 +83,7 @@ class AttemptView:
 
 
 @dataclass(slots=True)
-class TaskView:
+class TaskState:
     id: str
     worker: str = ""
     instruction: str = ""
@@ -123,14 +123,14 @@ class TaskView:
         return f"{'' if attempt == '1' else f'{attempt}/'}{name.removeprefix('.')}"
 
 
-def arrange_tasks(tasks: Iterable[TaskView]) -> list[TaskView]:
+def arrange_tasks(tasks: Iterable[TaskState]) -> list[TaskState]:
     """The same in the same order, but those of a nested team right after the task that their team does."""
     known = {task.id: task for task in tasks}
-    below: dict[str, list[TaskView]] = {}
+    below: dict[str, list[TaskState]] = {}
     for task in known.values():
         around = next((id for id, _ in above(task.id) if id in known), "")
         below.setdefault(around, []).append(task)
-    found: list[TaskView] = []
+    found: list[TaskState] = []
     todo = below.get("", [])[::-1]
     while todo:
         found.append(todo.pop())

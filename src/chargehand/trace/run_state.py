@@ -21,8 +21,8 @@ from chargehand.trace.run_parts import (
     Decision,
     SessionView,
     Tally,
+    TaskState,
     TaskStatus,
-    TaskView,
 )
 from chargehand.values.event import Event
 from chargehand.values.key import within
@@ -30,7 +30,7 @@ from chargehand.values.plan import Plan, Task
 
 
 @dataclass(slots=True)
-class RunView:
+class RunState:
     """What is known of a run after the events applied so far. Only `apply` writes it."""
 
     run: str = ""
@@ -40,7 +40,7 @@ class RunView:
     plan: Plan | None = None
     strategy: str = ""
     # In plan order; tasks that come later (extension, split) after those.
-    tasks: dict[str, TaskView] = field(default_factory=dict[str, TaskView])
+    tasks: dict[str, TaskState] = field(default_factory=dict[str, TaskState])
     # The calls that belong to no task: planning, routing, synthesis.
     calls: list[CallView] = field(default_factory=list[CallView])
     usage: Tally = field(default_factory=Tally)
@@ -90,9 +90,9 @@ class RunView:
         return self.sessions[-1].epoch if self.sessions else 0
 
 
-def fold(events: Iterable[Event]) -> RunView:
+def fold(events: Iterable[Event]) -> RunState:
     """The state of a run after all these events."""
-    view = RunView()
+    view = RunState()
     for event in events:
         view.apply(event)
     return view
@@ -147,16 +147,16 @@ def _plan(data: Data) -> Plan | None:
         return None
 
 
-def _task(view: RunView, event: Event) -> TaskView | None:
+def _task(view: RunState, event: Event) -> TaskState | None:
     if event.task is None:
         return None
     task = view.tasks.get(event.task)
     if task is None:
-        task = view.tasks[event.task] = TaskView(event.task, worker=_text(event.data, "worker"))
+        task = view.tasks[event.task] = TaskState(event.task, worker=_text(event.data, "worker"))
     return task
 
 
-def _run_started(view: RunView, event: Event, data: Data) -> None:
+def _run_started(view: RunState, event: Event, data: Data) -> None:
     resumed = bool(data.get("resumed"))
     session = SessionView(_count(data, "epoch") or 1, event.at, event.at, resumed)
     if resumed:
@@ -171,17 +171,17 @@ def _run_started(view: RunView, event: Event, data: Data) -> None:
     view.rerun_of = _text(data, "rerun_of") or view.rerun_of
 
 
-def _plan_drafted(view: RunView, event: Event, data: Data) -> None:
+def _plan_drafted(view: RunState, event: Event, data: Data) -> None:
     if not view.strategy and event.task is None and data.get("source") != "added":
         view.plan = _plan(_part(data, "plan"))
 
 
-def _plan_rejected(view: RunView, event: Event, data: Data) -> None:
+def _plan_rejected(view: RunState, event: Event, data: Data) -> None:
     if not view.strategy and event.task is None:
         view.plan = None
 
 
-def _plan_approved(view: RunView, event: Event, data: Data) -> None:
+def _plan_approved(view: RunState, event: Event, data: Data) -> None:
     plan = _part(data, "plan")
     if scope := _text(data, "within"):
         _add_tasks(view, _parts(plan, "tasks"), scope)
@@ -192,15 +192,15 @@ def _plan_approved(view: RunView, event: Event, data: Data) -> None:
     _add_tasks(view, _parts(plan, "tasks"))
 
 
-def _extension(view: RunView, event: Event, data: Data) -> None:
+def _extension(view: RunState, event: Event, data: Data) -> None:
     _add_tasks(view, _parts(data, "tasks"), _text(data, "within"))
 
 
-def _add_tasks(view: RunView, tasks: list[Data], scope: str = "") -> None:
+def _add_tasks(view: RunState, tasks: list[Data], scope: str = "") -> None:
     """`scope` is the attempt whose team the tasks are of, such as `t3/1`."""
     for data in tasks:
         id = within(scope, _text(data, "id")) if scope else _text(data, "id")
-        task = view.tasks.setdefault(id, TaskView(id))
+        task = view.tasks.setdefault(id, TaskState(id))
         task.worker = _text(data, "worker")
         task.instruction = _text(data, "instruction")
         task.success_criterion = _text(data, "success_criterion")
@@ -208,12 +208,12 @@ def _add_tasks(view: RunView, tasks: list[Data], scope: str = "") -> None:
         task.depends_on = tuple(within(scope, each) for each in needs) if scope else needs
 
 
-def _task_ready(view: RunView, event: Event, data: Data) -> None:
+def _task_ready(view: RunState, event: Event, data: Data) -> None:
     if (task := _task(view, event)) is not None and task.status == "waiting":
         task.status, task.ready = "ready", event.at
 
 
-def _attempt_started(view: RunView, event: Event, data: Data) -> None:
+def _attempt_started(view: RunState, event: Event, data: Data) -> None:
     task = _task(view, event)
     if task is None:
         return
@@ -230,7 +230,7 @@ def _attempt_started(view: RunView, event: Event, data: Data) -> None:
     attempt.model, attempt.tier = _text(data, "model"), _text(data, "tier")
 
 
-def _fold_call(view: RunView, event: Event, data: Data) -> None:
+def _fold_call(view: RunState, event: Event, data: Data) -> None:
     kind: Literal["model", "tool"] = "model" if event.kind == "model_called" else "tool"
     key = _text(data, "key")
     sent = _count(data, "send")
@@ -242,7 +242,7 @@ def _fold_call(view: RunView, event: Event, data: Data) -> None:
     _file(view, event, call)
 
 
-def _file(view: RunView, event: Event, call: CallView) -> None:
+def _file(view: RunState, event: Event, call: CallView) -> None:
     view.by_key[call.key] = call
     if (task := _task(view, event)) is None:
         view.calls.append(call)
@@ -251,7 +251,7 @@ def _file(view: RunView, event: Event, call: CallView) -> None:
     task.calls.append(call)
 
 
-def _fold_return(view: RunView, event: Event, data: Data) -> None:
+def _fold_return(view: RunState, event: Event, data: Data) -> None:
     call = view.by_key.get(_text(data, "key"))
     if call is None:
         return
@@ -277,13 +277,13 @@ def _count_usage(call: CallView, result: Data) -> None:
     call.waiting_s = _money(result, "waiting_s") or 0.0
 
 
-def _tool_refused(view: RunView, event: Event, data: Data) -> None:
+def _tool_refused(view: RunState, event: Event, data: Data) -> None:
     call = CallView(f"refused/{event.seq}", "tool", _text(data, "tool"), event.at, "", event.task, event.attempt)
     call.ended, call.ok, call.error = event.at, False, f"refused: {_text(data, 'reason')}"
     _file(view, event, call)
 
 
-def _fold_reuse(view: RunView, event: Event, data: Data) -> None:
+def _fold_reuse(view: RunState, event: Event, data: Data) -> None:
     key, result = _text(data, "key"), _part(data, "result")
     kind: Literal["model", "tool"] = "model" if "reply" in result else "tool"
     name = _text(_part(result, "reply"), "model") or kind
@@ -294,7 +294,7 @@ def _fold_reuse(view: RunView, event: Event, data: Data) -> None:
     _file(view, event, call)
 
 
-def _attempt_ended(view: RunView, event: Event, data: Data) -> None:
+def _attempt_ended(view: RunState, event: Event, data: Data) -> None:
     task = _task(view, event)
     if task is None or not task.attempts:
         return
@@ -302,7 +302,7 @@ def _attempt_ended(view: RunView, event: Event, data: Data) -> None:
     attempt.ended, attempt.status, attempt.error = event.at, _text(data, "status") or "ended", _error(data)
 
 
-def _task_ended(view: RunView, event: Event, data: Data) -> None:
+def _task_ended(view: RunState, event: Event, data: Data) -> None:
     task = _task(view, event)
     if task is None:
         return
@@ -311,7 +311,7 @@ def _task_ended(view: RunView, event: Event, data: Data) -> None:
     task.status = status if status in TASK_STATUSES else "failed"
 
 
-def _budget_settled(view: RunView, event: Event, data: Data) -> None:
+def _budget_settled(view: RunState, event: Event, data: Data) -> None:
     if not data.get("estimated"):
         return  # the reply itself says what was used
     tokens, usd = _count(data, "tokens"), _money(data, "usd")
@@ -322,7 +322,7 @@ def _budget_settled(view: RunView, event: Event, data: Data) -> None:
             view.tasks[call.task].usage.estimate(tokens, usd)
 
 
-def _decision(view: RunView, event: Event, data: Data) -> None:
+def _decision(view: RunState, event: Event, data: Data) -> None:
     view.decisions.append(
         Decision(
             event.at, _text(data, "key"), _text(data, "decision"), data.get("value"), _text(data, "reason"), event.task
@@ -335,40 +335,40 @@ def _decision(view: RunView, event: Event, data: Data) -> None:
                 task.status, task.ready, task.ended, task.outcome = "waiting", None, None, None
 
 
-def _question_asked(view: RunView, event: Event, data: Data) -> None:
+def _question_asked(view: RunState, event: Event, data: Data) -> None:
     view.questions[_text(data, "key")] = _part(data, "question")
 
 
-def _question_answered(view: RunView, event: Event, data: Data) -> None:
+def _question_answered(view: RunState, event: Event, data: Data) -> None:
     view.questions.pop(_text(data, "key"), None)
     view.sessions[-1].parked_s += _money(data, "parked_s") or 0.0
 
 
-def _synthesis_started(view: RunView, event: Event, data: Data) -> None:
+def _synthesis_started(view: RunState, event: Event, data: Data) -> None:
     if event.task is None:
         view.synthesis_started = event.at
 
 
-def _contradiction_found(view: RunView, event: Event, data: Data) -> None:
+def _contradiction_found(view: RunState, event: Event, data: Data) -> None:
     if event.task is None:
         view.contradictions.append(_part(data, "contradiction"))
 
 
-def _gap_found(view: RunView, event: Event, data: Data) -> None:
+def _gap_found(view: RunState, event: Event, data: Data) -> None:
     if not _text(data, "within"):
         view.gaps.append(_part(data, "gap"))
 
 
-def _warning(view: RunView, event: Event, data: Data) -> None:
+def _warning(view: RunState, event: Event, data: Data) -> None:
     view.warnings.append(_text(data, "message"))
 
 
-def _run_ended(view: RunView, event: Event, data: Data) -> None:
+def _run_ended(view: RunState, event: Event, data: Data) -> None:
     view.status, view.ended = _text(data, "status") or "failed", event.at
     view.report = _part(data, "report") or None
 
 
-_FOLDS: dict[str, Callable[[RunView, Event, Data], None]] = {
+_FOLDS: dict[str, Callable[[RunState, Event, Data], None]] = {
     "run_started": _run_started,
     "plan_drafted": _plan_drafted,
     "plan_rejected": _plan_rejected,

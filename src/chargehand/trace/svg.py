@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from chargehand.trace.number_text import duration, short
 from chargehand.trace.plan_graph import NODE_HEIGHT, NODE_WIDTH, Edge, layout
-from chargehand.trace.run_parts import AttemptView, CallView, TaskView, arrange_tasks
-from chargehand.trace.run_state import RunView
+from chargehand.trace.run_parts import AttemptView, CallView, TaskState, arrange_tasks
+from chargehand.trace.run_state import RunState
 from chargehand.values.plan import Plan
 
 MOST_NODES = 300
@@ -26,7 +26,7 @@ _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15,
 GLYPHS = {"done": "✓", "failed": "✕", "escalated": "▲", "skipped": "–", "running": "●", "ready": "○", "waiting": "○"}
 
 
-def graph(plan: Plan, view: RunView, anchors: Mapping[str, str]) -> str:
+def graph(plan: Plan, view: RunState, anchors: Mapping[str, str]) -> str:
     """The plan with what became of each task; the critical path is drawn stronger."""
     placed = layout(plan)
     seconds = {id: seconds_worked(task, view) for id, task in view.tasks.items()}
@@ -45,7 +45,7 @@ def graph(plan: Plan, view: RunView, anchors: Mapping[str, str]) -> str:
     )
 
 
-def seconds_worked(task: TaskView, view: RunView) -> float:
+def seconds_worked(task: TaskState, view: RunState) -> float:
     """Seconds between the start of a task's first attempt and its end, on the run's own clock."""
     if task.started is None:
         return 0.0
@@ -65,7 +65,7 @@ def _edge(edge: Edge, critical: bool) -> str:
     return f'<path class="edge{" critical" if critical else ""}" d="{path}{arrow}"/>'
 
 
-def _node(task: TaskView, x: float, y: float, anchor: str, critical: bool, seconds: float) -> str:
+def _node(task: TaskState, x: float, y: float, anchor: str, critical: bool, seconds: float) -> str:
     status = task.status
     took = f" · {duration(seconds)}" if task.started is not None else ""
     retried = f" · try {len(task.attempts)}" if len(task.attempts) > 1 else ""
@@ -88,7 +88,7 @@ class _Clock:
     last: float
 
     @staticmethod
-    def of(view: RunView) -> _Clock:
+    def of(view: RunState) -> _Clock:
         sessions: list[tuple[float, float, float]] = []
         before = 0.0
         for session in view.sessions:
@@ -103,7 +103,7 @@ class _Clock:
         return 0.0
 
 
-def timeline(view: RunView, anchors: Mapping[str, str]) -> str:
+def timeline(view: RunState, anchors: Mapping[str, str]) -> str:
     """One row per task, one bar per attempt, the calls inside it; waiting is a thin line, work a bar."""
     drawing = _Timeline(view)
     rows = [drawing.supervisor_row("planner", [call for call in view.calls if call.role in ("planner", "router")])]
@@ -113,7 +113,7 @@ def timeline(view: RunView, anchors: Mapping[str, str]) -> str:
     return drawing.finish([row for row in rows if row])
 
 
-def tasks_with_room(view: RunView) -> list[TaskView]:
+def tasks_with_room(view: RunState) -> list[TaskState]:
     """The tasks a timeline has room for, by when they could start; those that did not go well are kept first."""
     tasks = list(view.tasks.values())
     if len(tasks) > MOST_ROWS:
@@ -129,7 +129,7 @@ def _known_times(*times: float | None) -> Iterable[float]:
 
 
 class _Timeline:
-    def __init__(self, view: RunView) -> None:
+    def __init__(self, view: RunState) -> None:
         self._clock = _Clock.of(view)
         self._total = max(view.elapsed_seconds(), 0.001)
         self._sessions = view.sessions
@@ -147,7 +147,7 @@ class _Timeline:
         marks = "".join(self._call(call, self._row - 12) for call in calls)
         return f"{self._label(name, 'supervisor')}{marks}{self._tail(end, duration(seconds))}"
 
-    def task_row(self, task: TaskView, anchor: str) -> str:
+    def task_row(self, task: TaskState, anchor: str) -> str:
         name = "· " * task.depth + task.label
         parts = [f'<a class="row" href="#{anchor}" data-task="{escape(task.id)}">', self._label(name, task.worker)]
         waiting_from = task.ready

@@ -19,7 +19,7 @@ from chargehand.values.plan import Task, Tier
 from chargehand.values.report import Report
 from chargehand.values.request import Request
 from chargehand.workers import Assignment
-from chargehand.workers.nested_engine import Nested
+from chargehand.workers.nested_engine import NestedEngine
 from chargehand.workers.worker_answer import head
 from chargehand.workers.worker_prompt import task_prompt
 
@@ -69,7 +69,7 @@ class Delegate:
 
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         task = assignment.task
-        nested = await Nested.open(engine, assignment, self.team)
+        nested = await NestedEngine.open(engine, assignment, self.team)
         budget = self.budget.within(task.budget or Budget())
         if budget.tokens or budget.usd:
             engine.allot(task.id, budget)
@@ -100,7 +100,7 @@ class Delegate:
         above = self.above
         return above.asked if above.asked is not None and above.text in task.instruction else task.instruction
 
-    def _deadline(self, assignment: Assignment, engine: Engine, nested: Nested) -> float | None:
+    def _deadline(self, assignment: Assignment, engine: Engine, nested: NestedEngine) -> float | None:
         """When the team's time is over, on its own clock: with its task's, its attempt's or the run's."""
         task, left = assignment.task, list[float]()
         if self.stop_at is not None:

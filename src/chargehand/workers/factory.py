@@ -11,7 +11,7 @@ from chargehand.workers.agent import Agent, AgentTool
 
 
 @dataclass(frozen=True)
-class Factory:
+class WorkerFactory:
     """One per run. A tool that is not in `tools` cannot be given to anybody: the factory has no other way to one."""
 
     # None is one that is allowed and does not work here: who was to have it does without.

@@ -31,7 +31,7 @@ from chargehand.values.outcome import Outcome, Usage
 from chargehand.workers import Assignment
 
 
-class Nested:
+class NestedEngine:
     """Made for one attempt of a delegate. What the assignment has used grows with all that returns or is recorded."""
 
     def __init__(self, engine: Engine, assignment: Assignment, began: float) -> None:
@@ -43,12 +43,12 @@ class Nested:
         self._began = began
 
     @staticmethod
-    async def open(engine: Engine, assignment: Assignment, team: str) -> Nested:
+    async def open(engine: Engine, assignment: Assignment, team: str) -> NestedEngine:
         """The same beginning in every session."""
         started = await engine.decide(
             assignment.key("@start"), "delegate", lambda: {"team": team, "at": engine.now()}, f"{team} does it"
         )
-        return Nested(engine, assignment, started["at"])
+        return NestedEngine(engine, assignment, started["at"])
 
     def close(self) -> None:
         """What was expected and is not done any more shares no budget."""

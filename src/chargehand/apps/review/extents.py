@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterable
 from functools import cache
 
-from chargehand.apps.review.analyzers.sources import Source as Text
+from chargehand.apps.review.analyzers.sources import SourceFile as Text
 from chargehand.apps.review.analyzers.sources import blocks, is_python
-from chargehand.apps.review.source_lines import Source
+from chargehand.apps.review.source_lines import SourceLines
 from chargehand.values.outcome import Finding
 
 Span = tuple[int, int]
@@ -17,7 +17,7 @@ Span = tuple[int, int]
 class Extents:
     """Reads the source's files once each, and only those it is asked about."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceLines) -> None:
         self._source = source
         self._known = cache(self._read)
 

@@ -11,7 +11,7 @@ from chargehand.apps.review.github_format import github
 from chargehand.apps.review.languages import unanalysed_sentences
 from chargehand.apps.review.sarif_format import sarif
 from chargehand.apps.review.selection import Selection
-from chargehand.apps.review.source_lines import Source
+from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.text_format import Paint, headline, text
 from chargehand.text.escaping import dump_json
 from chargehand.text.redaction import Redactor
@@ -27,7 +27,7 @@ class Review:
     report: Report
     selection: Selection
     change: Change
-    source: Source
+    source: SourceLines
     all: bool = False
     # Language -> how many files no analyzer knew, and whether models read them.
     unanalysed: Mapping[str, int] = field(default_factory=dict[str, int])

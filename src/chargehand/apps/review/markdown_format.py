@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from chargehand.apps.review.selection import SEVERITIES, Judged, Selection
-from chargehand.apps.review.source_lines import Source
+from chargehand.apps.review.source_lines import SourceLines
 from chargehand.text.escaping import show_controls
 from chargehand.values.report import Gap
 
@@ -16,7 +16,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 
 def markdown(
     selection: Selection,
-    source: Source,
+    source: SourceLines,
     headline: str,
     *,
     gaps: Sequence[Gap],
@@ -52,7 +52,7 @@ def _paragraphs(summary: str) -> list[str]:
     return [lines] if lines else []
 
 
-def _entries(group: Iterable[Judged], source: Source) -> Iterable[str]:
+def _entries(group: Iterable[Judged], source: SourceLines) -> Iterable[str]:
     for each in group:
         finding = each.finding
         place = _code(f"{finding.path}:{finding.line}" if finding.line else finding.path or "the change as a whole")

@@ -14,10 +14,10 @@ from chargehand.apps.review.analyzers.sources import is_python
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.groups import group_files
 from chargehand.apps.review.model_readers import GUIDELINES, READERS, excerpt, is_code, rules
-from chargehand.apps.review.stored_options import Choice
+from chargehand.apps.review.stored_options import ReviewOptions
 from chargehand.trace.number_text import several
 from chargehand.values.base import JSON
-from chargehand.values.plan import Plan, Synthesis, Task
+from chargehand.values.plan import Plan, SynthesisSpec, Task
 from chargehand.values.report import Gap
 from chargehand.values.request import Subject
 from chargehand.workers.analyzer import named
@@ -47,7 +47,7 @@ _LOOKS: dict[Lens, str] = {
 }
 
 
-def playbook(change: Change, *, model: bool, pr_comments: str | None = None, kept: Choice | None = None) -> Plan:
+def playbook(change: Change, *, model: bool, pr_comments: str | None = None, kept: ReviewOptions | None = None) -> Plan:
     """The plan. `model`: readers join in, as far as `MOST_READINGS` goes. `kept` stays in it for `recalled`."""
     what = "the change" if change.changed is not None else "the code"
     tasks = [*_analyses(change, pr_comments), *(_readings(change) if model else ())]
@@ -58,7 +58,7 @@ def playbook(change: Change, *, model: bool, pr_comments: str | None = None, kep
         "List what is worth mending, most severe first, each with its file and line. Findings are facts to report, not "
         "to add to: do not invent any. Say plainly which lens could not be applied."
     )
-    return Plan(goal=goal, tasks=tuple(tasks), synthesis=Synthesis(instruction=instruction), team="review")
+    return Plan(goal=goal, tasks=tuple(tasks), synthesis=SynthesisSpec(instruction=instruction), team="review")
 
 
 def subject(plan: Plan, change: Change, pr_comments: str | None = None) -> Subject:

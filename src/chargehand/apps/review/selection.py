@@ -11,7 +11,7 @@ from chargehand.apps.review.analyzers.sources import is_test
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.extents import Extents
 from chargehand.apps.review.model_readers import READERS
-from chargehand.apps.review.source_lines import Source, fingerprints
+from chargehand.apps.review.source_lines import SourceLines, fingerprints
 from chargehand.synthesizer.dedupe import merge_findings
 from chargehand.trace.number_text import several
 from chargehand.values.outcome import Finding, Severity
@@ -56,7 +56,7 @@ class Selection:
 def select(
     findings: Iterable[Finding],
     change: Change,
-    source: Source,
+    source: SourceLines,
     *,
     min_confidence: int,
     baseline: Collection[str] = (),
@@ -95,7 +95,7 @@ def _why_not(
     return _KNOWN if fingerprint in baseline else None
 
 
-def _is_there(finding: Finding, change: Change, source: Source | None) -> bool:
+def _is_there(finding: Finding, change: Change, source: SourceLines | None) -> bool:
     if finding.path is None:
         # Only a tool, named as `tool:rule`, can mean the change as a whole: a model's place was invented.
         return not finding.sources or any(":" in source for source in finding.sources)

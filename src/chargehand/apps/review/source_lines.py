@@ -18,7 +18,7 @@ _REST = re.compile(
 )
 
 
-class Source:
+class SourceLines:
     """The text of what is reviewed. `hide` takes out of a line what may be a secret."""
 
     def __init__(self, root: Path, hide: Callable[[str], str] = str) -> None:
@@ -52,7 +52,7 @@ class Source:
             return ()
 
 
-def fingerprints(findings: Iterable[Finding], source: Source) -> list[str]:
+def fingerprints(findings: Iterable[Finding], source: SourceLines) -> list[str]:
     """One for each finding: what is wrong, in which file, in which words of the code; not at which line number.
 
     The same words twice in a file are told apart by counting, so that fixing one of them leaves the other known.

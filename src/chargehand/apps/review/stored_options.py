@@ -12,7 +12,7 @@ from chargehand.values.base import Value
 from chargehand.values.plan import Plan
 
 
-class Choice(Value):
+class ReviewOptions(Value):
     """How the findings of a review are chosen, and what else its report says. Kept in the plan's first task."""
 
     min_confidence: int = 80
@@ -25,8 +25,8 @@ class Choice(Value):
     notes: tuple[str, ...] = ()
 
 
-def choice(change: Change, *, min_confidence: int, baseline: frozenset[str], all: bool, written: bool) -> Choice:
-    return Choice(
+def choice(change: Change, *, min_confidence: int, baseline: frozenset[str], all: bool, written: bool) -> ReviewOptions:
+    return ReviewOptions(
         min_confidence=min_confidence,
         baseline=tuple(sorted(baseline)),
         all=all,
@@ -37,12 +37,12 @@ def choice(change: Change, *, min_confidence: int, baseline: frozenset[str], all
     )
 
 
-def recall_review(plan: Plan) -> tuple[Change, Choice] | None:
+def recall_review(plan: Plan) -> tuple[Change, ReviewOptions] | None:
     """None for a plan that is no review's, or one from before reviews kept this."""
     contexts = list(_contexts(plan))
     if plan.team != "review" or not contexts or "review" not in contexts[0]:
         return None
-    kept = Choice.model_validate(contexts[0]["review"])
+    kept = ReviewOptions.model_validate(contexts[0]["review"])
     files: dict[str, int] = {}
     changed: dict[str, Ranges] | None = None
     for context in contexts:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from chargehand.apps.review.selection import SEVERITIES, Judged, Selection
-from chargehand.apps.review.source_lines import Source
+from chargehand.apps.review.source_lines import SourceLines
 from chargehand.text.escaping import show_controls
 from chargehand.trace.number_text import several
 
@@ -24,7 +24,7 @@ _NARROWEST = 60
 
 def text(
     selection: Selection,
-    source: Source,
+    source: SourceLines,
     headline: str,
     missing: Mapping[str, Sequence[str]] = MappingProxyType({}),
     *,
@@ -91,7 +91,7 @@ class _Room:
         return self._width is None or taken + len(lines[-1]) + 2 + len(words) <= self._width
 
 
-def _by_file(judged: Iterable[Judged], source: Source, paint: Paint, room: _Room) -> Iterable[str]:
+def _by_file(judged: Iterable[Judged], source: SourceLines, paint: Paint, room: _Room) -> Iterable[str]:
     for path, group in itertools.groupby(judged, key=lambda each: each.finding.path):
         lines = [paint(_flat(path or "The change as a whole"), "path")]
         for each in group:
@@ -99,7 +99,7 @@ def _by_file(judged: Iterable[Judged], source: Source, paint: Paint, room: _Room
         yield "\n".join(lines)
 
 
-def _entry(judged: Judged, source: Source, paint: Paint, room: _Room) -> Iterable[str]:
+def _entry(judged: Judged, source: SourceLines, paint: Paint, room: _Room) -> Iterable[str]:
     finding = judged.finding
     place = f"{finding.line}" if finding.line is not None else "-"
     severity = paint(f"{finding.severity:<8}", finding.severity)

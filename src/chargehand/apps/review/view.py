@@ -10,7 +10,7 @@ from chargehand.apps.review.languages import unanalysed_sentences
 from chargehand.apps.review.markdown_format import markdown
 from chargehand.apps.review.playbook import unable, unread, unreviewed_gaps
 from chargehand.apps.review.selection import Selection
-from chargehand.apps.review.source_lines import Source
+from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.text_format import headline
 from chargehand.trace.number_text import several
 from chargehand.values.base import JSON
@@ -23,7 +23,7 @@ def view(
     report: Report,
     selection: Selection,
     change: Change,
-    source: Source,
+    source: SourceLines,
     unanalysed: Mapping[str, int],
     *,
     all: bool,

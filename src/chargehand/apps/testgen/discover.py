@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from chargehand.apps.testgen.project import Module, Project
-from chargehand.apps.testgen.tested_functions import Evidence
+from chargehand.apps.testgen.tested_functions import KnownTests
 
 Kind: TypeAlias = Literal["function", "method", "static", "class"]
 AnyFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -16,7 +16,7 @@ _NOT_CALLED = frozenset({"property", "cached_property", "overload", "abstractmet
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class UntestedFunction:
     """One function or method. `name` is as it is written in its module: `parse`, `Basket.add`."""
 
     module: str
@@ -35,9 +35,9 @@ class Target:
         return f"{self.module}.{self.name}"
 
 
-def find_targets(project: Project, evidence: Evidence) -> tuple[list[Target], int]:
+def find_targets(project: Project, evidence: KnownTests) -> tuple[list[UntestedFunction], int]:
     """What has no tests, in the order of the files, and how many functions have some."""
-    targets: list[Target] = []
+    targets: list[UntestedFunction] = []
     tested = 0
     for module in project.modules:
         if module.name not in project.wanted:
@@ -96,12 +96,12 @@ def _only_declares(node: AnyFunction) -> bool:
     return raised is not None and "NotImplementedError" in ast.unparse(raised)
 
 
-def _target(module: Module, owner: ast.ClassDef | None, node: AnyFunction) -> Target:
+def _target(module: Module, owner: ast.ClassDef | None, node: AnyFunction) -> UntestedFunction:
     kind: Kind = "function"
     if owner is not None:
         marks = decorators(node)
         kind = "static" if "staticmethod" in marks else "class" if "classmethod" in marks else "method"
-    return Target(
+    return UntestedFunction(
         module=module.name,
         path=module.path,
         name=node.name if owner is None else f"{owner.name}.{node.name}",

@@ -14,10 +14,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from chargehand.engine.analyzer import Analysis, Analyzer, Scope
+from chargehand.engine.analyzer import Analyzer, AnalyzerResult, Scope
 
 if TYPE_CHECKING:
-    from chargehand.apps.testgen.ghostwrite import Job
+    from chargehand.apps.testgen.ghostwrite import GhostwriteJob
     from chargehand.values.base import JSON
     from chargehand.values.outcome import Finding
 
@@ -33,32 +33,32 @@ def version() -> str:
     return hashlib.sha256("\0".join([*parts, *ours]).encode()).hexdigest()
 
 
-async def candidates(scope: Scope) -> Analysis:
+async def candidates(scope: Scope) -> AnalyzerResult:
     """Test source for one function."""
-    from chargehand.apps.testgen.ghostwrite import Job, ghostwrite
+    from chargehand.apps.testgen.ghostwrite import GhostwriteJob, ghostwrite
     from chargehand.apps.testgen.sandbox import room
 
-    job = Job.model_validate(scope.options["job"])
+    job = GhostwriteJob.model_validate(scope.options["job"])
     with room(scope.root, scope.options["means"]) as sealed:
         written = await ghostwrite(sealed, job, scope.options["paths"])
     name = f"{job.module}.{job.name}"
     why_not = written.why.rstrip(".")
     said = f"Tests of {name} were written." if written.source else f"No tests for {name}: {why_not}."
     output = {"target": name, "tests": written.source, "why": written.why}
-    return Analysis(findings=written.findings, notes=(said,), output=output)
+    return AnalyzerResult(findings=written.findings, notes=(said,), output=output)
 
 
-async def file(scope: Scope) -> Analysis:
+async def file(scope: Scope) -> AnalyzerResult:
     """One file from the sources of a module's functions, with what passed three runs."""
     from chargehand.apps.testgen.assemble import assemble
-    from chargehand.apps.testgen.ghostwrite import Job
-    from chargehand.apps.testgen.placing import Place
+    from chargehand.apps.testgen.ghostwrite import GhostwriteJob
+    from chargehand.apps.testgen.placing import TestsPlace
     from chargehand.apps.testgen.sandbox import room
     from chargehand.apps.testgen.verify import Verified, verify
 
     module: str = scope.options["module"]
-    place = Place.model_validate(scope.options["place"])
-    jobs = {id: Job.model_validate(job) for id, job in scope.options["jobs"].items()}
+    place = TestsPlace.model_validate(scope.options["place"])
+    jobs = {id: GhostwriteJob.model_validate(job) for id, job in scope.options["jobs"].items()}
     results = {id: _tests_in(result) for id, result in scope.options.get("inputs", {}).items()}
     sources = {id: text for id, (text, why) in results.items() if text and not why}
     # What could not be used is no bug of the code: each with the function it was for.
@@ -79,13 +79,15 @@ async def file(scope: Scope) -> Analysis:
             unusable[_target(id, jobs, module)] = f"{name or 'its test file'} was left out, it does not stay so: {why}"
     said = f"{verified.tests} tests of {module} passed three times, {len(verified.failures)} were left out."
     output = {"module": module, "file": named, "source": verified.source, "tests": verified.tests}
-    return Analysis(tuple(findings), (said,), output | {"left_out": dict(verified.failures), "unusable": unusable})
+    return AnalyzerResult(
+        tuple(findings), (said,), output | {"left_out": dict(verified.failures), "unusable": unusable}
+    )
 
 
-async def coverage(scope: Scope) -> Analysis:
+async def coverage(scope: Scope) -> AnalyzerResult:
     """How much of the code the tests ran before and run now; what gets no tests is passed on for the report."""
     from chargehand.apps.testgen.measure import measure
-    from chargehand.apps.testgen.placing import Place
+    from chargehand.apps.testgen.placing import TestsPlace
     from chargehand.apps.testgen.sandbox import room
     from chargehand.apps.testgen.try_settings import describe_settings
 
@@ -93,12 +95,12 @@ async def coverage(scope: Scope) -> Analysis:
     made = [source_of(result) for result in options.get("inputs", {}).values()]
     files = dict(each for each in made if each is not None)
     with room(scope.root, options["means"]) as sealed:
-        place = Place.model_validate(options["place"])
+        place = TestsPlace.model_validate(options["place"])
         found = await measure(sealed, options["modules"], options["tests"], files, options["paths"], place)
     said = f"Coverage of {found.statements:,} statements: {found.before:g} % before, {found.after:g} % after."
     output = {"coverage": found.to_json(), "skipped": options["skipped"], "tested": options["tested"]}
     output |= {"needs": list(place.needs), "settings": describe_settings(place)}
-    return Analysis(notes=tuple(filter(None, (said, found.note))), output=output)
+    return AnalyzerResult(notes=tuple(filter(None, (said, found.note))), output=output)
 
 
 def _tests_in(result: JSON) -> tuple[str, str]:
@@ -111,7 +113,7 @@ def _tests_in(result: JSON) -> tuple[str, str]:
     return text, ""
 
 
-def _target(id: str | None, jobs: Mapping[str, Job], module: str) -> str:
+def _target(id: str | None, jobs: Mapping[str, GhostwriteJob], module: str) -> str:
     return f"{module}.{jobs[id].name}" if id is not None and id in jobs else module
 
 
@@ -126,7 +128,7 @@ def _writer(name: str, sources: Mapping[str, str]) -> str | None:
     return None
 
 
-def _failure(name: str, why: str, job: Job) -> Finding:
+def _failure(name: str, why: str, job: GhostwriteJob) -> Finding:
     """A test that a model thought out and that failed is a suspected bug of the function it was written for."""
     from chargehand.apps.testgen.ghostwrite import CATEGORY
     from chargehand.values.outcome import Finding
@@ -144,7 +146,7 @@ def _failure(name: str, why: str, job: Job) -> Finding:
     )
 
 
-def _generator(name: str, run: Callable[[Scope], Awaitable[Analysis]]) -> Analyzer:
+def _generator(name: str, run: Callable[[Scope], Awaitable[AnalyzerResult]]) -> Analyzer:
     return Analyzer(name, "tests", frozenset({"python"}), per_file=False, version=version, run=run)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from chargehand.apps.testgen.inside.values import SUBJECT
-from chargehand.apps.testgen.sandbox import Ended, Limits, Room, Step
+from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.walls import ABROAD, INSIDE
 from chargehand.values.base import JSON, Value
 from chargehand.values.outcome import Finding
@@ -39,7 +39,7 @@ _TEST_TOOLS = frozenset({"pytest", "given", "st", "settings", "HealthCheck", "ty
 Note = Mapping[str, Any]
 
 
-class Job(Value):
+class GhostwriteJob(Value):
     """What the program inside is told about a target."""
 
     module: str
@@ -63,7 +63,7 @@ class Written:
     findings: tuple[Finding, ...]
 
 
-async def ghostwrite(room: Room, job: Job, paths: Sequence[str]) -> Written:
+async def ghostwrite(room: Room, job: GhostwriteJob, paths: Sequence[str]) -> Written:
     """Try the target in the sandbox: examples three times, under different circumstances, and properties."""
     program = str(INSIDE / "candidate.py")
 
@@ -79,11 +79,11 @@ async def ghostwrite(room: Room, job: Job, paths: Sequence[str]) -> Written:
         step("examples", third, EXAMPLES_S),
         step("properties", first, PROPERTIES_S),
     ]
-    ended = await room.run(steps, {"job.json": json.dumps(job.to_json())}, Limits(), paths, go_on=False)
+    ended = await room.run(steps, {"job.json": json.dumps(job.to_json())}, SandboxLimits(), paths, go_on=False)
     return judge_notes(job, ended)
 
 
-def judge_notes(job: Job, runs: Sequence[Ended]) -> Written:
+def judge_notes(job: GhostwriteJob, runs: Sequence[CommandResult]) -> Written:
     """What to make of the programs' notes, properties last; one that was stopped was the last."""
     told = [notes_of(run) for run in runs]
     if failed := [note["import_failed"] for notes in told for note in notes if "import_failed" in note]:
@@ -103,7 +103,7 @@ def judge_notes(job: Job, runs: Sequence[Ended]) -> Written:
     return Written(source, "" if source else _why_not(tries[0], stable), tuple(findings))
 
 
-def notes_of(ended: Ended) -> list[dict[str, Any]]:
+def notes_of(ended: CommandResult) -> list[dict[str, Any]]:
     """The notes a program left; a line it was killed over is dropped, and so is what is no note."""
     found: list[dict[str, Any]] = []
     for line in (ended.result or "").splitlines():
@@ -126,7 +126,7 @@ def _has_ended(notes: Sequence[Note]) -> bool:
 # -- bugs ------------------------------------------------------------------------------------------------------------
 
 
-def _finding(job: Job, message: str, confidence: int, suggestion: str) -> Finding:
+def _finding(job: GhostwriteJob, message: str, confidence: int, suggestion: str) -> Finding:
     return Finding(
         severity="warning",
         category=CATEGORY,
@@ -140,7 +140,7 @@ def _finding(job: Job, message: str, confidence: int, suggestion: str) -> Findin
     )
 
 
-def _cut_short(job: Job, ended: Ended, notes: Sequence[Note]) -> list[Finding]:
+def _cut_short(job: GhostwriteJob, ended: CommandResult, notes: Sequence[Note]) -> list[Finding]:
     """The call during which a limit was broken or the interpreter died."""
     tried = [note["trying"] for note in notes if "trying" in note]
     if not tried or (ended.stopped is None and _has_ended(notes)):
@@ -155,7 +155,7 @@ def _cut_short(job: Job, ended: Ended, notes: Sequence[Note]) -> list[Finding]:
     return [_finding(job, f"{tried[-1]} {how}.", _ERROR, "Bound what one call may take, or reject such input.")]
 
 
-def _promises(job: Job, notes: Sequence[Note]) -> list[Finding]:
+def _promises(job: GhostwriteJob, notes: Sequence[Note]) -> list[Finding]:
     broken = [note for note in notes if "broken_promise" in note]
     advice = "Mend the code or the docstring: they disagree."
     return [
@@ -166,7 +166,7 @@ def _promises(job: Job, notes: Sequence[Note]) -> list[Finding]:
     ]
 
 
-def _crashes(job: Job, notes: Sequence[Note]) -> list[Finding]:
+def _crashes(job: GhostwriteJob, notes: Sequence[Note]) -> list[Finding]:
     """One for each kind of error; properties come first, because their inputs are the smallest."""
     found: dict[str, Finding] = {}
     for note in notes:
@@ -189,7 +189,7 @@ def _crashes(job: Job, notes: Sequence[Note]) -> list[Finding]:
 # -- tests -----------------------------------------------------------------------------------------------------------
 
 
-def _examples(job: Job, notes: Sequence[Note]) -> str:
+def _examples(job: GhostwriteJob, notes: Sequence[Note]) -> str:
     """What calls gave, every time, as assertions."""
     gave = [note for note in notes if "gives" in note]
     if all(note["gives"] == "None" for note in gave):
@@ -231,7 +231,7 @@ def _with_module(source: str, module: str) -> str:
     return f"import {module}{named}\n{source.replace(SUBJECT, alias)}"
 
 
-def _properties(job: Job, notes: Sequence[Note]) -> Iterable[str]:
+def _properties(job: GhostwriteJob, notes: Sequence[Note]) -> Iterable[str]:
     """The ghostwriter's text, with settings that make it try the same inputs every time."""
     titles = {"crash": f"test_{_title(job.name)}_takes_any_input", "roundtrip": f"test_{_title(job.name)}_round_trip"}
     for note in notes:

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import Field
 
 from chargehand.apps.testgen.ghostwrite import notes_of
-from chargehand.apps.testgen.placing import Place
-from chargehand.apps.testgen.sandbox import Ended, Limits, Room, Step
+from chargehand.apps.testgen.placing import TestsPlace
+from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.verify import ALONE, NO_OPTIONS, OWN_SETTINGS, at_home, conftest_of, pytest_command
 from chargehand.apps.testgen.walls import INSIDE
 from chargehand.values.base import Value
@@ -39,7 +39,7 @@ async def measure(
     tests: Sequence[str],
     files: Mapping[str, str],
     paths: Sequence[str],
-    place: Place = ALONE,
+    place: TestsPlace = ALONE,
 ) -> Coverage:
     """Run the existing tests, then the new ones that can stand beside them, each under coverage.py in the sandbox."""
     refused = await beside(room, tests, files, paths, place)
@@ -59,12 +59,12 @@ async def measure(
     told = ("../modules.json", "../lines.json", "../before", "../after")
     steps.append(Step((sys.executable, str(INSIDE / "lines.py"), *told), result="lines.json"))
     laid_out = {"modules.json": json.dumps(list(modules)), **_laid_out(files, place)}
-    ended = await room.run(steps, laid_out, Limits(), paths)
+    ended = await room.run(steps, laid_out, SandboxLimits(), paths)
     return _figures(ended[-1], ended[0] if tests else None).model_copy(update={"refused": refused})
 
 
 async def beside(
-    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: Place
+    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: TestsPlace
 ) -> dict[str, str]:
     """New files that pytest cannot collect together with the existing tests, each with what it says."""
     if not tests or not files:
@@ -81,19 +81,19 @@ async def beside(
 
 
 async def _uncollectable(
-    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: Place
+    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: TestsPlace
 ) -> dict[str, str]:
     """Test files that pytest cannot collect under the project's own settings."""
     step = at_home("collected", place, "--collect-only", *tests)
-    (ended,) = await room.run([step], files, Limits(seconds=TESTS_S), paths)
+    (ended,) = await room.run([step], files, SandboxLimits(seconds=TESTS_S), paths)
     return {str(note["where"]): str(note["broken"]) for note in notes_of(ended) if "broken" in note}
 
 
-def _laid_out(files: Mapping[str, str], place: Place) -> dict[str, str]:
+def _laid_out(files: Mapping[str, str], place: TestsPlace) -> dict[str, str]:
     return {f"project/{place.folder}/{name}": text for name, text in files.items()} | conftest_of(place) | OWN_SETTINGS
 
 
-def _figures(told: Ended, existing: Ended | None) -> Coverage:
+def _figures(told: CommandResult, existing: CommandResult | None) -> Coverage:
     lines: dict[str, dict[str, list[int]]] = _read(told)
     statements = before = after = 0
     for found in lines.values():
@@ -113,7 +113,7 @@ def _figures(told: Ended, existing: Ended | None) -> Coverage:
     return Coverage(before=round(before * share, 1), after=round(after * share, 1), statements=statements, note=note)
 
 
-def _read(told: Ended) -> dict[str, Any]:
+def _read(told: CommandResult) -> dict[str, Any]:
     try:
         return json.loads(told.result or "{}")
     except ValueError:

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chargehand.apps.testgen.discover import Target, find_targets
-from chargehand.apps.testgen.ghostwrite import Job
+from chargehand.apps.testgen.discover import UntestedFunction, find_targets
+from chargehand.apps.testgen.ghostwrite import GhostwriteJob
 from chargehand.apps.testgen.names import imports
-from chargehand.apps.testgen.placing import Place, place_for
+from chargehand.apps.testgen.placing import TestsPlace, place_for
 from chargehand.apps.testgen.project import Module, Project, Skip
 from chargehand.apps.testgen.safety import Reach
 from chargehand.apps.testgen.snapshot import digest
@@ -20,7 +20,7 @@ from chargehand.apps.testgen.tested_functions import gather
 from chargehand.apps.testgen.walls import Means
 from chargehand.apps.testgen.writing import default_folder
 from chargehand.values.base import JSON
-from chargehand.values.plan import Plan, Synthesis, Task
+from chargehand.values.plan import Plan, SynthesisSpec, Task
 
 # More functions than this are left for the next time: all of them would take hours.
 MOST_TARGETS = 400
@@ -35,7 +35,7 @@ class Survey:
     """What was found by reading: functions to test, those left out with the reason, and how many have tests."""
 
     project: Project
-    targets: tuple[Target, ...]
+    targets: tuple[UntestedFunction, ...]
     raises: Mapping[str, tuple[str, ...]]
     skipped: tuple[Skip, ...]
     tested: int
@@ -47,7 +47,7 @@ def survey(project: Project) -> Survey:
     evidence = gather(project)
     found, tested = find_targets(project, evidence)
     reach = Reach(project.modules)
-    targets: list[Target] = []
+    targets: list[UntestedFunction] = []
     skipped = list(project.skipped)
     for target in found:
         if (danger := reach.danger(target.full_name)) is not None:
@@ -61,7 +61,7 @@ def survey(project: Project) -> Survey:
     return Survey(project, tuple(targets), raises, tuple(skipped), tested, evidence.source)
 
 
-def playbook(found: Survey, means: Means, *, model: bool, place: Place | None = None) -> Plan:
+def playbook(found: Survey, means: Means, *, model: bool, place: TestsPlace | None = None) -> Plan:
     """The plan. `model`: a model writes tests of each function as well, held to the same runs; all go to `place`."""
     project = found.project
     needs = _needs(project.modules)
@@ -99,10 +99,10 @@ def playbook(found: Survey, means: Means, *, model: bool, place: Place | None = 
     last = _coverage(files, looked_at | _FRESH | {"options": options})
     goal = f"Write tests for {len(found.targets)} functions of {project.root.name} that have none"
     # The last task rests on all others: it is selected, and no model is asked to write what code says better.
-    return Plan(goal=goal, tasks=(*tasks, *files, last), synthesis=Synthesis(mode="select"), team="testgen")
+    return Plan(goal=goal, tasks=(*tasks, *files, last), synthesis=SynthesisSpec(mode="select"), team="testgen")
 
 
-def place_of(found: Survey, folder: Path | None = None) -> Place:
+def place_of(found: Survey, folder: Path | None = None) -> TestsPlace:
     """Where the tests go: to `folder`, or to the project's own place for them."""
     modules = list(dict.fromkeys(target.module for target in found.targets))
     return place_for(found.project, folder or default_folder(found.project.root), modules)
@@ -123,8 +123,8 @@ def _skip_to_json(skip: Skip) -> dict[str, JSON]:
     return {"path": skip.path, "line": skip.line, "name": skip.name, "why": skip.why}
 
 
-def _job(target: Target, raises: Sequence[str], module: Module) -> Job:
-    return Job(
+def _job(target: UntestedFunction, raises: Sequence[str], module: Module) -> GhostwriteJob:
+    return GhostwriteJob(
         module=target.module,
         name=target.name,
         kind=target.kind,
@@ -136,7 +136,7 @@ def _job(target: Target, raises: Sequence[str], module: Module) -> Job:
     )
 
 
-def _ghostwriter_task(id: str, target: Target, context: JSON) -> Task:
+def _ghostwriter_task(id: str, target: UntestedFunction, context: JSON) -> Task:
     return Task(
         id=id,
         worker="ghostwriter",
@@ -146,7 +146,7 @@ def _ghostwriter_task(id: str, target: Target, context: JSON) -> Task:
     )
 
 
-def _tester_task(id: str, target: Target, module: Module) -> Task:
+def _tester_task(id: str, target: UntestedFunction, module: Module) -> Task:
     source = module.source if len(module.source) <= MOST_SOURCE else target.source[:MOST_SOURCE]
     return Task(
         id=id,

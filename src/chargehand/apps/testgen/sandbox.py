@@ -46,7 +46,7 @@ _AROUND_S = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """What one command may use; `processes` counts threads too, `seconds` not what it waited for a processor."""
 
     seconds: int = 60
@@ -67,7 +67,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandResult:
     """How a command ended: with a code, or stopped at a limit. `result` is the file it left.
 
     `seconds` include those it `waited` for a processor.
@@ -102,11 +102,11 @@ class Room:
         self,
         steps: Sequence[Step],
         files: Mapping[str, str] | None = None,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         paths: Sequence[str] = (),
         *,
         go_on: bool = True,
-    ) -> list[Ended]:
+    ) -> list[CommandResult]:
         """Run the commands one after the other. `files` are laid out first; `paths` of the copy are imported from.
 
         Without `go_on` a command that was stopped at a limit is the last.
@@ -119,7 +119,7 @@ class Room:
             "scratch": str(scratch),
             "files": dict(files or {}),
             "env": environment(scratch, paths),
-            "limits": asdict(limits or Limits()),
+            "limits": asdict(limits or SandboxLimits()),
             "steps": [_step(step) for step in steps],
             "go_on": go_on,
         }
@@ -133,7 +133,7 @@ class Room:
             if not sealed:
                 shutil.rmtree(scratch, ignore_errors=True)
 
-    async def _run_order(self, order: Mapping[str, Any]) -> list[Ended]:
+    async def _run_order(self, order: Mapping[str, Any]) -> list[CommandResult]:
         ended = await output_of(command(self.folder, self.means), json.dumps(order).encode())
         try:
             # Where the copy was says nothing to anybody: paths are the project's own.
@@ -142,7 +142,7 @@ class Room:
         except ValueError:
             said = ended.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
             raise SandboxBroken(f"The sandbox ended with code {ended.code}{f': {said[0]}' if said else ''}") from None
-        return [Ended(**each) for each in told]
+        return [CommandResult(**each) for each in told]
 
 
 class SandboxBroken(Exception):
@@ -201,7 +201,7 @@ async def _try_means(means: Means) -> str | None:
         outside = Path(empty, "canary")
         step = Step((sys.executable, "-S", str(INSIDE / "canary.py"), str(outside)))
         try:
-            (ended,) = await tried.run([step], limits=Limits(seconds=_PROBE_S))
+            (ended,) = await tried.run([step], limits=SandboxLimits(seconds=_PROBE_S))
         except SandboxBroken as broken:
             return str(broken)
         if ended.code != 0:

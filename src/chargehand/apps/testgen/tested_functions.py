@@ -21,7 +21,7 @@ _LARGEST = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class KnownTests:
     """`source` says what it rests on. Files that changed after the coverage was measured are judged by calls."""
 
     source: str
@@ -41,7 +41,7 @@ class Evidence:
         return name in self.attributes.get(owner, frozenset())
 
 
-def gather(project: Project) -> Evidence:
+def gather(project: Project) -> KnownTests:
     """What says which functions are tested: coverage data where there is some, else imports and calls in the tests."""
     lines, source = _covered_lines(project)
     used: set[str] = set()
@@ -58,7 +58,7 @@ def gather(project: Project) -> Evidence:
             attributes.setdefault(name, set()).update(touched)
     calls = f"imports and calls in {len(project.tests)} test files"
     by_class = {name: frozenset(touched) for name, touched in attributes.items()}
-    return Evidence(source or calls, lines, frozenset(used), by_class)
+    return KnownTests(source or calls, lines, frozenset(used), by_class)
 
 
 def _uses(tree: ast.Module) -> tuple[set[str], set[str]]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chargehand.apps.testgen.ghostwrite import notes_of
-from chargehand.apps.testgen.placing import Place
-from chargehand.apps.testgen.sandbox import INSTALL, Ended, Limits, Room
+from chargehand.apps.testgen.placing import TestsPlace
+from chargehand.apps.testgen.sandbox import INSTALL, CommandResult, Room, SandboxLimits
 from chargehand.apps.testgen.verify import OWN_SETTINGS, RUN_S, at_home, conftest_of
 from chargehand.errors import UsageError
 
@@ -19,7 +19,7 @@ _TEST = "def test_nothing():\n    pass\n"
 _LONGEST = 300
 
 
-async def try_settings(room: Room, paths: Sequence[str], place: Place) -> Place:
+async def try_settings(room: Room, paths: Sequence[str], place: TestsPlace) -> TestsPlace:
     """The place with as much of the settings as works there. UsageError when pytest does not even work without."""
     said: list[str] = []
     for tried in _less_and_less(place, paths):
@@ -32,7 +32,7 @@ async def try_settings(room: Room, paths: Sequence[str], place: Place) -> Place:
     )
 
 
-def _less_and_less(place: Place, paths: Sequence[str]) -> Iterator[Place]:
+def _less_and_less(place: TestsPlace, paths: Sequence[str]) -> Iterator[TestsPlace]:
     """What to try, in order: a project's own conftest.py may need the project to be installed, as it is elsewhere."""
     for under in ("all", "no-addopts"):
         yield place.model_copy(update={"under": under})
@@ -41,7 +41,7 @@ def _less_and_less(place: Place, paths: Sequence[str]) -> Iterator[Place]:
     yield place.model_copy(update={"under": "none"})
 
 
-def describe_settings(place: Place) -> str:
+def describe_settings(place: TestsPlace) -> str:
     """What the tests are run without and what to do about it; empty when nothing is."""
     match place.under:
         case "all":
@@ -56,18 +56,18 @@ def describe_settings(place: Place) -> str:
     )
 
 
-async def _problem(room: Room, paths: Sequence[str], place: Place) -> str | None:
+async def _problem(room: Room, paths: Sequence[str], place: TestsPlace) -> str | None:
     """What pytest says instead of collecting the test, or of running it; None when it does both."""
     path = f"{place.folder}/{_NAME}"
     steps = [at_home("collected", place, "--collect-only", path), at_home("ran", place, path)]
     files = {**OWN_SETTINGS, f"project/{path}": _TEST, **conftest_of(place)}
-    collected, ran = await room.run(steps, files, Limits(seconds=RUN_S), paths)
+    collected, ran = await room.run(steps, files, SandboxLimits(seconds=RUN_S), paths)
     if collected.code != 0:
         return _said(collected)
     return None if ran.code == 0 and any("passed" in note for note in notes_of(ran)) else _said(ran)
 
 
-def _said(ended: Ended) -> str:
+def _said(ended: CommandResult) -> str:
     """The line that says what is wrong: the last of a traceback, or what pytest marks as an error."""
     if ended.stopped is not None:
         return f"it was stopped at its limit of {ended.stopped}"

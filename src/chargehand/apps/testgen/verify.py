@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 from chargehand.apps.testgen.assemble import hide_from_collection, without
 from chargehand.apps.testgen.ghostwrite import notes_of
-from chargehand.apps.testgen.placing import CONFTEST, ELSEWHERE, Place
-from chargehand.apps.testgen.sandbox import Ended, Limits, Room, Step
+from chargehand.apps.testgen.placing import CONFTEST, ELSEWHERE, TestsPlace
+from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.walls import ABROAD, INSIDE, installed_folders
 
 ROUNDS = 4
 # Others than those the tests were written under, and like them: what depends on the order of a set shows.
 SEEDS = ("11", "202", "346")
 RUN_S = 90
-ALONE = Place(folder=ELSEWHERE, names={})
+ALONE = TestsPlace(folder=ELSEWHERE, names={})
 # Settings that are nobody's.
 OWN_SETTINGS = {"own/pytest.ini": "[pytest]\n"}
 NO_OPTIONS = ("-o", "addopts=")
@@ -37,7 +37,7 @@ class Verified:
 
 
 async def verify(
-    room: Room, source: str, paths: Sequence[str], name: str = "test_candidate.py", place: Place = ALONE
+    room: Room, source: str, paths: Sequence[str], name: str = "test_candidate.py", place: TestsPlace = ALONE
 ) -> Verified:
     """Run it three times; leave out what fails or hangs and run the rest three times again."""
     failures: dict[str, str] = {}
@@ -49,7 +49,7 @@ async def verify(
         files = {**OWN_SETTINGS, f"project/{path}": source, **conftest_of(place)}
         home = at_home("home", place, path) if place is not ALONE else alone(path, SEEDS[2], "shuffled")
         steps = [alone(path, SEEDS[0], "given"), alone(path, SEEDS[1], "reversed", shifted=True), home]
-        found, passed = read(await room.run(steps, files, Limits(seconds=RUN_S), paths))
+        found, passed = read(await room.run(steps, files, SandboxLimits(seconds=RUN_S), paths))
         if not found:
             return Verified(source, passed, failures)
         failures |= found
@@ -64,7 +64,7 @@ def pytest_command(*rest: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "pytest", *given, "--import-mode=importlib", *rest)
 
 
-def conftest_of(place: Place) -> dict[str, str]:
+def conftest_of(place: TestsPlace) -> dict[str, str]:
     return {f"project/{place.folder}/{CONFTEST}": place.conftest} if place.conftest else {}
 
 
@@ -75,7 +75,7 @@ def alone(path: str, seed: str, order: str, *, shifted: bool = False) -> Step:
     return _account_step(f"run-{seed}", rest, env, order, shifted=shifted)
 
 
-def at_home(result: str, place: Place, *rest: str) -> Step:
+def at_home(result: str, place: TestsPlace, *rest: str) -> Step:
     """As the project's own people run it, as far as its settings work here."""
     if place.under == "none":
         _, _, _, *own = pytest_command(*rest)
@@ -103,7 +103,7 @@ def _account_step(
     return Step((sys.executable, "-c", start, *rest), told, f"{result}.jsonl")
 
 
-def read(runs: Sequence[Ended]) -> tuple[dict[str, str], int]:
+def read(runs: Sequence[CommandResult]) -> tuple[dict[str, str], int]:
     """Tests that failed in any run, each with what it said first, and how many passed in the last; "" is the file."""
     failures: dict[str, str] = {}
     passed: set[str] = set()

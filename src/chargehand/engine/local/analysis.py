@@ -23,8 +23,8 @@ from chargehand.values.effect import Analysis, AnalysisResult
 from chargehand.values.outcome import Fault, Finding
 
 if TYPE_CHECKING:
-    from chargehand.engine.analyzer import Analysis as Found
     from chargehand.engine.analyzer import Analyzer
+    from chargehand.engine.analyzer import AnalyzerResult as Found
 
 # Part of every key of the cache: raised when what is stored changes its form.
 _FORM = "3"

@@ -27,7 +27,7 @@ from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.local.model_calls import Calls
 from chargehand.engine.local.questions import Minded, Pauses, Questions, Standstill
 from chargehand.engine.local.recorder import Listener, Recorder
-from chargehand.engine.local.shared_ledger import Purse, Site
+from chargehand.engine.local.shared_ledger import SharedLedger, Site
 from chargehand.engine.local.slots import Slots, Waited, never
 from chargehand.engine.people import Later
 from chargehand.errors import ChargehandError
@@ -103,7 +103,7 @@ class LocalEngine:
         self._slots = Slots(max_concurrent)
         self._chance = chance or random.Random()
         # `writer` is the model that writes the answer: what is held back for it is held in its money as well.
-        self._purse = Purse(budget or Budget(), handlers, self._recorder, writer)
+        self._purse = SharedLedger(budget or Budget(), handlers, self._recorder, writer)
         self._purse.ledger.charge(self._replay.spent_tokens, self._replay.spent_usd)
         self._purse.ledger.to_read = self._replay.written
         # In flight at the crash: counted in full, and settled on the record by this session.

@@ -14,10 +14,10 @@ from typing import Any
 
 from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.local.recorder import Recorder
-from chargehand.engine.local.shared_ledger import Purse, Site
+from chargehand.engine.local.shared_ledger import SharedLedger, Site
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
-from chargehand.limits import CallResult, Change, Permit, ProviderLimits, Refused
+from chargehand.limits import BreakerChange, CallResult, Permit, ProviderLimits, Refused
 from chargehand.models import Attribution
 from chargehand.values.budget import Deny, Reservation
 from chargehand.values.effect import ModelCall, ModelResult
@@ -50,7 +50,7 @@ class Calls:
     def __init__(
         self,
         run: str,
-        purse: Purse,
+        purse: SharedLedger,
         slots: Slots,
         handlers: Handlers,
         recorder: Recorder,
@@ -307,7 +307,7 @@ class Calls:
             self._record_changes([permit.change])
         return permit
 
-    def _record_changes(self, changes: list[Change]) -> None:
+    def _record_changes(self, changes: list[BreakerChange]) -> None:
         for change in changes:
             data = {"name": change.name, "state": change.state, "reason": change.reason}
             self._recorder.emit("breaker_changed", None, None, data)

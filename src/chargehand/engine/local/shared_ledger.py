@@ -26,7 +26,7 @@ class Site(NamedTuple):
     attempt: int | None
 
 
-class Purse:
+class SharedLedger:
     """One per session. What it does is decided by the ledger; here is only the waiting and the record of it."""
 
     def __init__(self, budget: Budget, handlers: Handlers, recorder: Recorder, writer: str | None) -> None:

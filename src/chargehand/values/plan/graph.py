@@ -70,7 +70,7 @@ def _without_defaults(task: dict[str, JSON]) -> dict[str, JSON]:
     return task
 
 
-class Synthesis(Value):
+class SynthesisSpec(Value):
     """How the outcomes become one answer."""
 
     mode: Literal["merge", "select", "reduce"] = "merge"
@@ -87,7 +87,7 @@ class WorkerSpec(Value):
     tier: Tier | None = None
 
 
-class Factory(Value):
+class FactoryLimits(Value):
     """What workers that a plan defines may have: never another tool, never another tier."""
 
     tools: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class Factory(Value):
 class Plan(Value):
     goal: Text = ""
     tasks: tuple[Task, ...] = ()
-    synthesis: Synthesis = Field(default_factory=Synthesis)
+    synthesis: SynthesisSpec = Field(default_factory=SynthesisSpec)
     team: str | None = None
     workers: tuple[WorkerSpec, ...] = ()
 
@@ -188,7 +188,7 @@ class Plan(Value):
         max_tasks: int = 1000,
         budget_tokens: int | None = None,
         unread: Collection[str] = (),
-        factory: Factory | None = None,
+        factory: FactoryLimits | None = None,
     ) -> list[Problem]:
         """Everything wrong with the plan, found without spending anything.
 
@@ -318,7 +318,7 @@ class Plan(Value):
                     walks.pop()
         return cycles
 
-    def _worker_spec_problems(self, workers: Collection[str] | None, factory: Factory | None) -> list[Problem]:
+    def _worker_spec_problems(self, workers: Collection[str] | None, factory: FactoryLimits | None) -> list[Problem]:
         found: list[Problem] = []
 
         def add(code: ProblemCode, spec: WorkerSpec, what: str) -> None:

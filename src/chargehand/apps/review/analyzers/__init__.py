@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, get_args
 
-from chargehand.engine.analyzer import Analysis, Analyzer, Ranges, Scope
+from chargehand.engine.analyzer import Analyzer, AnalyzerResult, Ranges, Scope
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ANALYZERS", "LENSES", "PYTHON", "Analysis", "Analyzer", "Lens", "Ranges", "Scope"]
+__all__ = ["ANALYZERS", "LENSES", "PYTHON", "Analyzer", "AnalyzerResult", "Lens", "Ranges", "Scope"]
 
 Lens = Literal["security", "bugs", "performance", "style", "history", "comments", "tests", "shape"]
 
@@ -40,7 +40,7 @@ def _analyzer(
     def version() -> str:
         return import_module(f"chargehand.apps.review.analyzers.{module}").version()
 
-    async def run(scope: Scope) -> Analysis:
+    async def run(scope: Scope) -> AnalyzerResult:
         return await import_module(f"chargehand.apps.review.analyzers.{module}").analyze(scope, lens)
 
     def read(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:

@@ -13,10 +13,10 @@ from chargehand.apps.review.analyzers import categories, child, packages, suppre
 from chargehand.apps.review.analyzers.hit import Hit, Hits
 from chargehand.apps.review.analyzers.ruff import weight
 from chargehand.apps.review.analyzers.shapes import Shapes
-from chargehand.apps.review.analyzers.sources import Reader, is_python
+from chargehand.apps.review.analyzers.sources import SourceReader, is_python
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
     from chargehand.apps.review.analyzers.child import Order
 
 SKIPPED = (
@@ -34,7 +34,7 @@ def version() -> str:
     return f"bandit {packages.version('bandit')}, rules {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     return await child.analyze("bandit", scope, lens)
 
 
@@ -43,7 +43,7 @@ def examine(order: Order) -> Hits:
     logging.disable(logging.CRITICAL)
     from bandit.core import config, manager
 
-    reader = Reader(order.root)
+    reader = SourceReader(order.root)
     names = {str(order.root / path): path for path in order.files if is_python(path, order.root) and reader.fits(path)}
     run: Any = manager.BanditManager(config.BanditConfig(), "file", quiet=True, profile={"exclude": set(SKIPPED)})
     run.files_list = list(names)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from chargehand.apps.review.analyzers.hit import Hits
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Analysis, Lens, Ranges, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Ranges, Scope
 
 START = (
     "import sys; sys.path.append(sys.argv[1]); "
@@ -56,14 +56,14 @@ class Order:
         return () if self.changed is None else self.changed.get(path, ())
 
 
-async def analyze(module: str, scope: Scope, lens: Lens) -> Analysis:
+async def analyze(module: str, scope: Scope, lens: Lens) -> AnalyzerResult:
     """Run `examine(order)` of an analyzer's module in a child and make findings of its hits."""
-    from chargehand.apps.review.analyzers import Analysis, categories
+    from chargehand.apps.review.analyzers import AnalyzerResult, categories
 
     if not scope.files:
-        return Analysis()
+        return AnalyzerResult()
     found = Hits.from_json(await _ask(module, scope, small=module in QUICK or _is_small(scope)))
-    return Analysis(categories.findings(found.hits, lens), found.notes, unchecked=found.unchecked)
+    return AnalyzerResult(categories.findings(found.hits, lens), found.notes, unchecked=found.unchecked)
 
 
 async def try_out(module: str) -> None:

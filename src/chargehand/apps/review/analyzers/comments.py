@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import categories, child, suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import Reader, Source
+from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
     from chargehand.apps.review.analyzers.child import Order
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -31,19 +31,19 @@ def version() -> str:
     return f"comments {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     return await child.analyze("comments", scope, lens)
 
 
 def examine(order: Order) -> Hits:
-    reader = Reader(order.root)
+    reader = SourceReader(order.root)
     hits: list[Hit] = []
     for source in reader.each(order.files):
         hits += suppression.drop_silenced([*_todos(source), *_stale(source)], source.lines)
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
-def _todos(source: Source) -> Iterator[Hit]:
+def _todos(source: SourceFile) -> Iterator[Hit]:
     if source.path.endswith(PROSE) or not TODO.search(source.text):
         return
     lines = source.comments.items() if source.python else enumerate(source.lines, 1)
@@ -53,7 +53,7 @@ def _todos(source: Source) -> Iterator[Hit]:
             yield Hit("comments:todo", source.path, number, f"{found[1]} left in the code: {text or 'no reason given'}")
 
 
-def _stale(source: Source) -> Iterator[Hit]:
+def _stale(source: SourceFile) -> Iterator[Hit]:
     if not source.python or not re.search(r":param|Args:|Arguments:|Parameters", source.text) or not source.tree:
         return
     for node in ast.walk(source.tree):
@@ -61,7 +61,7 @@ def _stale(source: Source) -> Iterator[Hit]:
             yield from _undocumentable(source, node, doc)
 
 
-def _undocumentable(source: Source, node: Function, doc: str) -> Iterator[Hit]:
+def _undocumentable(source: SourceFile, node: Function, doc: str) -> Iterator[Hit]:
     """Parameters a docstring describes and the signature does not have."""
     arguments = node.args
     # With **kwargs any name can be a parameter.
@@ -103,7 +103,7 @@ def _entries(text: str, indent: int, entry: re.Pattern[str], *, deeper: bool) ->
             yield found[1]
 
 
-def _line_of(source: Source, node: Function, name: str) -> int:
+def _line_of(source: SourceFile, node: Function, name: str) -> int:
     first = node.body[0]
     word = re.compile(rf"\b{re.escape(name)}\b")
     for number in range(first.lineno, (first.end_lineno or first.lineno) + 1):

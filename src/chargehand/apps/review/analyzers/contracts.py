@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import categories, child, suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import Reader, Source
+from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
     from chargehand.apps.review.analyzers.child import Order
 
 # How far a comment speaks: the statement below it, and the line it stands on.
@@ -33,25 +33,25 @@ def version() -> str:
     return f"contracts {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     if scope.changed is None:
-        from chargehand.apps.review.analyzers import Analysis
+        from chargehand.apps.review.analyzers import AnalyzerResult
 
-        return Analysis()
+        return AnalyzerResult()
     return await child.analyze("contracts", scope, lens)
 
 
 def examine(order: Order) -> Hits:
     if order.changed is None:
         return Hits()
-    reader = Reader(order.root)
+    reader = SourceReader(order.root)
     hits: list[Hit] = []
     for source in reader.each(path for path in order.files if order.changed_ranges(path)):
         hits += suppression.drop_silenced(_in_source(source, order), source.lines)
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
-def _in_source(source: Source, order: Order) -> Iterator[Hit]:
+def _in_source(source: SourceFile, order: Order) -> Iterator[Hit]:
     touched = {number for first, last in order.changed_ranges(source.path) for number in range(first, last + 1)}
     for number, text in _comments(source):
         near = sorted(touched.intersection(range(number, number + REACH + 1)))
@@ -70,7 +70,7 @@ def _in_source(source: Source, order: Order) -> Iterator[Hit]:
             )
 
 
-def _comments(source: Source) -> Iterator[tuple[int, str]]:
+def _comments(source: SourceFile) -> Iterator[tuple[int, str]]:
     if source.python:
         yield from ((number, text.lstrip("#").strip()) for number, text in source.comments.items())
         return
@@ -79,7 +79,7 @@ def _comments(source: Source) -> Iterator[tuple[int, str]]:
             yield number, found["text"]
 
 
-def _block(source: Source, number: int) -> range:
+def _block(source: SourceFile, number: int) -> range:
     """From a comment to the next empty line."""
     end = number
     while end < len(source.lines) and source.lines[end].strip():

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import categories, child, suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, Reader, Source, is_python, tree_files
+from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, SourceFile, SourceReader, is_python, tree_files
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
     from chargehand.apps.review.analyzers.child import Order
 
 READ = (*PYTHON_SUFFIXES, ".toml", ".cfg")
@@ -30,7 +30,7 @@ def version() -> str:
     return f"dead-code {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     return await child.analyze("dead", scope, lens)
 
 
@@ -42,8 +42,8 @@ def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
 
 
 def examine(order: Order) -> Hits:
-    reader = Reader(order.root)
-    suspects: list[tuple[Source, set[str]]] = []
+    reader = SourceReader(order.root)
+    suspects: list[tuple[SourceFile, set[str]]] = []
     for source in reader.each(path for path in order.files if is_python(path, order.root)):
         mentions = Counter(PRIVATE.findall(source.text))
         once = {name for name in DEFINED.findall(source.text) if mentions[name] == 1}
@@ -61,19 +61,19 @@ def examine(order: Order) -> Hits:
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
-def _used_elsewhere(order: Order, suspects: list[tuple[Source, set[str]]]) -> set[str]:
+def _used_elsewhere(order: Order, suspects: list[tuple[SourceFile, set[str]]]) -> set[str]:
     """The suspected names that are in more than one file of the tree."""
     names = {name for _, once in suspects for name in once}
     if not names:
         return set()
-    quiet = Reader(order.root)
+    quiet = SourceReader(order.root)
     files: Counter[str] = Counter()
     for source in quiet.each(dict.fromkeys([*order.files, *tree_files(order.root, READ)])):
         files.update(names.intersection(PRIVATE.findall(source.text)))
     return {name for name in names if files[name] > 1}
 
 
-def _find_unused(source: Source, names: set[str]) -> Iterator[Hit]:
+def _find_unused(source: SourceFile, names: set[str]) -> Iterator[Hit]:
     for name, node, what in _private(source.tree):
         if name in names:
             yield Hit("dead:private", source.path, node.lineno, f"Nothing mentions the private {what} `{name}`.")

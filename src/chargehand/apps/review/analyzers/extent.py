@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chargehand.apps.review.analyzers import Analysis, Scope, categories
+from chargehand.apps.review.analyzers import AnalyzerResult, Scope, categories
 from chargehand.apps.review.analyzers.hit import Hit
 from chargehand.apps.review.analyzers.sources import is_test
 
@@ -19,9 +19,9 @@ def version() -> str:
     return f"extent {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     if scope.changed is None:
-        return Analysis()
+        return AnalyzerResult()
     sizes = {
         path: sum(last - first + 1 for first, last in scope.changed.get(path, ()))
         for path in scope.files
@@ -29,11 +29,11 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
     }
     total = sum(sizes.values())
     if total <= LARGE:
-        return Analysis()
+        return AnalyzerResult()
     largest = max(sizes, key=lambda path: (sizes[path], path))
     message = f"The change writes {total:,} lines outside tests, {sizes[largest]:,} of them in {largest}."
     line = scope.changed[largest][0][0]
     hit = Hit(
         "extent:large", largest, line, message, suggestion="Split it into changes that can be reviewed on their own."
     )
-    return Analysis(categories.findings([hit], lens))
+    return AnalyzerResult(categories.findings([hit], lens))

@@ -58,7 +58,7 @@ async def ask_bytes(root: Path, *arguments: str) -> bytes | None:
     return ended.stdout if ended.code == 0 else None
 
 
-async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None) -> process.Ended:
+async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None) -> process.ProcessResult:
     """git in a folder; where the repository is follows from that alone, also inside of a hook."""
     command = ["git", "--no-pager", *OFF, "-C", str(root), *arguments]
     return await process.run(command, tool="git", env={**ENVIRONMENT, **(env or {})}, seconds=SECONDS)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chargehand.apps.review.analyzers import Analysis, Scope, categories, git, remarks
+from chargehand.apps.review.analyzers import AnalyzerResult, Scope, categories, git, remarks
 from chargehand.apps.review.analyzers.hit import Hit
-from chargehand.apps.review.analyzers.sources import Reader, decode_source
+from chargehand.apps.review.analyzers.sources import SourceReader, decode_source
 from chargehand.errors import AnalyzerFailed
 
 if TYPE_CHECKING:
@@ -66,14 +66,14 @@ def version() -> str:
     return f"history {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     hits, notes = remarks.examine(scope)
     if not await git.is_repository(scope.root):
-        return Analysis(
+        return AnalyzerResult(
             categories.findings(hits, lens), (*notes, "Not a git repository: its history was not looked at.")
         )
     hits += await _hot_spots(scope)
-    reader = Reader(scope.root)
+    reader = SourceReader(scope.root)
     base = scope.base and await git.commit(scope.root, scope.base)
     if scope.changed is not None and base:
         gate = asyncio.Semaphore(FILES_AT_ONCE)
@@ -88,7 +88,7 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
         except* AnalyzerFailed as failed:
             raise AnalyzerFailed(str(failed.exceptions[0])) from None
         hits += [hit for task in tasks for hit in task.result()]
-    return Analysis(categories.findings(hits, lens), notes, unchecked=reader.unchecked_files())
+    return AnalyzerResult(categories.findings(hits, lens), notes, unchecked=reader.unchecked_files())
 
 
 def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _first(scope: Scope, path: str) -> int:
     return ranges[0][0] if ranges else 1
 
 
-async def _of_file(scope: Scope, base: str, path: str, reader: Reader, gate: asyncio.Semaphore) -> list[Hit]:
+async def _of_file(scope: Scope, base: str, path: str, reader: SourceReader, gate: asyncio.Semaphore) -> list[Hit]:
     async with gate:
         # `./` makes the path relative to the root, which may be a folder of the repository.
         old = await git.ask_bytes(scope.root, "cat-file", "blob", f"{base}:./{path}")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import categories, child, suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, Reader, Source, is_test
+from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, SourceFile, SourceReader, is_test
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
     from chargehand.apps.review.analyzers.child import Order
 
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -41,12 +41,12 @@ def version() -> str:
     return f"leftovers {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     return await child.analyze("leftovers", scope, lens)
 
 
 def examine(order: Order) -> Hits:
-    reader = Reader(order.root)
+    reader = SourceReader(order.root)
     hits: list[Hit] = []
     for source in reader.each(order.files):
         found = [*_conflicts(source), *_find_hidden_characters(source), *_lines(source), *_endings(source, reader)]
@@ -54,7 +54,7 @@ def examine(order: Order) -> Hits:
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
-def _conflicts(source: Source) -> Iterator[Hit]:
+def _conflicts(source: SourceFile) -> Iterator[Hit]:
     """Only both kinds of marker together are a conflict: a line of signs alone may underline a title."""
     if "<<<<<<< " not in source.text or ">>>>>>> " not in source.text or not SEPARATOR.search(source.text):
         return
@@ -64,7 +64,7 @@ def _conflicts(source: Source) -> Iterator[Hit]:
         yield Hit("leftovers:conflict", source.path, line, "A merge conflict was left in the file.")
 
 
-def _find_hidden_characters(source: Source) -> Iterator[Hit]:
+def _find_hidden_characters(source: SourceFile) -> Iterator[Hit]:
     if source.text.isascii() or source.path.endswith(PROSE):
         return
     for found in BIDI.finditer(source.text):
@@ -74,7 +74,7 @@ def _find_hidden_characters(source: Source) -> Iterator[Hit]:
         return
 
 
-def _lines(source: Source) -> Iterator[Hit]:
+def _lines(source: SourceFile) -> Iterator[Hit]:
     for rule, table, message in (
         ("leftovers:debugger", DEBUGGERS, "A debugger call was left in."),
         ("leftovers:focus", FOCUS, "Only this test is run; all others are passed over."),
@@ -86,7 +86,7 @@ def _lines(source: Source) -> Iterator[Hit]:
                 yield from (Hit(rule, source.path, number, message) for number in numbers if number not in inside)
 
 
-def _string_lines(source: Source) -> frozenset[int]:
+def _string_lines(source: SourceFile) -> frozenset[int]:
     """Lines within strings of more than one line: text, not code."""
     found: set[int] = set()
     for node in ast.walk(source.tree) if source.tree else ():
@@ -95,7 +95,7 @@ def _string_lines(source: Source) -> frozenset[int]:
     return frozenset(found)
 
 
-def _endings(source: Source, reader: Reader) -> Iterator[Hit]:
+def _endings(source: SourceFile, reader: SourceReader) -> Iterator[Hit]:
     if is_test(source.path):
         return
     data = (reader.root / source.path).read_bytes()

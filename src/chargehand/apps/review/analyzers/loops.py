@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import categories, child, suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import Reader, blocks, is_python
+from chargehand.apps.review.analyzers.sources import SourceReader, blocks, is_python
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
     from chargehand.apps.review.analyzers.child import Order
 
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -29,12 +29,12 @@ def version() -> str:
     return f"loops {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     return await child.analyze("loops", scope, lens)
 
 
 def examine(order: Order) -> Hits:
-    reader = Reader(order.root)
+    reader = SourceReader(order.root)
     hits: list[Hit] = []
     for source, tree in reader.parse_files(path for path in order.files if is_python(path, order.root)):
         found = (

@@ -19,7 +19,7 @@ KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT"
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessResult:
     """How a process ended and what it wrote."""
 
     code: int
@@ -41,7 +41,7 @@ async def run(
     env: Mapping[str, str] | None = None,
     seconds: float = SECONDS,
     max_output: int = MAX_OUTPUT,
-) -> Ended:
+) -> ProcessResult:
     """Run a command to its end outside the reviewed tree. AnalyzerFailed past its limits; killed when cancelled."""
     try:
         process = await asyncio.create_subprocess_exec(
@@ -74,7 +74,7 @@ def environment() -> dict[str, str]:
     return {**kept, "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
 
 
-async def _communicate(process: asyncio.subprocess.Process, stdin: bytes, tool: str, max_output: int) -> Ended:
+async def _communicate(process: asyncio.subprocess.Process, stdin: bytes, tool: str, max_output: int) -> ProcessResult:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -86,7 +86,7 @@ async def _communicate(process: asyncio.subprocess.Process, stdin: bytes, tool: 
     except* _TooMuch:
         message = f"{tool} wrote more than {max_output // 1024} KB; review fewer files at once."
         raise AnalyzerFailed(message) from None
-    return Ended(await process.wait(), out.result(), err.result())
+    return ProcessResult(await process.wait(), out.result(), err.result())
 
 
 class _TooMuch(Exception):

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from chargehand.apps.review.analyzers import Analysis, Scope, categories, packages, process, suppression
+from chargehand.apps.review.analyzers import AnalyzerResult, Scope, categories, packages, process, suppression
 from chargehand.apps.review.analyzers.hit import Hit
 from chargehand.apps.review.analyzers.shapes import Shapes
-from chargehand.apps.review.analyzers.sources import Reader, Source, is_python, text_key
+from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader, is_python, text_key
 from chargehand.errors import AnalyzerFailed
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def version() -> str:
     return f"ruff {packages.version('ruff')}, rules {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
-    reader = Reader(scope.root)
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
+    reader = SourceReader(scope.root)
     paths = [path for path in scope.files if is_python(path, scope.root) and reader.fits(path)]
     names = {str(scope.root / path): path for path in paths}
     try:
@@ -73,7 +73,7 @@ async def analyze(scope: Scope, lens: Lens) -> Analysis:
     for file in unread:
         reader.count_unchecked("Made ruff fail", names[file])
         hits += _unread(names[file], reader) if lens == "bugs" else []
-    return Analysis(categories.findings(hits, lens), unchecked=reader.unchecked_files())
+    return AnalyzerResult(categories.findings(hits, lens), unchecked=reader.unchecked_files())
 
 
 async def _run_ruff(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any]], list[str]]:
@@ -97,7 +97,7 @@ async def _run_ruff(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, An
     return rows, unread
 
 
-def _unread(path: str, reader: Reader) -> list[Hit]:
+def _unread(path: str, reader: SourceReader) -> list[Hit]:
     """A finding, so that no file gets past a gate by breaking the tool that would have looked at it."""
     source = reader.read(path)
     last = len(source.lines) if source else 1
@@ -170,7 +170,7 @@ def _hits(rows: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> list[Hit]
     return found
 
 
-def _judge_hits(hits: Sequence[Hit], reader: Reader, lens: Lens) -> list[Hit]:
+def _judge_hits(hits: Sequence[Hit], reader: SourceReader, lens: Lens) -> list[Hit]:
     """The hits as their surroundings make them: silenced, one syntax error a file, confidence by the line."""
     by_path: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -189,7 +189,7 @@ def _judge_hits(hits: Sequence[Hit], reader: Reader, lens: Lens) -> list[Hit]:
     return judged
 
 
-def _syntax_error(hit: Hit, source: Source | None, reader: Reader) -> list[Hit]:
+def _syntax_error(hit: Hit, source: SourceFile | None, reader: SourceReader) -> list[Hit]:
     """The error, at the latest on the last line that says something; a declared encoding that ruff cannot read is none.
 
     The file is kept as one that could not be checked in any case.

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import categories, child, suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import LOCKS, Reader, Source
+from chargehand.apps.review.analyzers.sources import LOCKS, SourceFile, SourceReader
 from chargehand.text.redaction import COMMON, PATTERNS, PLACEHOLDER, Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
     from chargehand.apps.review.analyzers.child import Order
 
 # How a pattern of redaction.py is reported; every other kind has a form of its own.
@@ -103,12 +103,12 @@ def version() -> str:
     return f"secrets {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     return await child.analyze("secrets", scope, lens)
 
 
 def examine(order: Order) -> Hits:
-    reader = Reader(order.root)
+    reader = SourceReader(order.root)
     hits: list[Hit] = []
     paths = (path for path in order.files if path.rpartition("/")[2] not in LOCKS)
     for source in reader.each(paths):
@@ -116,7 +116,7 @@ def examine(order: Order) -> Hits:
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
-def _in_source(source: Source) -> Iterator[Hit]:
+def _in_source(source: SourceFile) -> Iterator[Hit]:
     lowered = source.text.lower()
     taken: set[int] = set()
     for pattern in PATTERNS:
@@ -143,7 +143,7 @@ def _hit(kind: str, path: str, line: int, end_line: int) -> Hit:
     )
 
 
-def _worth_telling(pattern: Pattern, match: re.Match[str], source: Source) -> bool:
+def _worth_telling(pattern: Pattern, match: re.Match[str], source: SourceFile) -> bool:
     group = "secret" if "secret" in pattern.expression.groupindex else 0
     value = match[group].strip("\"'`;,)")
     if EXAMPLE.search(value) or PLACEHOLDER.match(value):
@@ -184,7 +184,7 @@ def _is_no_word(value: str) -> bool:
     )
 
 
-def _said_otherwise(match: re.Match[str], line: str, source: Source) -> bool:
+def _said_otherwise(match: re.Match[str], line: str, source: SourceFile) -> bool:
     """Whether the line says the value is a hash, or the code compares or looks up instead of assigning."""
     if HASH.search(line.replace(match["secret"], "")):
         return True

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from chargehand.apps.review.analyzers.constants import Constants, Scope, enclosing, is_text
-from chargehand.apps.review.analyzers.sources import Source
+from chargehand.apps.review.analyzers.sources import SourceFile
 
 LEAK = 84
 # Such matches are hardly ever right.
@@ -35,7 +35,7 @@ _QUOTED = re.compile(r"`(\w+)`")
 class Shapes:
     """One file. Its tree is made when the first match asks for it; without one nothing is known."""
 
-    def __init__(self, source: Source | None) -> None:
+    def __init__(self, source: SourceFile | None) -> None:
         self._source = source
         self._known: dict[tuple[str, int, int], int | None] = {}
         self._wrapped: dict[ast.AST, bool] = {}

@@ -45,7 +45,7 @@ TEST_PARTS = frozenset({"test", "tests", "spec", "specs", "__tests__", "fixtures
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """One file's text; lines end with \\n whatever they ended with on disk."""
 
     path: str
@@ -86,7 +86,7 @@ class Source:
         return found
 
 
-class Reader:
+class SourceReader:
     """Reads files and keeps why it had to leave some out."""
 
     def __init__(self, root: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -123,13 +123,13 @@ class Reader:
     def _inside(self, real: str) -> bool:
         return os.path.commonpath([self._real, real]) == self._real
 
-    def each(self, paths: Iterable[str]) -> Iterator[Source]:
+    def each(self, paths: Iterable[str]) -> Iterator[SourceFile]:
         """The sources of the files that can be read."""
         for path in paths:
             if self.fits(path) and (source := self.read(path)):
                 yield source
 
-    def read(self, path: str) -> Source | None:
+    def read(self, path: str) -> SourceFile | None:
         try:
             data = (self.root / path).read_bytes()
         except OSError:
@@ -138,9 +138,9 @@ class Reader:
         if b"\0" in data[:8192] and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             self.count_unchecked("Not text", path)
             return None
-        return Source(path, _with_one_end(decode_source(data)))
+        return SourceFile(path, _with_one_end(decode_source(data)))
 
-    def parse_files(self, paths: Iterable[str]) -> Iterator[tuple[Source, ast.Module]]:
+    def parse_files(self, paths: Iterable[str]) -> Iterator[tuple[SourceFile, ast.Module]]:
         """Sources with their trees; where an error of syntax is, ruff says."""
         for source in self.each(paths):
             if source.tree is None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import categories, child, suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import Reader, Source, blocks, is_python
+from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader, blocks, is_python
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Analysis, Lens, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
     from chargehand.apps.review.analyzers.child import Order
 
 Jump = ast.Return | ast.Raise | ast.Continue | ast.Break
@@ -22,19 +22,19 @@ def version() -> str:
     return f"unreachable {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     return await child.analyze("unreachable", scope, lens)
 
 
 def examine(order: Order) -> Hits:
-    reader = Reader(order.root)
+    reader = SourceReader(order.root)
     hits: list[Hit] = []
     for source, tree in reader.parse_files(path for path in order.files if is_python(path, order.root)):
         hits += suppression.drop_silenced(_unreachable(source, tree), source.lines)
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
-def _unreachable(source: Source, tree: ast.Module) -> Iterator[Hit]:
+def _unreachable(source: SourceFile, tree: ast.Module) -> Iterator[Hit]:
     bodies: list[list[ast.stmt]] = [tree.body]
     while bodies:
         body = bodies.pop()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import categories, child, suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import Reader, Source, is_python, is_test, tree_files
+from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader, is_python, is_test, tree_files
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Analysis, Lens, Ranges, Scope
+    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Ranges, Scope
     from chargehand.apps.review.analyzers.child import Order
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -23,14 +23,14 @@ def version() -> str:
     return f"untested {categories.MAPPING}"
 
 
-async def analyze(scope: Scope, lens: Lens) -> Analysis:
+async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     return await child.analyze("untested", scope, lens)
 
 
 def examine(order: Order) -> Hits:
     if order.changed is None:
         return Hits()
-    reader = Reader(order.root)
+    reader = SourceReader(order.root)
     paths = [
         path
         for path in order.files
@@ -45,7 +45,7 @@ def examine(order: Order) -> Hits:
     ]
     if not any(functions for _, functions in changed):
         return Hits(unchecked=reader.unchecked_files())
-    quiet = Reader(order.root)
+    quiet = SourceReader(order.root)
     tests = [path for path in tree_files(order.root, (".py",)) if is_test(path)]
     if not tests:
         note = "The tree has no Python tests: changed behaviour was not compared with them."
@@ -64,7 +64,7 @@ def examine(order: Order) -> Hits:
 
 
 def _missing(
-    source: Source, functions: list[tuple[str, Function, int]], mentioned: set[str], lately: set[str]
+    source: SourceFile, functions: list[tuple[str, Function, int]], mentioned: set[str], lately: set[str]
 ) -> Iterator[Hit]:
     for owner, function, line in functions:
         # A constructor or operator is tested through its class, a private function through its module.
@@ -76,7 +76,7 @@ def _missing(
             yield Hit("untested:unchanged", source.path, line, f"`{name}` changed and no test that mentions it did.")
 
 
-def _changed_functions(tree: ast.Module, source: Source, ranges: Ranges) -> Iterator[tuple[str, Function, int]]:
+def _changed_functions(tree: ast.Module, source: SourceFile, ranges: Ranges) -> Iterator[tuple[str, Function, int]]:
     """Class, function and first changed line of behaviour, for functions of the top level and of classes."""
     touched = {number for first, last in ranges for number in range(first, last + 1)}
     for owner, function in _functions(tree):
@@ -93,7 +93,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
             yield from ((node.name, each) for each in node.body if isinstance(each, Function))
 
 
-def _behaviour(function: Function, source: Source) -> set[int]:
+def _behaviour(function: Function, source: SourceFile) -> set[int]:
     """Lines of the body that do something: no docstring, comment, empty line or stub."""
     body = function.body
     if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
