@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review import analyzers
-from chargehand.apps.review.analyzers import Analyzer, Scope
+from chargehand.apps.review.analyzers import ANALYZERS, Analyzer, Scope
 from chargehand.apps.review.analyzers import AnalyzerResult as Found
 from chargehand.apps.review.analyzers.sources import UNREAD
+from chargehand.engine.local import analysis as engine_analysis
 from chargehand.engine.local.analysis import FEW
 from chargehand.engine.local.engine import LocalEngine, Prior
 from chargehand.engine.local.handlers import Handlers
@@ -67,7 +67,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
         name: Analyzer(name, "bugs", None, per_file, lambda: reader.version, reader.run)
         for name, per_file in kinds.items()
     }
-    monkeypatch.setattr(analyzers, "ANALYZERS", {**analyzers.ANALYZERS, **made})
+    monkeypatch.setattr("chargehand.engine.local.analysis.find_analyzers", lambda: {**ANALYZERS, **made})
     for name in ("a.txt", "b.txt"):
         (reader.root / name).write_text(name)
     return reader
@@ -225,7 +225,7 @@ def test_a_failure_is_a_result_with_what_is_known(
 
     monkeypatch.setattr(reader, "run", broken)
     made = Analyzer("each", "bugs", None, True, lambda: reader.version, broken)
-    monkeypatch.setattr(analyzers, "ANALYZERS", {**analyzers.ANALYZERS, "each": made})
+    monkeypatch.setattr("chargehand.engine.local.analysis.find_analyzers", lambda: {**ANALYZERS, "each": made})
     result = perform(analysis(reader), cache)
     assert result.error is not None
     assert result.error.kind == "analyzer"
@@ -302,7 +302,8 @@ def test_what_analyzers_say_besides_their_findings_is_no_statement(
         return Found(notes=(f"No tests: {why}.",), output={"why": why})
 
     maker = Analyzer("maker", "tests", None, per_file=False, version=lambda: "1", run=make)
-    monkeypatch.setattr(analyzers, "ANALYZERS", {**analyzers.ANALYZERS, "maker": maker})
+    known = engine_analysis.find_analyzers()
+    monkeypatch.setattr(engine_analysis, "find_analyzers", lambda: {**known, "maker": maker})
 
     def told(name: str, *said: str) -> list[Outcome]:
         found: list[Outcome] = []

@@ -396,7 +396,7 @@ def test_an_analyzer_that_fails_is_a_gap_and_the_rest_goes_on(
         raise AnalyzerFailed("bandit is not installed: pip install 'chargehand[review]'.")
 
     registry = {**analyzers.ANALYZERS, "bandit": replace(analyzers.ANALYZERS["bandit"], run=broken)}
-    monkeypatch.setattr(analyzers, "ANALYZERS", registry)
+    monkeypatch.setattr("chargehand.engine.local.analysis.find_analyzers", lambda: registry)
     (shell.home / "cache").unlink()
     done = shell("review", tree, "--format", "json")
     assert done.code == 3

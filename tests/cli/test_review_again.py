@@ -87,7 +87,7 @@ def test_one_missing_tool_is_one_gap_with_a_command_that_works(shell: Shell, mon
 
     names = [name for name in analyzers.ANALYZERS if name.startswith("ruff")]
     registry = {**analyzers.ANALYZERS, **{name: replace(analyzers.ANALYZERS[name], run=broken) for name in names}}
-    monkeypatch.setattr(analyzers, "ANALYZERS", registry)
+    monkeypatch.setattr("chargehand.engine.local.analysis.find_analyzers", lambda: registry)
     write(shell.folder / "r", {"a.py": "x = 1\n"})
     done = shell("review", "r", "--format", "md")
     assert done.code == 3

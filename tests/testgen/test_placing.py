@@ -14,7 +14,7 @@ import pytest
 from chargehand.apps.review.analyzers import AnalyzerResult, Scope
 from chargehand.apps.testgen.generators import file
 from chargehand.apps.testgen.measure import beside
-from chargehand.apps.testgen.placing import TestsPlace, place_for
+from chargehand.apps.testgen.placing import SuitePlace, place_for
 from chargehand.apps.testgen.playbook import place_of, playbook, survey
 from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.sandbox import room
@@ -33,7 +33,7 @@ def filed(root: Path, inputs: dict[str, object], *, model: bool = False) -> tupl
     """What the verifier makes of these results."""
     found, chosen = survey(read_project(root)), means()
 
-    async def tried() -> TestsPlace:
+    async def tried() -> SuitePlace:
         with room(root, chosen) as sealed:
             return await try_settings(sealed, found.project.import_roots, place_of(found))
 

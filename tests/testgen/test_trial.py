@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.testgen.placing import TestsPlace
+from chargehand.apps.testgen.placing import SuitePlace
 from chargehand.apps.testgen.playbook import place_of, survey
 from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.sandbox import room
@@ -18,11 +18,11 @@ TABLE = "[tool.pytest.ini_options]\n"
 GATE = "import pytest\n@pytest.hookimpl(trylast=True)\ndef pytest_sessionfinish(session):\n    session.exitstatus = 1\n"
 
 
-def tried(folder: Path, files: dict[str, str]) -> TestsPlace:
+def tried(folder: Path, files: dict[str, str]) -> SuitePlace:
     root = project(folder, {"pyproject.toml": "", "mine.py": "def f(n: int) -> int:\n    return n + 1\n", **files})
     found, chosen = survey(read_project(root)), means()
 
-    async def inside() -> TestsPlace:
+    async def inside() -> SuitePlace:
         with room(root, chosen) as sealed:
             return await try_settings(sealed, found.project.import_roots, place_of(found))
 

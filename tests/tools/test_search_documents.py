@@ -182,7 +182,7 @@ def test_an_index_is_made_once_for_the_same_documents(tmp_path: Path, monkeypatc
             super().__init__(*given)  # type: ignore[arg-type]
             made.append(len(self.passages))
 
-    monkeypatch.setattr(documents, "Index", Counted)
+    monkeypatch.setattr(documents, "PassageIndex", Counted)
     monkeypatch.setattr(documents, "MAX_KEPT", 100)
     monkeypatch.setattr(documents, "_KEPT", documents._Kept())  # pyright: ignore[reportPrivateUsage]
     (tmp_path / "a.txt").write_text("one needle" + " " * 80)

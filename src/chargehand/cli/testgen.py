@@ -13,7 +13,7 @@ from chargehand.cli.command import Command, screen
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from chargehand.apps.testgen.placing import TestsPlace
+    from chargehand.apps.testgen.placing import SuitePlace
     from chargehand.apps.testgen.playbook import Survey
     from chargehand.apps.testgen.walls import Means
     from chargehand.apps.testgen.writing import Writer
@@ -84,7 +84,7 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
     return code
 
 
-async def _settings_tried(found: Survey, means: Means, place: TestsPlace) -> TestsPlace:
+async def _settings_tried(found: Survey, means: Means, place: SuitePlace) -> SuitePlace:
     from chargehand.apps.testgen.sandbox import room
     from chargehand.apps.testgen.try_settings import try_settings
 
@@ -95,7 +95,7 @@ async def _settings_tried(found: Survey, means: Means, place: TestsPlace) -> Tes
 def _run(
     found: Survey,
     means: Means,
-    place: TestsPlace,
+    place: SuitePlace,
     writer: Writer,
     settings: Settings,
     warnings: list[str],

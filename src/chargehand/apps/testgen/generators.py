@@ -52,12 +52,12 @@ async def file(scope: Scope) -> AnalyzerResult:
     """One file from the sources of a module's functions, with what passed three runs."""
     from chargehand.apps.testgen.assemble import assemble
     from chargehand.apps.testgen.ghostwrite import GhostwriteJob
-    from chargehand.apps.testgen.placing import TestsPlace
+    from chargehand.apps.testgen.placing import SuitePlace
     from chargehand.apps.testgen.sandbox import room
     from chargehand.apps.testgen.verify import Verified, verify
 
     module: str = scope.options["module"]
-    place = TestsPlace.model_validate(scope.options["place"])
+    place = SuitePlace.model_validate(scope.options["place"])
     jobs = {id: GhostwriteJob.model_validate(job) for id, job in scope.options["jobs"].items()}
     results = {id: _tests_in(result) for id, result in scope.options.get("inputs", {}).items()}
     sources = {id: text for id, (text, why) in results.items() if text and not why}
@@ -87,7 +87,7 @@ async def file(scope: Scope) -> AnalyzerResult:
 async def coverage(scope: Scope) -> AnalyzerResult:
     """How much of the code the tests ran before and run now; what gets no tests is passed on for the report."""
     from chargehand.apps.testgen.measure import measure
-    from chargehand.apps.testgen.placing import TestsPlace
+    from chargehand.apps.testgen.placing import SuitePlace
     from chargehand.apps.testgen.sandbox import room
     from chargehand.apps.testgen.try_settings import describe_settings
 
@@ -95,7 +95,7 @@ async def coverage(scope: Scope) -> AnalyzerResult:
     made = [source_of(result) for result in options.get("inputs", {}).values()]
     files = dict(each for each in made if each is not None)
     with room(scope.root, options["means"]) as sealed:
-        place = TestsPlace.model_validate(options["place"])
+        place = SuitePlace.model_validate(options["place"])
         found = await measure(sealed, options["modules"], options["tests"], files, options["paths"], place)
     said = f"Coverage of {found.statements:,} statements: {found.before:g} % before, {found.after:g} % after."
     output = {"coverage": found.to_json(), "skipped": options["skipped"], "tested": options["tested"]}

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from chargehand.apps.testgen.ghostwrite import notes_of
-from chargehand.apps.testgen.placing import TestsPlace
+from chargehand.apps.testgen.placing import SuitePlace
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.verify import ALONE, NO_OPTIONS, OWN_SETTINGS, at_home, conftest_of, pytest_command
 from chargehand.apps.testgen.walls import INSIDE
@@ -39,7 +39,7 @@ async def measure(
     tests: Sequence[str],
     files: Mapping[str, str],
     paths: Sequence[str],
-    place: TestsPlace = ALONE,
+    place: SuitePlace = ALONE,
 ) -> Coverage:
     """Run the existing tests, then the new ones that can stand beside them, each under coverage.py in the sandbox."""
     refused = await beside(room, tests, files, paths, place)
@@ -64,7 +64,7 @@ async def measure(
 
 
 async def beside(
-    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: TestsPlace
+    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: SuitePlace
 ) -> dict[str, str]:
     """New files that pytest cannot collect together with the existing tests, each with what it says."""
     if not tests or not files:
@@ -81,7 +81,7 @@ async def beside(
 
 
 async def _uncollectable(
-    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: TestsPlace
+    room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: SuitePlace
 ) -> dict[str, str]:
     """Test files that pytest cannot collect under the project's own settings."""
     step = at_home("collected", place, "--collect-only", *tests)
@@ -89,7 +89,7 @@ async def _uncollectable(
     return {str(note["where"]): str(note["broken"]) for note in notes_of(ended) if "broken" in note}
 
 
-def _laid_out(files: Mapping[str, str], place: TestsPlace) -> dict[str, str]:
+def _laid_out(files: Mapping[str, str], place: SuitePlace) -> dict[str, str]:
     return {f"project/{place.folder}/{name}": text for name, text in files.items()} | conftest_of(place) | OWN_SETTINGS
 
 

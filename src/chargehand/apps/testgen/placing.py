@@ -27,7 +27,7 @@ CONFTEST = "conftest.py"
 Under = Literal["all", "no-addopts", "none"]
 
 
-class TestsPlace(Value):
+class SuitePlace(Value):
     """Where a project's new tests go, and how they are run there. `folder` is relative to the project's root."""
 
     folder: str
@@ -44,7 +44,7 @@ class TestsPlace(Value):
     refused: str = ""
 
 
-def place_for(project: Project, folder: Path, modules: Sequence[str]) -> TestsPlace:
+def place_for(project: Project, folder: Path, modules: Sequence[str]) -> SuitePlace:
     """Names for the tests of these modules in that folder, and what they need beside them."""
     at = os.path.relpath(folder.resolve(), project.root)
     inside = not at.startswith("..") and not os.path.isabs(at)
@@ -62,7 +62,7 @@ def place_for(project: Project, folder: Path, modules: Sequence[str]) -> TestsPl
     on_path = _on_path(project.root) if inside else set[str]()
     roots = tuple(root for root in project.import_roots if root not in on_path)
     can_be_added = inside and not (folder / CONFTEST).exists() and not _import_conftest(project)
-    return TestsPlace(
+    return SuitePlace(
         folder=at,
         names=names,
         taken=elsewhere,

@@ -12,7 +12,7 @@ from pathlib import Path
 from chargehand.apps.testgen.discover import UntestedFunction, find_targets
 from chargehand.apps.testgen.ghostwrite import GhostwriteJob
 from chargehand.apps.testgen.names import imports
-from chargehand.apps.testgen.placing import TestsPlace, place_for
+from chargehand.apps.testgen.placing import SuitePlace, place_for
 from chargehand.apps.testgen.project import Module, Project, Skip
 from chargehand.apps.testgen.safety import Reach
 from chargehand.apps.testgen.snapshot import digest
@@ -61,7 +61,7 @@ def survey(project: Project) -> Survey:
     return Survey(project, tuple(targets), raises, tuple(skipped), tested, evidence.source)
 
 
-def playbook(found: Survey, means: Means, *, model: bool, place: TestsPlace | None = None) -> Plan:
+def playbook(found: Survey, means: Means, *, model: bool, place: SuitePlace | None = None) -> Plan:
     """The plan. `model`: a model writes tests of each function as well, held to the same runs; all go to `place`."""
     project = found.project
     needs = _needs(project.modules)
@@ -102,7 +102,7 @@ def playbook(found: Survey, means: Means, *, model: bool, place: TestsPlace | No
     return Plan(goal=goal, tasks=(*tasks, *files, last), synthesis=SynthesisSpec(mode="select"), team="testgen")
 
 
-def place_of(found: Survey, folder: Path | None = None) -> TestsPlace:
+def place_of(found: Survey, folder: Path | None = None) -> SuitePlace:
     """Where the tests go: to `folder`, or to the project's own place for them."""
     modules = list(dict.fromkeys(target.module for target in found.targets))
     return place_for(found.project, folder or default_folder(found.project.root), modules)

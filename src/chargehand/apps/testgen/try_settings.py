@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chargehand.apps.testgen.ghostwrite import notes_of
-from chargehand.apps.testgen.placing import TestsPlace
+from chargehand.apps.testgen.placing import SuitePlace
 from chargehand.apps.testgen.sandbox import INSTALL, CommandResult, Room, SandboxLimits
 from chargehand.apps.testgen.verify import OWN_SETTINGS, RUN_S, at_home, conftest_of
 from chargehand.errors import UsageError
@@ -19,7 +19,7 @@ _TEST = "def test_nothing():\n    pass\n"
 _LONGEST = 300
 
 
-async def try_settings(room: Room, paths: Sequence[str], place: TestsPlace) -> TestsPlace:
+async def try_settings(room: Room, paths: Sequence[str], place: SuitePlace) -> SuitePlace:
     """The place with as much of the settings as works there. UsageError when pytest does not even work without."""
     said: list[str] = []
     for tried in _less_and_less(place, paths):
@@ -32,7 +32,7 @@ async def try_settings(room: Room, paths: Sequence[str], place: TestsPlace) -> T
     )
 
 
-def _less_and_less(place: TestsPlace, paths: Sequence[str]) -> Iterator[TestsPlace]:
+def _less_and_less(place: SuitePlace, paths: Sequence[str]) -> Iterator[SuitePlace]:
     """What to try, in order: a project's own conftest.py may need the project to be installed, as it is elsewhere."""
     for under in ("all", "no-addopts"):
         yield place.model_copy(update={"under": under})
@@ -41,7 +41,7 @@ def _less_and_less(place: TestsPlace, paths: Sequence[str]) -> Iterator[TestsPla
     yield place.model_copy(update={"under": "none"})
 
 
-def describe_settings(place: TestsPlace) -> str:
+def describe_settings(place: SuitePlace) -> str:
     """What the tests are run without and what to do about it; empty when nothing is."""
     match place.under:
         case "all":
@@ -56,7 +56,7 @@ def describe_settings(place: TestsPlace) -> str:
     )
 
 
-async def _problem(room: Room, paths: Sequence[str], place: TestsPlace) -> str | None:
+async def _problem(room: Room, paths: Sequence[str], place: SuitePlace) -> str | None:
     """What pytest says instead of collecting the test, or of running it; None when it does both."""
     path = f"{place.folder}/{_NAME}"
     steps = [at_home("collected", place, "--collect-only", path), at_home("ran", place, path)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from chargehand.apps.testgen.assemble import hide_from_collection, without
 from chargehand.apps.testgen.ghostwrite import notes_of
-from chargehand.apps.testgen.placing import CONFTEST, ELSEWHERE, TestsPlace
+from chargehand.apps.testgen.placing import CONFTEST, ELSEWHERE, SuitePlace
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.walls import ABROAD, INSIDE, installed_folders
 
@@ -21,7 +21,7 @@ ROUNDS = 4
 # Others than those the tests were written under, and like them: what depends on the order of a set shows.
 SEEDS = ("11", "202", "346")
 RUN_S = 90
-ALONE = TestsPlace(folder=ELSEWHERE, names={})
+ALONE = SuitePlace(folder=ELSEWHERE, names={})
 # Settings that are nobody's.
 OWN_SETTINGS = {"own/pytest.ini": "[pytest]\n"}
 NO_OPTIONS = ("-o", "addopts=")
@@ -37,7 +37,7 @@ class Verified:
 
 
 async def verify(
-    room: Room, source: str, paths: Sequence[str], name: str = "test_candidate.py", place: TestsPlace = ALONE
+    room: Room, source: str, paths: Sequence[str], name: str = "test_candidate.py", place: SuitePlace = ALONE
 ) -> Verified:
     """Run it three times; leave out what fails or hangs and run the rest three times again."""
     failures: dict[str, str] = {}
@@ -64,7 +64,7 @@ def pytest_command(*rest: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "pytest", *given, "--import-mode=importlib", *rest)
 
 
-def conftest_of(place: TestsPlace) -> dict[str, str]:
+def conftest_of(place: SuitePlace) -> dict[str, str]:
     return {f"project/{place.folder}/{CONFTEST}": place.conftest} if place.conftest else {}
 
 
@@ -75,7 +75,7 @@ def alone(path: str, seed: str, order: str, *, shifted: bool = False) -> Step:
     return _account_step(f"run-{seed}", rest, env, order, shifted=shifted)
 
 
-def at_home(result: str, place: TestsPlace, *rest: str) -> Step:
+def at_home(result: str, place: SuitePlace, *rest: str) -> Step:
     """As the project's own people run it, as far as its settings work here."""
     if place.under == "none":
         _, _, _, *own = pytest_command(*rest)

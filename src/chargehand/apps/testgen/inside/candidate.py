@@ -30,7 +30,7 @@ else:  # chargehand itself is not there inside
     from clock import shift
     from docstrings import calls_in_docstring, promises
     from literals import approximate, source_of
-    from notes import Notes
+    from notes import Notes, describe_error
     from properties import try_properties
     from reached import Reached
     from values import PLAIN, SUBJECT, NoValues, arguments

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chargehand.apps.testgen.inside.reached import Reached
     from chargehand.apps.testgen.inside.values import SUBJECT
 else:  # chargehand itself is not there inside
+    from notes import describe_error
     from values import SUBJECT
 
 Writer = Callable[..., str]
