@@ -63,7 +63,7 @@ run: install ## a review of the sample project in examples/shop: no key, no mode
 	@$(BIN)/chargehand trace last --format html -o build/review.html
 
 docs: install ## the pages under docs/reference that are made from the code
-	@$(BIN)/python -m chargehand.cli.reference docs/reference
+	@$(BIN)/python -m scripts.reference docs/reference
 
 bench: dev ## the benchmarks
 	@$(BIN)/python -m bench

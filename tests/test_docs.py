@@ -22,7 +22,6 @@ import click
 import pytest
 
 from chargehand.cli import COMMANDS, cli
-from chargehand.cli.reference_events import events_reference
 from chargehand.errors import ErrorKind
 from chargehand.models.scripted import Script, ScriptedModel
 from chargehand.settings import load_settings
@@ -30,6 +29,7 @@ from chargehand.text.plan_json import parse
 from chargehand.values.event import KINDS
 from chargehand.values.plan import ProblemCode, Task, errors_in
 from chargehand.values.report import EXIT_CODES
+from scripts.reference_events import events_reference
 from tests.loopback import Answer, Seen, answer_json, serving
 from tests.pace import PATIENCE_S
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chargehand.cli import COMMANDS
-from chargehand.cli.reference import cli_reference, write_reference
+from scripts.reference import cli_reference, write_reference
 from tests.cli.terminal import ROOT, Shell, finished, process
 
 HEAVY = {"asyncio", "aiohttp", "pydantic", "pydantic_core", "rich", "sqlite3", "chargehand.runs.supervisor"}

@@ -1,4 +1,4 @@
-"""The commands' own help and the schemas -> the pages under docs/reference: `python -m chargehand.cli.reference`."""
+"""The commands' own help and the schemas -> the pages under docs/reference: `python -m scripts.reference`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from chargehand.cli import COMMANDS, cli
-from chargehand.cli.reference_events import events_reference
 from chargehand.cli.schemas import write_schemas
+from scripts.reference_events import events_reference
 
 HEAD = """# Command line
 
