@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from coverage import CoverageData
 
 from chargehand.apps.testgen.discover import find_targets
 from chargehand.apps.testgen.playbook import marks
@@ -67,14 +69,18 @@ def test_importing_is_not_testing(tmp_path: Path) -> None:
     assert untested(found) == ["shop.one"]
 
 
-def _sqlite(path: Path, file: str) -> None:
-    with closing(sqlite3.connect(path)) as data:
-        data.execute("create table file (id integer, path text)")
-        data.execute("create table line_bits (file_id integer, context_id integer, numbits blob)")
-        data.execute("create table arc (file_id integer, context_id integer, fromno integer, tono integer)")
-        data.execute("insert into file values (1, ?)", (f"/elsewhere/{file}",))
-        data.execute("insert into line_bits values (1, 0, ?)", (bytes([0b11010]),))
-        data.commit()
+def _data_file(path: Path, file: str) -> None:
+    data = CoverageData(str(path))
+    data.add_lines({f"/elsewhere/{file}": [1, 3, 4]})
+    data.write()
+    data.close(force=True)
+
+
+def _branches(path: Path, file: str) -> None:
+    data = CoverageData(str(path))
+    data.add_arcs({f"/elsewhere/{file}": [(-1, 1), (1, 3), (3, -1), (-3, 4), (4, -3)]})
+    data.write()
+    data.close(force=True)
 
 
 def _json(path: Path, file: str) -> None:
@@ -88,7 +94,10 @@ def _xml(path: Path, file: str) -> None:
     path.write_text(text)
 
 
-@pytest.mark.parametrize(("name", "write"), [(".coverage", _sqlite), ("coverage.json", _json), ("coverage.xml", _xml)])
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [(".coverage", _data_file), (".coverage", _branches), ("coverage.json", _json), ("coverage.xml", _xml)],
+)
 def test_coverage_data_goes_before_calls(tmp_path: Path, name: str, write: object) -> None:
     """Lines that ran count, whatever the tests seem to call; the line of `def` itself does not."""
     code = "def one():\n    return 1\ndef two():\n    return 2\n"
@@ -108,10 +117,51 @@ def test_coverage_data_older_than_the_code_does_not_count(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", [".coverage", "coverage.json", "coverage.xml"])
-def test_broken_coverage_data_is_passed_over(tmp_path: Path, name: str) -> None:
-    """A file that cannot be read leaves the calls to decide."""
-    found = reading(tmp_path, {"shop.py": "def one(): return 1\n", name: "{[<broken"})
+@pytest.mark.parametrize("text", ["{[<broken", "[" * 100_000, ""])
+def test_broken_coverage_data_is_passed_over(tmp_path: Path, name: str, text: str) -> None:
+    """A file that cannot be read leaves the calls to decide, and is named."""
+    found = reading(tmp_path, {"shop.py": "def one(): return 1\n", name: text})
     assert untested(found) == ["shop.one"]
+    assert f"; {name} was not read (" in gather(found).source
+    assert (tmp_path / name).read_text() == text
+
+
+ENDLESS = "with recursive t(n) as (select 1 union all select n + 1 from t) select n as id, 'x' as path from t"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        f"drop table file; create view file as {ENDLESS}",
+        "drop table line_bits; create table line_bits (file_id, context_id, numbits as (zeroblob(1000000000)))",
+        "update line_bits set numbits = zeroblob(2000000)",
+        "drop table meta; create virtual table meta using fts5(key, value)",
+        "drop table coverage_schema",
+        "update coverage_schema set version = 99",
+        "delete from file",
+        "update line_bits set numbits = 'text'",
+    ],
+)
+def test_a_hostile_coverage_file_costs_nothing(tmp_path: Path, statements: str) -> None:
+    """SQL in its schema does not run, what it claims to have does not fill the memory, and it is not changed."""
+    root = project(tmp_path, {"pyproject.toml": "", "shop.py": "def one(): return 1\n"})
+    file = root / ".coverage"
+    _data_file(file, "shop.py")
+    with closing(sqlite3.connect(file)) as data:
+        data.executescript(statements)
+    before = file.read_bytes()
+    found = read_project(root)
+    assert untested(found) == ["shop.one"]
+    assert file.read_bytes() == before
+    assert gather(found).source.startswith("imports and calls in 0 test files")
+
+
+def test_coverage_data_without_coverage_py_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls decide, and the report says what to install."""
+    root = project(tmp_path, {"pyproject.toml": "", "shop.py": "def one(): return 1\n"})
+    _data_file(root / ".coverage", "shop.py")
+    monkeypatch.setitem(sys.modules, "coverage", None)
+    assert "it needs coverage.py: pip install 'chargehand[testgen]'" in gather(read_project(root)).source
 
 
 def test_names_follow_the_layout(tmp_path: Path) -> None:

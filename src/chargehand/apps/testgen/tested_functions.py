@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 from xml.etree import ElementTree as Xml
 
@@ -18,6 +19,8 @@ from chargehand.apps.testgen.project import Project, Skip, parse
 # Path relative to the root -> lines that tests have run.
 Lines: TypeAlias = Mapping[str, frozenset[int]]
 _LARGEST = 64 << 20
+# Bytes with a bit for each line, over all files: eight million lines.
+_MOST_BITS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class KnownTests:
 
 def gather(project: Project) -> KnownTests:
     """What says which functions are tested: coverage data where there is some, else imports and calls in the tests."""
-    lines, source = _covered_lines(project)
+    lines, source, passed_over = _covered_lines(project)
     used: set[str] = set()
     attributes: dict[str, set[str]] = {}
     exports = Exports(project.modules)
@@ -58,7 +61,7 @@ def gather(project: Project) -> KnownTests:
             attributes.setdefault(name, set()).update(touched)
     calls = f"imports and calls in {len(project.tests)} test files"
     by_class = {name: frozenset(touched) for name, touched in attributes.items()}
-    return KnownTests(source or calls, lines, frozenset(used), by_class)
+    return KnownTests("; ".join((source or calls, *passed_over)), lines, frozenset(used), by_class)
 
 
 def _uses(tree: ast.Module) -> tuple[set[str], set[str]]:
@@ -77,20 +80,28 @@ def _uses(tree: ast.Module) -> tuple[set[str], set[str]]:
     return names, touched
 
 
-def _covered_lines(project: Project) -> tuple[Lines, str | None]:
-    """Lines run, from the first kind of coverage data that can be read; none for files changed since."""
+def _covered_lines(project: Project) -> tuple[Lines, str | None, list[str]]:
+    """Lines run, from the first kind of coverage data that can be read; none for files changed since.
+
+    With it where they are from, and which files could not be read and why.
+    """
+    passed_over: list[str] = []
     readers: dict[str, Callable[[Path], dict[str, set[int]]]] = {
-        ".coverage": _from_sqlite,
+        ".coverage": _from_data_file,
         "coverage.json": _from_json,
         "coverage.xml": _from_xml,
     }
     for name, read in readers.items():
         file = project.root / name
         try:
-            if not file.is_file() or file.stat().st_size > _LARGEST:
+            if not file.is_file():
                 continue
+            if file.stat().st_size > _LARGEST:
+                raise ValueError(f"it has more than {_LARGEST >> 20} MiB")
             measured, found = file.stat().st_mtime, read(file)
-        except (OSError, ValueError, KeyError, TypeError, sqlite3.Error, Xml.ParseError):
+        except (OSError, ValueError, LookupError, TypeError, RecursionError, sqlite3.Error, Xml.ParseError) as error:
+            why = " ".join(str(error).split())[:200]
+            passed_over.append(f"{name} was not read ({type(error).__name__}: {why})")
             continue
         lines: dict[str, frozenset[int]] = {}
         for module in project.modules:
@@ -98,21 +109,44 @@ def _covered_lines(project: Project) -> tuple[Lines, str | None]:
             if same and (project.root / module.path).stat().st_mtime <= measured:
                 lines[module.path] = frozenset(found[min(same, key=len)])
         if lines:
-            return lines, f"coverage data in {name}"
-    return {}, None
+            return lines, f"coverage data in {name}", passed_over
+    return {}, None, passed_over
 
 
-def _from_sqlite(file: Path) -> dict[str, set[int]]:
-    """coverage.py's own file: lines as bits, or jumps between lines where branches were measured."""
-    found: dict[str, set[int]] = {}
+def _from_data_file(file: Path) -> dict[str, set[int]]:
+    """coverage.py's own data file, read by coverage.py from a copy: it writes to a file that is not its own."""
+    try:
+        import coverage
+    except ImportError:
+        raise ValueError("it needs coverage.py: pip install 'chargehand[testgen]'") from None
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / file.name
+        copy.write_bytes(file.read_bytes())
+        _check_plain_tables(copy)
+        data = coverage.CoverageData(str(copy))
+        try:
+            data.read()
+            return {path.replace("\\", "/"): set(data.lines(path) or ()) for path in data.measured_files()}
+        except coverage.CoverageException as error:
+            raise ValueError(str(error).replace(f"{folder}/", "")) from None
+        finally:
+            data.close(force=True)
+
+
+def _check_plain_tables(file: Path) -> None:
+    """ValueError where reading the tables would run SQL of the file's author or fill the memory."""
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as data:
-        names = {number: path.replace("\\", "/") for number, path in data.execute("select id, path from file")}
-        for number, bits in data.execute("select file_id, numbits from line_bits"):
-            lines = {8 * at + bit for at, byte in enumerate(bits) for bit in range(8) if byte & 1 << bit}
-            found.setdefault(names[number], set()).update(lines)
-        for number, start, end in data.execute("select file_id, fromno, tono from arc"):
-            found.setdefault(names[number], set()).update(line for line in (start, end) if line > 0)
-    return found
+        tables = data.execute("select type, name, sql from sqlite_schema where type <> 'index'").fetchall()
+        for kind, name, sql in tables:
+            hidden = data.execute("select count(*) from pragma_table_xinfo(?) where hidden", (name,)).fetchone()
+            if kind != "table" or not str(sql).upper().startswith("CREATE TABLE ") or hidden != (0,):
+                raise ValueError(f"coverage.py makes no {kind} like {name}")
+        if not {"coverage_schema", "line_bits"} <= {name for _, name, _ in tables}:
+            raise ValueError("it is not a data file of coverage.py")
+        longest = "select max(length(numbits)) as size from line_bits group by file_id"
+        (size,) = data.execute(f"select coalesce(sum(size), 0) from ({longest})").fetchone()  # noqa: S608 -- ours
+        if size > _MOST_BITS:
+            raise ValueError(f"it claims {8 * size:,} lines")
 
 
 def _from_json(file: Path) -> dict[str, set[int]]:
