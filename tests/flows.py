@@ -108,7 +108,7 @@ class Flow:
             if interrupt_at is not None:
                 asyncio.get_running_loop().call_later(interrupt_at, session.interrupt)
             report = await session.work()
-            self.short += session._engine.ledger.short  # type: ignore[union-attr]  # pyright: ignore
+            self.short = session._engine.ledger.short  # type: ignore[union-attr]  # pyright: ignore
             return report
 
         report, self.took = run_virtual(work())

@@ -252,7 +252,7 @@ def test_what_a_stopped_worker_used_is_in_the_report() -> None:
     assert report.outcomes[0].error.kind == "timeout"
     assert report.outcomes[0].attempts == 3
     assert report.outcomes[0].usage.tokens == 3 * 77 + 2 * 105
-    # The three calls that were broken off count at the most they can have used, and the report says so.
+    # The three calls that were broken off count at what was set aside for them, and the report says so.
     assert report.usage.tokens > report.outcomes[0].usage.tokens
     assert report.usage.calls == 3 * 2 + 2
     assert "3 calls were broken off" in report.notes[-1]

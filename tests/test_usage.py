@@ -12,7 +12,9 @@ import pytest
 
 from chargehand.engine.local.model_calls import MOST_FRESH_RESERVATIONS, usage_problem
 from chargehand.engine.local.shared_ledger import SharedLedger
-from chargehand.values.budget import Budget, Grant, Ledger, Reservation, Wish
+from chargehand.models import Attribution
+from chargehand.values.budget import Budget, Grant, Ledger, Wish
+from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, TokenCount
 from tests.cli.terminal import Shell, finished, plan, process, task
 from tests.flows import Flow, works
@@ -121,7 +123,7 @@ def test_usage_that_cannot_be_so_counts_as_what_was_set_aside(shell: Shell, keys
     usage = got.json["usage"]
     assert usage["input_tokens"] + usage["output_tokens"] == sum(reserved.values())
     assert usage["usd"] is None
-    assert any(f"counted at the most they can have used: {sum(reserved.values()):,}" in n for n in got.json["notes"])
+    assert any(f"counted at what was set aside for them: {sum(reserved.values()):,}" in n for n in got.json["notes"])
 
 
 @pytest.mark.parametrize("model", BOTH)
@@ -133,7 +135,7 @@ def test_a_provider_that_never_says_what_it_used_is_estimated(shell: Shell, keys
         got = shell("run", "--plan", given, "--model", model, "--json")
     assert got.code == 0, got.err
     assert got.json["usage"]["output_tokens"] > 0
-    assert any("counted at the most they can have used" in note for note in got.json["notes"])
+    assert any("counted at what was set aside for them" in note for note in got.json["notes"])
 
 
 def test_forty_tasks_of_negative_usage_do_not_freeze_the_process(tmp_path: Path) -> None:
@@ -191,15 +193,50 @@ def test_the_ledger_gives_nothing_back_for_less_than_nothing(tokens: int, usd: f
         (TokenCount(input_tokens=100, output_tokens=1_000, cached_tokens=101), None, False),
     ],
 )
-def test_usage_is_believed_up_to_twice_the_reservation_and_to_the_window(
+def test_usage_is_believed_up_to_twice_the_estimate_and_to_the_window(
     count: TokenCount, window: int | None, believed: bool
 ) -> None:
-    """1,100 tokens were set aside; a window smaller than that was wrong before."""
-    reservation = Reservation("a", None, 100, 1_000, None, echo=False)
-    assert (usage_problem(Reply(text="x", usage=count), reservation, window) == "") is believed
+    """1,100 tokens are the most it was estimated to use; a window smaller than that was wrong before."""
+    assert (usage_problem(Reply(text="x", usage=count), 1_100, window) == "") is believed
 
 
 def test_an_empty_reply_may_have_no_output() -> None:
     """Nothing written is nothing counted."""
-    reservation = Reservation("a", None, 100, 1_000, None, echo=False)
-    assert usage_problem(Reply(usage=TokenCount(input_tokens=5)), reservation, None) == ""
+    assert usage_problem(Reply(usage=TokenCount(input_tokens=5)), 1_100, None) == ""
+
+
+def working(call: ModelCall, who: Attribution, usage: TokenCount) -> Reply:
+    """Whoever it is does what it should, and has used so much."""
+    said = works(call, who)
+    return Reply(text=said if isinstance(said, str) else json.dumps(said), usage=usage)
+
+
+def test_usage_that_is_so_was_not_believed_after_a_model_had_told_too_little() -> None:
+    """Servers with a cache tell the part they read anew; a whole request after that is no more than it looks like."""
+    said: dict[str, TokenCount] = {}
+
+    def talk(call: ModelCall, who: Attribution) -> Reply:
+        size = sum(len(message.packed) for message in call.messages) // 4
+        said[f"{who.task}"] = count = TokenCount(input_tokens=5 if who.task == "a" else size, output_tokens=10)
+        return working(call, who, count)
+
+    flow = Flow(talk, flow_tasks(flow_task("a"), flow_task("b", "a", context="Words of it. " * 4_000)))
+    assert flow.run().status == "complete"
+    assert not [e.data["message"] for e in flow.events if e.kind == "warning"]
+    (settled,) = [e.data for e in flow.events if e.kind == "budget_settled" and e.data["key"] == "b/1/model/1"]
+    assert (settled["tokens"], settled["estimated"]) == (said["b"].input_tokens + 10, False)
+
+
+def test_a_resumed_run_forgot_by_how_much_its_earlier_sessions_were_over_their_estimates() -> None:
+    """The report states the error of the whole run, not that of its last session."""
+
+    def talk(call: ModelCall, who: Attribution) -> Reply:
+        reserved = [e.data["tokens"] for e in flow.events if e.kind == "budget_reserved"]
+        return working(call, who, TokenCount(input_tokens=reserved[-1] + 490, output_tokens=10))
+
+    flow = Flow(talk, flow_tasks(flow_task("a"), flow_task("b", "a")))
+    assert flow.run(interrupt_at=1.5).status == "interrupted"
+    report = flow.run(number=1)
+    assert report.status == "complete"
+    assert len(flow.model.asked) == 3
+    assert "Calls used 1,500 tokens more than was estimated before they were made." in report.notes

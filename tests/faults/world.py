@@ -461,7 +461,7 @@ class Played:
         limit = self.world.request.budget.tokens
         assert limit is not None
         assert self.world.billed <= limit
-        # Calls that were broken off count at the most they can have used, though the provider may not have seen them.
+        # Calls that were broken off count at what was set aside, though the provider may not have seen them.
         broken_off = [e.data["lost"] for e in self.events if e.data.get("lost")]
         lost = sum(usage["input_tokens"] + usage["output_tokens"] for usage in broken_off)
         sent = sum(len(seen.raw) for seen in self.world.requests if self.world.faults)

@@ -48,6 +48,7 @@ class Played:
 def play(world: World, stops: tuple[Stop, ...] | None = None, store: MemoryStore | None = None) -> Played:
     """Run the world's job until it is finished, stopping and resuming as the world has it."""
     played = Played(Report(run=RUN, request="", status="running", answer=""), store or MemoryStore())
+    played.cuts = int(store is not None)  # a record that is handed in was cut, in another world
     for number, stop in enumerate((*(world.stops if stops is None else stops), Stop())):
         played.report = _session(world, played, stop, number)
         if stop.at is not None:
@@ -117,7 +118,7 @@ def _check_nothing_is_left(session: Session, world: World, played: Played) -> No
     assert engine._flights == {}  # pyright: ignore[reportPrivateUsage]
     assert engine._active == 0  # pyright: ignore[reportPrivateUsage]
     assert world.in_flight == 0
-    played.short += engine.ledger.short
+    played.short = engine.ledger.short
 
 
 def _check_decisions(known: Replay, events: list[Event]) -> None:
@@ -316,14 +317,39 @@ def _check_usage(world: World, played: Played) -> None:
     usage = played.report.usage
     if len(played.seconds) > 1 and world.request.deadline_s is not None:
         sure = []  # past its deadline a resumed worker is stopped before it has read all of its own replies
+    doubted = [e.data["key"] for e in replies if (e.data["result"].get("reply") or {}).get("usage_problem")]
+    assert not doubted, "the world tells no lies"
     assert sum(_tokens(sure)) <= usage.tokens <= sum(_tokens(replies)) + sum(unknown)
     assert len(sure) <= usage.calls <= len(replies) + len(unknown)
-    if world.request.budget.tokens is not None and not played.cuts:
-        # By how much a call that told no usage was estimated too low, nobody but the world can know.
-        replied = {e.data["key"] for e in replies}
-        settled = [e.data for e in played.events if e.kind == "budget_settled" and e.data["estimated"]]
-        untold = sum(world.untold.values()) - sum(each["tokens"] for each in settled if each["key"] in replied)
-        assert world.tokens <= world.request.budget.tokens + played.short + max(untold, 0)
+    if not played.cuts:
+        _check_bill(world, played)
+
+
+def _check_bill(world: World, played: Played) -> None:
+    """What was billed for each call is what was settled for it, and all that was settled is within the budget.
+
+    Of a call that was broken off or told no usage nobody but the world knows what it used: that one is settled at what
+    was set aside, and by how much it was estimated too low is the only part of the bill that may be over the budget.
+    """
+    settled: Counter[str] = Counter()
+    unknown: set[str] = set()
+    for event in played.events:
+        if event.kind == "budget_settled":
+            settled[event.data["key"]] += event.data["tokens"]
+            if event.data["estimated"]:
+                unknown.add(event.data["key"])
+    begun = {(e.data["key"], e.data["fingerprint"]) for e in played.events if e.kind == "model_called"}
+    billed: Counter[str] = Counter()
+    for key, fingerprint in begun:
+        for sent in (key, f"{key}/hedge"):
+            billed[sent] += world.billed[idempotency_key(RUN, sent, fingerprint)]
+    assert billed.total() == world.billed.total(), "a call was sent that is not on the record"
+    told = (billed.keys() | settled.keys()) - unknown
+    assert {key: billed[key] for key in told} == {key: settled[key] for key in told}
+    stated = f"Calls used {played.short:,} tokens more than was estimated before they were made."
+    assert (stated in played.report.notes) == (played.short > 0)
+    if world.request.budget.tokens is not None:
+        assert settled.total() <= world.request.budget.tokens + played.short
 
 
 def _with_those_around(task: str | None) -> list[str | None]:

@@ -71,9 +71,8 @@ class World:
     most_in_flight: int = 0
     # Idempotency keys of the model calls, in the order they came in.
     asked: list[str] = field(default_factory=list[str])
-    tokens: int = 0
-    # Idempotency key -> the tokens of a reply that did not tell them.
-    untold: dict[str, int] = field(default_factory=dict[str, int])
+    # Idempotency key -> the tokens it was billed for, each time it was answered.
+    billed: Counter[str] = field(default_factory=Counter[str])
     _tries: Counter[str] = field(default_factory=Counter[str])
 
     def __post_init__(self) -> None:
@@ -145,12 +144,10 @@ class World:
                 lasting = ("bad_request", "context_too_long", "refused")
                 raise ModelError(chance.choice(lasting if self.calm else (*lasting, "timeout", "auth")), "no")
             # Before the reply: a provider bills it also when nobody waits for it any more.
-            self.tokens += usage.input_tokens + usage.output_tokens
+            self.billed[key] += usage.input_tokens + usage.output_tokens
             await asyncio.sleep(delay)
         reply = self._reply(call, attribution, chance)
         said = None if chance.random() < 0.05 and not self.calm else usage
-        if said is None:
-            self.untold[key] = usage.input_tokens + usage.output_tokens
         return reply.model_copy(update={"usage": said, "model": call.model})
 
     async def close(self) -> None:

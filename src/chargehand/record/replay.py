@@ -81,7 +81,7 @@ class Replay:
     reopened: dict[str, int] = field(default_factory=dict[str, int])
     # task -> the plan of the tasks in its place, as it was drafted.
     splits: dict[str, Data] = field(default_factory=dict[str, Data])
-    # What calls that were sent and broken off may have used, at the most.
+    # What was set aside for calls that were sent and broken off.
     lost: list[Usage] = field(default_factory=list[Usage])
     # Tokens counted for each call that came to an end without saying what it used.
     estimated: list[int] = field(default_factory=list[int])
@@ -90,6 +90,8 @@ class Replay:
     unused: list[Data] = field(default_factory=list[Data])
     spent_tokens: int = 0
     spent_usd: float = 0.0
+    # By how many tokens settled calls went over what was set aside for them, in all.
+    short: int = 0
     # Output tokens of the workers: what the synthesizer will have to read.
     written: int = 0
     # task -> (tokens, usd) of the above, with those of its parts and of its team.
@@ -215,7 +217,8 @@ class Replay:
         return self.spent_by_task.get(task, (0, 0.0))
 
     def _settle(self, task: str | None, data: Data) -> None:
-        self.reserved.pop(data["key"], None)
+        set_aside, _ = self.reserved.pop(data["key"], (data["tokens"], None))
+        self.short += max(data["tokens"] - set_aside, 0)
         self.spent_tokens += data["tokens"]
         self.spent_usd += data["usd"] or 0.0
         if data.get("lost"):

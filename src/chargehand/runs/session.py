@@ -386,12 +386,12 @@ _MOST_COMMANDS = 5
 
 def _guesses(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:
     """What of the usage is an estimate, in sentences."""
-    most = "counted at the most they can have used"
+    at = "counted at what was set aside for them"
     found: list[str] = []
     if lost.calls:
-        found.append(f"{lost.calls} calls were broken off and are {most}: {lost.tokens:,} tokens (estimated).")
+        found.append(f"{lost.calls} calls were broken off and are {at}: {lost.tokens:,} tokens (estimated).")
     if estimated:
-        said = f"{len(estimated)} calls did not say what they used, or said what cannot be so, and are {most}"
+        said = f"{len(estimated)} calls did not say what they used, or said what cannot be so, and are {at}"
         found.append(f"{said}: {sum(estimated):,} tokens (estimated).")
     return tuple(found)
 

@@ -106,6 +106,7 @@ class LocalEngine:
         self._purse = SharedLedger(budget or Budget(), handlers, self._recorder, writer)
         self._purse.ledger.charge(self._replay.spent_tokens, self._replay.spent_usd)
         self._purse.ledger.to_read = self._replay.written
+        self._purse.ledger.short = self._replay.short
         # In flight at the crash: counted in full, and settled on the record by this session.
         self._left_behind = self._replay.in_flight()
         for each in self._left_behind:
@@ -170,7 +171,7 @@ class LocalEngine:
 
     @property
     def lost(self) -> Usage:
-        """What calls that were broken off, in this session or before, may have used at the most."""
+        """What was set aside for calls that were broken off, in this session or before."""
         return Usage.total([*self._replay.lost, *self._purse.lost])
 
     @property

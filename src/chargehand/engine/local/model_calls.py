@@ -36,7 +36,7 @@ WHOLE_S = 600.0
 STREAMED_S = 3600.0
 # How often a call gives back what was set aside for it, because that was outgrown while it waited to be sent.
 MOST_FRESH_RESERVATIONS = 3
-# Usage above this many times what was set aside is not a count of this call.
+# Usage above this many times what a call looks like at the most is not a count of this call.
 ABSURD = 2
 
 OnText = Callable[[str], None] | None
@@ -257,7 +257,7 @@ class Calls:
         self, site: Site, effect: ModelCall, reservation: Reservation, reply: Reply
     ) -> tuple[Reply, float | None]:
         """The reply with the usage that can be believed, and what it costs, if known."""
-        problem = reply.usage_problem or usage_problem(reply, reservation, self._handlers.window(effect))
+        problem = reply.usage_problem or usage_problem(reply, self._purse.most(site), self._handlers.window(effect))
         if problem and effect.model not in self._doubted:
             self._doubted.add(effect.model)
             message = (
@@ -326,10 +326,11 @@ class Calls:
         return hashlib.sha256(f"{self._run}\n{site.key}\n{effect.fingerprint}".encode()).hexdigest()[:40]
 
 
-def usage_problem(reply: Reply, reservation: Reservation, window: int | None) -> str:
+def usage_problem(reply: Reply, most: int, window: int | None) -> str:
     """Why the usage of a reply cannot be so, "" when it can be or was not said.
 
-    `window` is what the model is known to hold; a request larger than that, by our estimate, shows that it is not so.
+    `most` is what the call was estimated to use at the most; `window` is what the model is known to hold: a request
+    larger than that, by our estimate, shows that it is not so.
     """
     if (count := reply.usage) is None:
         return ""
@@ -343,9 +344,9 @@ def usage_problem(reply: Reply, reservation: Reservation, window: int | None) ->
     if count.cached_tokens > count.input_tokens:
         return f"{said}, {_figure(count.cached_tokens)} of it from a cache: more than all of the input"
     used = count.input_tokens + count.output_tokens
-    if used > ABSURD * reservation.tokens:
-        return f"{said}: over {ABSURD} times the {reservation.tokens:,} it was estimated to use at the most"
-    if window is not None and used > max(window, reservation.tokens):
+    if used > ABSURD * most:
+        return f"{said}: over {ABSURD} times the {most:,} it was estimated to use at the most"
+    if window is not None and used > max(window, most):
         return f"{said}: more than the {window:,} the model can hold"
     return ""
 

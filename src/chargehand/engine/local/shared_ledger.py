@@ -39,7 +39,7 @@ class SharedLedger:
         self._calibration = Calibration()
         # key -> the estimate before calibration, while the call is under way.
         self._raw: dict[str, int] = {}
-        # What calls that were sent and then broken off may have used, at the most: no outcome tells of it.
+        # What was set aside for calls that were sent and then broken off: no outcome tells of what they used.
         self.lost: list[Usage] = []
         # Tokens counted for each call that came to an end without saying what it used.
         self.estimated: list[int] = []
@@ -100,6 +100,11 @@ class SharedLedger:
         left = self.ledger.tokens_left(held=True)
         fresh = self._calibration.estimate(model, self._raw[site.key])
         return fresh > reservation.input_tokens * TOO_LITTLE or (left is not None and left < 0)
+
+    def most(self, site: Site) -> int:
+        """The tokens a call under way looks like at the most: a model may have told too little of those before it."""
+        reservation = self.ledger.open[site.key]
+        return max(reservation.input_tokens, self._raw[site.key]) + reservation.output_tokens
 
     def reserve_now(self, site: Site, effect: ModelCall) -> Grant | None:
         """Set aside what the call may cost if there is room for all of it at once; nobody waits for it."""
