@@ -27,6 +27,9 @@ from chargehand.values.plan import Plan, Task, Tier
 from chargehand.values.report import Report
 from chargehand.values.request import Request
 from chargehand.workers import Assignment
+from tests.flows import Flow, works
+from tests.flows import task as flow_task
+from tests.flows import tasks as flow_tasks
 from tests.kernel import MODEL, FunctionModel, after, engine, result, stored
 
 # task -> (start, end) in virtual seconds
@@ -312,3 +315,11 @@ def test_an_interruption_with_a_broken_record_does_not_hang(kind: str) -> None:
 
     with pytest.raises(StorageError, match="disk is full"):
         run_virtual(main())
+
+
+def test_equal_runs_that_are_stopped_left_different_records() -> None:
+    """Calls in flight are broken off in plan order, not in that of a set of tasks."""
+    ids = [f"t{number}" for number in range(1, 41)]
+    flow = Flow(works, flow_tasks(*map(flow_task, ids)), request={"max_concurrent": 40}, seconds=100.0)
+    assert flow.run(interrupt_at=1.0).status == "interrupted"
+    assert [e.task for e in flow.events if e.kind == "budget_settled"] == ids

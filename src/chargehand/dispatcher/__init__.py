@@ -101,11 +101,19 @@ class _Dispatch:
         self.unfinished = len(self.plan.tasks)
         self.over = {task.id: asyncio.Event() for task in self.plan.tasks}
         self.known |= self.over.keys() | self.outcomes.keys()
+        begun: list[asyncio.Task[None]] = []
         async with asyncio.TaskGroup() as group:
-            for number, task in enumerate(self.plan.tasks, 1):
-                group.create_task(self._settle(task), name=task.id)
-                if not number % STARTED_AT_ONCE:
-                    await asyncio.sleep(0)
+            try:
+                for number, task in enumerate(self.plan.tasks, 1):
+                    begun.append(group.create_task(self._settle(task), name=task.id))
+                    if not number % STARTED_AT_ONCE:
+                        await asyncio.sleep(0)
+                if begun:
+                    await asyncio.wait(begun)
+            except asyncio.CancelledError:
+                for each in begun:  # in plan order: the group alone would break them off in that of a set
+                    each.cancel()
+                raise
         return {task.id: self.outcomes[task.id] for task in self.plan.tasks}
 
     async def _settle(self, task: Task) -> None:
