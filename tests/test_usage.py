@@ -240,3 +240,16 @@ def test_a_resumed_run_forgot_by_how_much_its_earlier_sessions_were_over_their_e
     assert report.status == "complete"
     assert len(flow.model.asked) == 3
     assert "Calls used 1,500 tokens more than was estimated before they were made." in report.notes
+
+
+def test_a_session_that_was_cut_off_as_it_began_left_a_call_that_nobody_settled() -> None:
+    """What is counted for calls in flight at a crash is on the record in the end: its lines add up to the report."""
+    flow = Flow(works, flow_tasks(flow_task("a")))
+    for number, last in enumerate(("model_called", "run_started")):
+        flow.run(number=number)
+        kept = max(n for n, event in enumerate(flow.events, 1) if event.kind == last)
+        del flow.store.events[kept:]
+    report = flow.run(number=2)
+    settled = [e.data["tokens"] for e in flow.events if e.kind == "budget_settled"]
+    assert report.status == "complete"
+    assert (len(settled), sum(settled)) == (2, report.usage.tokens)

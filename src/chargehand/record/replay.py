@@ -99,8 +99,9 @@ class Replay:
     # key -> (tokens, usd) set aside and never settled, and the keys of calls sent, both in the last session only.
     reserved: dict[str, tuple[int, float | None]] = field(default_factory=dict[str, tuple[int, float | None]])
     sent: set[str] = field(default_factory=set[str])
-    # Keys that were in flight when a session died and are counted; the session after it settles them on the record.
-    _written_off: set[str] = field(default_factory=set[str])
+    # By key, what was in flight when a session died, is counted, and is not settled on the record: a session after it
+    # does that.
+    written_off: dict[str, InFlight] = field(default_factory=dict[str, InFlight])
     # Seconds some process owned and ran this run.
     owned_s: float = 0.0
     status: str = "running"
@@ -175,10 +176,10 @@ class Replay:
                     if task in self._waiting:
                         self._end_wait(task, self._owned_at(event))
             case "budget_reserved":
-                self._written_off.discard(data["key"])
+                self.written_off.pop(data["key"], None)
                 self.reserved[data["key"]] = (data["tokens"], data["usd"])
-            case "budget_settled" if data["key"] in self._written_off:
-                self._written_off.remove(data["key"])  # counted when its session was found to have died
+            case "budget_settled" if data["key"] in self.written_off:
+                del self.written_off[data["key"]]  # counted when its session was found to have died
             case "budget_settled":
                 self._settle(event.task, data)
             case kind if kind in TOLD_ONCE:
@@ -254,7 +255,7 @@ class Replay:
             self.spent_tokens += each.tokens
             self.spent_usd += each.usd or 0.0
             self.lost.append(each.usage)
-            self._written_off.add(each.key)
+            self.written_off[each.key] = each
         self.reserved.clear()
         self.sent.clear()
 

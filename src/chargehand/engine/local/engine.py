@@ -180,8 +180,8 @@ class LocalEngine:
         return [*self._replay.estimated, *self._purse.estimated]
 
     def settle_left_behind(self) -> None:
-        """Put on the record what is counted for the calls that were in flight when the session before died."""
-        for each in self._left_behind:
+        """Put on the record what is counted for the calls that were in flight when a session before died."""
+        for each in (*self._replay.written_off.values(), *self._left_behind):
             self._recorder.emit("budget_settled", *place(each.key), each.settled)
 
     @property
