@@ -14,9 +14,10 @@ import pytest
 from chargehand.apps.review.analyzers import ANALYZERS, Analyzer, Scope
 from chargehand.apps.review.analyzers import AnalyzerResult as Found
 from chargehand.apps.review.analyzers.sources import UNREAD
+from chargehand.engine.engine_session import Prior
 from chargehand.engine.local import analysis as engine_analysis
 from chargehand.engine.local.analysis import FEW
-from chargehand.engine.local.engine import LocalEngine, Prior
+from chargehand.engine.local.engine import LocalEngine
 from chargehand.engine.local.handlers import Handlers
 from chargehand.errors import AnalyzerFailed
 from chargehand.models.resolve import Models

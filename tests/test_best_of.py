@@ -157,7 +157,7 @@ class Coded:
 
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         assignment.used.append(Usage(input_tokens=1, calls=1))
-        await engine.sleep(self.seconds(assignment.within or ""))
+        await engine.clock.sleep(self.seconds(assignment.within or ""))
         return self.does(assignment.within or "").model_copy(update={"usage": Usage.total(assignment.used)})
 
 

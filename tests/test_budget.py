@@ -307,7 +307,7 @@ def test_waiters_are_never_left_behind(seed: int, slots: int) -> None:
 
     async def main() -> list[Any]:
         async with local:
-            local.expect(20)
+            local.budget.expect(20)
             works = [asyncio.create_task(work(number)) for number in range(20)]
             for broken_off in chance.sample(works, 4):
                 asyncio.get_running_loop().call_later(chance.random() * 2, broken_off.cancel)

@@ -75,7 +75,7 @@ def test_a_timeout_of_the_works_own_is_not_the_deadline() -> None:
 
             async def work() -> None:
                 async with asyncio.timeout(1):
-                    await local.sleep(10)
+                    await local.clock.sleep(10)
 
             await in_time(local, "@synthesis", 5.0, work)
 

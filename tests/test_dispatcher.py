@@ -51,13 +51,13 @@ class Timed:
 
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         task = assignment.task
-        began = engine.now()
+        began = engine.clock.now()
         self.started.append(task.id)
         seconds: Any = task.context
         if isinstance(seconds, Exception):
             raise seconds
-        await engine.sleep(seconds)
-        self.times[task.id] = (began, engine.now())
+        await engine.clock.sleep(seconds)
+        self.times[task.id] = (began, engine.clock.now())
         return done(task.id, "timed", summary="Done.", output=sorted(assignment.inputs))
 
 

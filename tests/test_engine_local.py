@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chargehand.engine.deadline import in_time
-from chargehand.engine.local.engine import DRAIN_S, Parked, Prior
+from chargehand.engine.engine_session import DRAIN_S, Parked, Prior
 from chargehand.engine.local.model_calls import TRANSPORT_RETRIES
 from chargehand.errors import ModelError, OwnershipLost, StorageError
 from chargehand.models import Attribution
@@ -236,7 +236,7 @@ def test_a_repeat_after_a_crash_is_the_same_request() -> None:
         async with engine(
             model, MemoryJournal(store), replay=replay(stored(store)), budget=Budget(tokens=50_000)
         ) as local:
-            local.expect(tasks)
+            local.budget.expect(tasks)
             await local.perform("t/1/model/1", question(cap=8_000))
 
     run_virtual(session(first, 7))
@@ -303,7 +303,7 @@ def test_what_a_reused_tool_returned_counts_as_returned() -> None:
     async def session(store: MemoryStore, prior: Prior | None = None) -> list[str]:
         async with engine(FunctionModel(after(0)), MemoryJournal(store), {"look": look}, prior=prior) as local:
             await local.perform("t1/1/tool/1", ToolCall(worker="clerk", tool="look", arguments={}, effect="read"))
-            return list(local.tool_texts())
+            return list(local.record.tool_texts())
 
     first, _ = run_virtual(session(old))
     again, _ = run_virtual(session(new := MemoryStore(), Prior("old", replay(stored(old)))))
@@ -453,7 +453,7 @@ def test_no_slot_is_held_while_a_call_waits_to_be_sent_again() -> None:
             first = asyncio.create_task(local.perform("t1/1/model/1", question()))
             await asyncio.sleep(0.1)
             await local.perform("t2/once/send/1", letter())
-            ended = local.now()
+            ended = local.clock.now()
             await first
             return ended
 
@@ -576,9 +576,9 @@ def test_a_run_parks_only_when_nothing_else_can_go_on() -> None:
 
             async def others() -> None:
                 await local.perform("t2/1/model/1", question())
-                await local.sleep(2)
+                await local.clock.sleep(2)
                 await local.perform("t2/1/model/2", question("more"))
-                ended.append(local.now())
+                ended.append(local.clock.now())
 
             async def work() -> None:
                 async with asyncio.TaskGroup() as group:
@@ -626,7 +626,7 @@ def test_draining_lets_calls_in_flight_commit_and_begins_nothing() -> None:
             works += [asyncio.create_task(local.perform(f"t{n}/1/model/1", question())) for n in (1, 2)]
             await asyncio.sleep(1)
             await local.drain()
-            ended = local.now()
+            ended = local.clock.now()
             works.append(asyncio.create_task(local.perform("t4/1/model/1", question())))
             await asyncio.sleep(1)
             for work in works:
@@ -648,7 +648,7 @@ def test_draining_leaves_calls_that_take_too_long() -> None:
             work = asyncio.create_task(local.perform("t1/1/model/1", question()))
             await asyncio.sleep(1)
             await local.drain()
-            ended = local.now()
+            ended = local.clock.now()
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
             return ended

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
-from chargehand.engine.local.engine import LocalEngine, Parked, Prior
+from chargehand.engine.engine_session import Parked, Prior
+from chargehand.engine.local.engine import LocalEngine
 from chargehand.engine.people import Later, as_text, describe_question, edited_plan, question_about, read_words, verdict
 from chargehand.errors import InvalidAnswer, InvalidTeam, NoOpenQuestion, RunOwned
 from chargehand.planner.preview import preview
@@ -222,9 +223,9 @@ def test_time_spent_only_on_a_person_is_not_the_runs() -> None:
         async with inline(person, store, seconds=3) as local:
             local.emit("run_started", resumed=False, request={}, team={}, settings={})
             await asyncio.gather(local.ask("t1/1/ask", asks()), local.perform("t2/1/model/1", question()))
-            now.append(local.now())
+            now.append(local.clock.now())
             await local.perform("t2/1/model/2", question("more"))
-            now.append(local.now())
+            now.append(local.clock.now())
 
     run_virtual(main())
     assert now == pytest.approx([3, 6])

@@ -252,7 +252,7 @@ class Coded:
 
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         self.assignments.append(assignment)
-        await engine.sleep(1)
+        await engine.clock.sleep(1)
         return self.does(assignment)
 
 

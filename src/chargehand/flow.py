@@ -60,7 +60,7 @@ async def run(
         return _answer_when_nothing(_nothing_run(request, engine, agreed), team)
     if factory is not None and agreed.plan.workers:
         team, roster = team.hiring(agreed.plan.workers), {**roster, **factory.hire(agreed.plan.workers)}
-    engine.hold(cost_of_synthesis(agreed.plan, brains.get("synthesizer")))
+    engine.budget.hold(cost_of_synthesis(agreed.plan, brains.get("synthesizer")))
     work = _begin(agreed, request, team, roster, engine, brains)
     await work.run()
     write = partial(_write, work, validate, on_draft)
@@ -137,17 +137,17 @@ class _Work:
         more = partial(extend_plan, self.plan, self.outcomes, self.filled, lacks, number, self.used)
         work = partial(more, request=request, team=self.team, engine=engine, brain=self.planner)
         stop_at = _workers_stop_at(request)
-        time = None if stop_at is None else max(stop_at - engine.now(), 0.0)
+        time = None if stop_at is None else max(stop_at - engine.clock.now(), 0.0)
         extension = await in_time(engine, f"@extend/{number}", time, work)
         if extension is None:
             # The planner has nothing to add, or no time to: it is not asked a second time.
             self.left = 0
             if draft is not None:
-                engine.release()
+                engine.budget.release()
             return False
         self.rounds, self.left = number, self.left - 1
         whole = self.plan.with_tasks(extension.tasks)
-        engine.hold(cost_of_synthesis(whole, self.brains.get("synthesizer")) + self.to_read)
+        engine.budget.hold(cost_of_synthesis(whole, self.brains.get("synthesizer")) + self.to_read)
         added = self.plan.model_copy(update={"tasks": extension.tasks})
         self.outcomes = {**self.outcomes, **await self.run_tasks(added, earlier=self.outcomes)}
         self.plan = whole
@@ -161,17 +161,17 @@ class _Work:
         """
         engine, stop_at = self.engine, _workers_stop_at(self.request)
         key = f"@extend/{number}/{'whether' if draft is None else 'gaps'}"
-        if draft is None and engine.recorded_decision(key) is None and not worth_extending(self.outcomes, self.filled):
+        if draft is None and engine.record.decided(key) is None and not worth_extending(self.outcomes, self.filled):
             return False
         if draft is not None:
             self.to_read = draft.tokens_read
-            engine.hold(cost_of_synthesis(self.plan, self.brains.get("synthesizer")) + self.to_read)
-        in_hand = engine.affordable() and (stop_at is None or engine.now() < stop_at)
+            engine.budget.hold(cost_of_synthesis(self.plan, self.brains.get("synthesizer")) + self.to_read)
+        in_hand = engine.budget.affordable() and (stop_at is None or engine.clock.now() < stop_at)
         why = "tasks failed or are thin" if draft is None else "a draft of the answer lacks something"
         reason = f"{why}, and another way might do" if in_hand else "no budget or time is left for more tasks"
         may = bool(await engine.decide(key, "extend", lambda: in_hand, reason))
         if draft is not None and not may:
-            engine.release()
+            engine.budget.release()
         return may
 
     def done(self) -> _Done:
@@ -218,7 +218,7 @@ async def _write(
         rounds=team.scrutiny.rounds,
         rater=brains.get("scorer") if team.scrutiny.rate_findings else None,
         examiner=brains.get("examiner"),
-        read=engine.tool_texts(),
+        read=engine.record.tool_texts(),
         on_draft=on_draft,
         pause=work.left > 0,
         before=before,
@@ -295,7 +295,7 @@ def _report(request: Request, team: Team, done: _Done, synthesis: Synthesis, eng
         provenance=synthesis.provenance,
         outcomes=tuple(done.outcomes.values()),
         usage=usage,
-        timing=_timing(done, synthesis, engine.now()),
+        timing=_timing(done, synthesis, engine.clock.now()),
         strategy=done.plan.strategy,
         plan=done.plan,
         notes=(*done.plan.advice(), *synthesis.notes, *evidence_notes(done.outcomes.values())),
@@ -392,7 +392,7 @@ def _nothing_run(request: Request, engine: Engine, why: Unplanned | Rejected) ->
         answer=said,
         gaps=(Gap(reason=said, impact="Nothing was run."),),
         usage=why.usage,
-        timing=Timing(wall_s=engine.now(), sequential_s=why.usage.seconds, critical_path_s=why.usage.seconds),
+        timing=Timing(wall_s=engine.clock.now(), sequential_s=why.usage.seconds, critical_path_s=why.usage.seconds),
         error=why.fault if isinstance(why, Unplanned) else None,
     )
     if isinstance(why, Unplanned):

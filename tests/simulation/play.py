@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from chargehand.engine.local.engine import DRAIN_S
+from chargehand.engine.engine_session import DRAIN_S
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.session import Session
@@ -116,7 +116,7 @@ def _check_nothing_is_left(session: Session, world: World, played: Played) -> No
     assert engine.ledger.open == {}
     assert engine._slots.held == 0  # pyright: ignore[reportPrivateUsage]
     assert engine._flights == {}  # pyright: ignore[reportPrivateUsage]
-    assert engine._active == 0  # pyright: ignore[reportPrivateUsage]
+    assert engine._activity.under_way == 0  # pyright: ignore[reportPrivateUsage]
     assert world.in_flight == 0
     played.short = engine.ledger.short
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chargehand.apps.testgen.walls import Means
     from chargehand.apps.testgen.writing import Writer
     from chargehand.cli.screen import Screen
-    from chargehand.engine.local.engine import Listener
+    from chargehand.engine.engine_session import Listener
     from chargehand.settings import Settings
     from chargehand.values.event import Event
     from chargehand.values.report import Report

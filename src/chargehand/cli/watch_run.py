@@ -15,7 +15,7 @@ from chargehand.cli.ask_person import Terminal
 from chargehand.cli.progress_lines import Lines, Progress
 from chargehand.cli.report_footer import print_footer
 from chargehand.cli.screen import Screen, write, write_file
-from chargehand.engine.local.engine import Listener
+from chargehand.engine.engine_session import Listener
 from chargehand.engine.people import Person
 from chargehand.errors import RecordGone
 from chargehand.runs.session import Session

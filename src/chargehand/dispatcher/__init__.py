@@ -52,7 +52,7 @@ def assemble(
     """
     crew = AvailableWorkers(roster, fallbacks or {}, ask, Pools(pools or {}, width))
     for name in roster:
-        crew.restore(name, engine.recorded_decision(out_key(name)))
+        crew.restore(name, engine.record.decided(out_key(name)))
     return crew
 
 
@@ -72,7 +72,7 @@ async def dispatch(
     `earlier` are outcomes of a plan that this one extends: its tasks may depend on them. `ceiling` is how many tokens a
     task may use that states no budget of tokens.
     """
-    engine.expect(len(plan.tasks))
+    engine.budget.expect(len(plan.tasks))
     dispatching = _Dispatch(plan, engine, crew, policy or Policy(), help or SupervisorHelp(), stop_at, ceiling)
     dispatching.outcomes.update(earlier or {})
     return await dispatching.run()
@@ -120,7 +120,7 @@ class _Dispatch:
         for dependency in task.depends_on:
             if dependency in self.over:  # else it was over before this began
                 await self.over[dependency].wait()
-        outcome = self.engine.ended_outcome(task.id)
+        outcome = self.engine.record.ended(task.id)
         if outcome is None:
             outcome = await self._outcome(task)
             self.engine.emit("task_ended", task=task.id, attempt=outcome.attempts, outcome=outcome.to_json())
@@ -128,7 +128,7 @@ class _Dispatch:
         self.over[task.id].set()
         if self.parent is None:
             self.unfinished -= 1
-            self.engine.expect(self.unfinished)
+            self.engine.budget.expect(self.unfinished)
 
     async def _outcome(self, task: Task) -> Outcome:
         inputs = {dependency: self.outcomes[dependency] for dependency in task.depends_on}

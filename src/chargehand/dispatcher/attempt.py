@@ -67,7 +67,7 @@ class Attempt:
         """What the worker or its time makes of it; None when it was called back."""
         self._tell(ticket.change)
         task, number = self.assignment.task, self.assignment.attempt
-        shift = Shift(ticket, countdown, lambda: self.engine.has_sent(task.id, number))
+        shift = Shift(ticket, countdown, lambda: self.engine.record.has_sent(task.id, number))
         self.crew.starts(task.worker, shift)
         members = self._members(worker)
         try:
@@ -87,7 +87,7 @@ class Attempt:
                 outcome = failed_by_bug(task, error)
             return outcome.model_copy(update={"usage": Usage.total(self.assignment.used)})
         finally:
-            self.crew.stops(task.worker, shift, self.engine.now())
+            self.crew.stops(task.worker, shift, self.engine.clock.now())
 
     def _members(self, worker: WorkerPort) -> BestOf | None:
         """Those who do the attempt side by side, where the task wants more than one and its worker may."""
@@ -102,11 +102,11 @@ class Attempt:
 
     def _tell_crew(self, ticket: Ticket, outcome: Outcome) -> None:
         task = self.assignment.task
-        change = self.crew.record_end(ticket, task, outcome, self.engine.now())
+        change = self.crew.record_end(ticket, task, outcome, self.engine.clock.now())
         if change is None:
             return
         self._tell(change)
-        verdict = self.crew.verdict(task.worker, self.engine.now())
+        verdict = self.crew.verdict(task.worker, self.engine.clock.now())
         key = out_key(task.worker)
         self.engine.emit("decision", key=key, decision="breaker", value=verdict, reason=change.reason)
         if change.state == "open":

@@ -42,7 +42,7 @@ class BestOf:
 
     async def work(self) -> Outcome:
         """The best outcome with what all of them used; when none is done, one that has something, else the first."""
-        if (known := self.engine.recorded_decision(self._key)) is not None and known["chosen"] is not None:
+        if (known := self.engine.record.decided(self._key)) is not None and known["chosen"] is not None:
             return await self._chosen_before(known)
         await self._all()
         good = self._good()

@@ -81,12 +81,12 @@ class TaskAttempts:
 
     async def run(self, in_its_place: InItsPlace) -> Outcome:
         """The task's one outcome, with what all attempts used."""
-        task, first = self.task, self.engine.attempts(self.task.id)
+        task, first = self.task, self.engine.record.attempts(self.task.id)
         budget = task.budget or Budget()
         if self.ceiling is not None and budget.tokens is None:
             budget = budget.model_copy(update={"tokens": self.ceiling})
         if budget != Budget():
-            self.engine.allot(task.id, budget)
+            self.engine.budget.allot(task.id, budget)
         self.time.limit(budget.seconds)
         number = first
         while True:
@@ -124,22 +124,22 @@ class TaskAttempts:
 
     async def _ready(self, task: Task, number: int) -> tuple[Task, Ticket | None] | Outcome:
         """The task for who works on it, as an earlier session decided or as things are; or its time is over."""
-        if (choice := self.engine.recorded_decision(_route(task, number))) is not None:
+        if (choice := self.engine.record.decided(_route(task, number))) is not None:
             task = task.model_copy(update={"worker": choice["worker"]})
-        if self.engine.attempted_outcome(task.id, number) is not None:
+        if self.engine.record.attempted(task.id, number) is not None:
             return task, None
         if task.worker in self.crew.pools:
             return await self._in_time(self._from_pool(task, number), task, number, "route")
-        if self.engine.has_sent(task.id, number):
-            return task, self.crew.rejoin(task.worker, self.engine.now())
-        if self.crew.wait_for(task.worker, self.engine.now()) is None:
-            return task, self.crew.begin(task.worker, self.engine.now())
+        if self.engine.record.has_sent(task.id, number):
+            return task, self.crew.rejoin(task.worker, self.engine.clock.now())
+        if self.crew.wait_for(task.worker, self.engine.clock.now()) is None:
+            return task, self.crew.begin(task.worker, self.engine.clock.now())
         return await self._in_time(self._route(task, number, handed=choice is not None), task, number, "route")
 
     async def _from_pool(self, task: Task, number: int) -> tuple[Task, Ticket | None]:
         """The task for the member of its pool that is least busy, once one has room; on the record before it begins."""
         pool, pools, waited = task.worker, self.crew.pools, False
-        while (worker := self.crew.member(pool, self.failed_workers, self.engine.now())) is None:
+        while (worker := self.crew.member(pool, self.failed_workers, self.engine.clock.now())) is None:
             await pools.wait(again=waited)
             waited = True
         pools.bind(worker)
@@ -159,15 +159,15 @@ class TaskAttempts:
 
         No ticket when the worker is out for good. It is handed over once.
         """
-        while (wait := self.crew.wait_for(task.worker, self.engine.now())) is not None:
-            stand_in = None if handed else self.crew.stand_in(task.worker, self.failed_workers, self.engine.now())
+        while (wait := self.crew.wait_for(task.worker, self.engine.clock.now())) is not None:
+            stand_in = None if handed else self.crew.stand_in(task.worker, self.failed_workers, self.engine.clock.now())
             if stand_in is not None:
                 task, handed = await self._handed_to(stand_in, task, number), True
             elif wait == float("inf"):
                 return task, None
             else:
-                await self.engine.sleep(wait)
-        return task, self.crew.begin(task.worker, self.engine.now())
+                await self.engine.clock.sleep(wait)
+        return task, self.crew.begin(task.worker, self.engine.clock.now())
 
     async def _handed_to(self, worker: str, task: Task, number: int) -> Task:
         reason = f"{task.worker} is out after failing several tasks in a row"
@@ -176,7 +176,7 @@ class TaskAttempts:
 
     async def _attempt(self, task: Task, number: int, ticket: Ticket | None) -> Outcome | None:
         """What came of an attempt, in this session or before; None when it has not been made after all."""
-        if (earlier := self.engine.attempted_outcome(task.id, number)) is not None:
+        if (earlier := self.engine.record.attempted(task.id, number)) is not None:
             return earlier
         if self.bound != task.worker:
             self._unbind()
@@ -212,9 +212,9 @@ class TaskAttempts:
                     return outcome
                 case Retry():
                     # An earlier session that began the next attempt has waited.
-                    if not decision.after_s or self.engine.began(task.id, number + 1) is not None:
+                    if not decision.after_s or self.engine.record.began(task.id, number + 1) is not None:
                         return task
-                    pause = self.engine.sleep(decision.after_s)
+                    pause = self.engine.clock.sleep(decision.after_s)
                     return await self._in_time(pause, task, number, "recovery") or task
                 case Refine():
                     assert self.help.refine is not None
@@ -259,10 +259,10 @@ class TaskAttempts:
                 refine=self.help.refine is not None,
                 split=self.help.split is not None and self.may_split and not self.was_split,
                 ask=self.help.ask is not None and not self.was_asked,
-                affordable=self.engine.affordable() and self.time.time_left()[0] != 0,
+                affordable=self.engine.budget.affordable() and self.time.time_left()[0] != 0,
                 in_service=not self.crew.is_out(task.worker),
             )
-            return recover(situation, self.policy, self.engine.chance()).to_json()
+            return recover(situation, self.policy, self.engine.clock.chance()).to_json()
 
         key = f"{task.id}/{number}/recovery" + (f"/{turn}" if turn > 1 else "")
         return _DECISION.validate_python(await self.engine.decide(key, "recovery", choose, outcome.summary))

@@ -30,21 +30,21 @@ class TimeLimits:
         """Let the task's own time run from its first attempt, in whichever session that was."""
         if seconds is None:
             return
-        start = self.engine.began(self.task)
-        ends_at = (self.engine.now(self.task) if start is None else start) + seconds
+        start = self.engine.record.began(self.task)
+        ends_at = (self.engine.clock.now(self.task) if start is None else start) + seconds
         self.ends_at = ends_at if self.ends_at is None else min(self.ends_at, ends_at)
 
     def time_left(self) -> Left:
         """The seconds the task has as a whole, and what it is called when they are over."""
-        own = None if self.ends_at is None else max(self.ends_at - self.engine.now(self.task), 0.0)
+        own = None if self.ends_at is None else max(self.ends_at - self.engine.clock.now(self.task), 0.0)
         if self.stop_at is None:
             return own, "timeout"
-        runs = max(self.stop_at - self.engine.now(), 0.0)
+        runs = max(self.stop_at - self.engine.clock.now(), 0.0)
         return (runs, "deadline") if own is None or runs <= own else (own, "timeout")
 
     def of_parts(self) -> float | None:
         """When the time of the tasks in this one's place is over, on their clocks: they begin where the run's is."""
-        waited = self.engine.now() - self.engine.now(self.task)
+        waited = self.engine.clock.now() - self.engine.clock.now(self.task)
         return None if self.ends_at is None else self.ends_at + waited
 
     def countdown(self) -> Countdown:
@@ -54,13 +54,13 @@ class TimeLimits:
         """The same for one attempt, of which an earlier session may have used some."""
         if task.timeout_s is None:
             return self.countdown()
-        start = self.engine.began(task.id, number)
-        began = self.engine.now(task.id) if start is None else start
+        start = self.engine.record.began(task.id, number)
+        began = self.engine.clock.now(task.id) if start is None else start
         ends_at = began + task.timeout_s
 
         def time_left() -> Left:
             whole, kind = self.time_left()
-            seconds = max(ends_at - self.engine.now(task.id), 0.0)
+            seconds = max(ends_at - self.engine.clock.now(task.id), 0.0)
             return (seconds, "timeout") if whole is None or seconds < whole else (whole, kind)
 
         return Countdown(self.engine, task.id, time_left)
@@ -83,7 +83,7 @@ class Countdown:
     _open: AbstractAsyncContextManager[asyncio.Timeout] = field(init=False)
 
     async def __aenter__(self) -> None:
-        self._open = self.engine.timeout(self.task, self._time_left)
+        self._open = self.engine.clock.timeout(self.task, self._time_left)
         self._timeout = await self._open.__aenter__()
 
     async def __aexit__(self, *exc: object) -> bool | None:

@@ -19,7 +19,7 @@ async def in_time(engine: Engine, where: str, seconds: float | None, work: Calla
     on; a later deadline takes it back.
     """
     key = f"{where}/deadline"
-    over = engine.recorded_decision(key) is not None
+    over = engine.record.decided(key) is not None
     if seconds is None and not over:
         return await work()
     loop = asyncio.get_running_loop()
@@ -34,7 +34,7 @@ async def in_time(engine: Engine, where: str, seconds: float | None, work: Calla
 
     try:
         async with clock:
-            with engine.gate(begin):
+            with engine.clock.gate(begin):
                 made = await work()
         if not over:
             return made

@@ -1,4 +1,9 @@
-"""The port between the supervisor's code and the world: perform an effect, decide on the record, sleep, ask, emit.
+"""The port between the supervisor's code and the world, in small parts.
+
+    engine.perform, decide, ask, emit    what happens, by key and on the record
+    engine.record                        what earlier sessions left
+    engine.budget                        what calls may use
+    engine.clock                         time and chance
 
 Keys say where the supervisor is (`t3/2/model/4`: task t3, attempt 2, fourth model call) and never depend on the order
 in which things finish, so replay needs no deterministic scheduler.
@@ -18,65 +23,47 @@ from chargehand.values.event import EventKind
 from chargehand.values.outcome import Outcome
 
 
-class Engine(Protocol):
-    """What a run may touch. Each method is safe to repeat after a crash: the record answers first."""
+class RunRecord(Protocol):
+    """What earlier sessions of this run left. Reading it changes nothing."""
 
-    @property
-    def run(self) -> str:
-        """The run's id."""
-        ...
-
-    @overload
-    async def perform(
-        self, key: str, effect: ModelCall, *, on_text: Callable[[str], None] | None = None
-    ) -> ModelResult: ...
-    @overload
-    async def perform(self, key: str, effect: ToolCall) -> ToolResult: ...
-    @overload
-    async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
-
-    async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
-        """What the record says was decided here, else `choose()`, recorded before it is returned."""
-        ...
-
-    def recorded_decision(self, key: str) -> JSON:
+    def decided(self, key: str) -> JSON:
         """What an earlier session decided here; None when nothing."""
         ...
 
-    async def ask(self, key: str, question: Question) -> JSON:
-        """A person's answer; the run parks when nothing else can go on."""
-        ...
-
-    def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
-        """Put something on the record; durable no later than the next effect that returns."""
-        ...
-
-    def approved_plan(self, within: str = "") -> dict[str, JSON] | None:
-        """What an earlier session recorded as the plan that runs: it is not planned again.
+    def plan(self, within: str = "") -> dict[str, JSON] | None:
+        """The plan an earlier session recorded as the one that runs: it is not planned again.
 
         `within` is the attempt whose team plans, such as `t3/1`; without it, the run itself.
         """
         ...
 
-    def ended_outcome(self, task: str) -> Outcome | None:
-        """The outcome a task ended with in an earlier session of this run: it stays ended."""
+    def ended(self, task: str) -> Outcome | None:
+        """The outcome a task ended with in an earlier session: it stays ended."""
         ...
 
-    def attempted_outcome(self, task: str, attempt: int) -> Outcome | None:
+    def attempted(self, task: str, attempt: int) -> Outcome | None:
         """The outcome an attempt that came to nothing ended with in an earlier session: it is not made again."""
         ...
 
     def began(self, task: str, attempt: int | None = None) -> float | None:
-        """When an earlier session began this attempt, or the task's first one, as `now` counts for the task."""
+        """When an earlier session began this attempt, or the task's first one, as `clock.now(task)` counts."""
+        ...
+
+    def attempts(self, task: str) -> int:
+        """How many attempts of a task were closed before it was reopened; new ones are numbered from here."""
         ...
 
     def has_sent(self, task: str, attempt: int) -> bool:
-        """Whether an effect of this attempt has left; until then it can be taken back and has cost nothing."""
+        """Whether an effect of this attempt was sent, in any session; until then it has cost nothing."""
         ...
 
     def tool_texts(self) -> Iterable[str]:
-        """What tools of this run returned, as far as there may be an address in it."""
+        """The texts tools of this run returned in which there may be an address."""
         ...
+
+
+class RunBudget(Protocol):
+    """What the calls of this run may use. Calls reserve by themselves; this is how the supervisor shares it out."""
 
     def hold(self, tokens: int) -> None:
         """Hold this much back for the synthesis; workers' calls do not get it."""
@@ -94,24 +81,22 @@ class Engine(Protocol):
         """Whether the budget has room for another attempt at anything, or at what used so many tokens."""
         ...
 
-    def chance(self) -> float:
-        """A number in [0, 1). Whatever is made of it is decided on the record."""
-        ...
-
-    def attempts(self, task: str) -> int:
-        """How many attempts of a task were closed before it was reopened; new ones count on from here."""
-        ...
-
     def expect(self, tasks: int, within: str = "") -> None:
         """How many tasks are not ended: what is left of the budget is shared between them and those of nested teams."""
         ...
+
+
+class RunClock(Protocol):
+    """Time and chance. No other clock and no other randomness is used above the port."""
 
     def now(self, task: str | None = None) -> float:
         """Seconds this run has been running, over all its sessions; a task's leave out its own waits for people."""
         ...
 
+    async def sleep(self, seconds: float) -> None: ...
+
     def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
-        """Cut off what is inside after `left()` seconds; it stands still while the task waits for a person.
+        """Cancel what is inside after `left()` seconds. The time does not pass while the task waits for a person.
 
         After the person's answer `left` is asked again.
         """
@@ -121,4 +106,45 @@ class Engine(Protocol):
         """Inside, an effect whose result is not on the record begins only once `gate()` has returned."""
         ...
 
-    async def sleep(self, seconds: float) -> None: ...
+    def chance(self) -> float:
+        """A number in [0, 1). Whatever is made of it is decided on the record."""
+        ...
+
+
+class Engine(Protocol):
+    """What a run may touch. Each method is safe to repeat after a crash: the record answers first."""
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        ...
+
+    @property
+    def record(self) -> RunRecord: ...
+
+    @property
+    def budget(self) -> RunBudget: ...
+
+    @property
+    def clock(self) -> RunClock: ...
+
+    @overload
+    async def perform(
+        self, key: str, effect: ModelCall, *, on_text: Callable[[str], None] | None = None
+    ) -> ModelResult: ...
+    @overload
+    async def perform(self, key: str, effect: ToolCall) -> ToolResult: ...
+    @overload
+    async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
+
+    async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
+        """What the record says was decided here, else `choose()`, recorded before it is returned."""
+        ...
+
+    async def ask(self, key: str, question: Question) -> JSON:
+        """A person's answer; the run parks when nothing else can continue."""
+        ...
+
+    def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
+        """Put something on the record; durable no later than the next effect that returns."""
+        ...

@@ -59,7 +59,7 @@ async def agree(
 ) -> Agreed | Unplanned | Rejected:
     """A plan given here is taken as it is: tasks may be added to it, and those without a worker are given one."""
     given, routed = plan is not None, team.mode == "route"
-    if (recorded := engine.approved_plan()) is not None:
+    if (recorded := engine.record.plan()) is not None:
         usage = Usage.model_validate(recorded.get("usage") or {})
         ceiling = _recorded_ceiling(recorded.get("ceiling"), request)
         return Agreed(parse(recorded["plan"]), not recorded.get("given") and not routed, usage, ceiling)
@@ -99,7 +99,7 @@ async def agree(
 
 def time_left(request: Request, engine: Engine) -> float | None:
     """Seconds until the deadline; None without one."""
-    return None if request.deadline_s is None else max(request.deadline_s - engine.now(), 0.0)
+    return None if request.deadline_s is None else max(request.deadline_s - engine.clock.now(), 0.0)
 
 
 def _recorded_ceiling(recorded: dict[str, int] | None, request: Request) -> int | None:

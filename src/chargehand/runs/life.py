@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-from chargehand.engine.local.engine import Listener, Prior
+from chargehand.engine.engine_session import Listener, Prior
 from chargehand.engine.people import Person
 from chargehand.errors import InvalidPlan, RunOwned, UsageError
 from chargehand.models import ModelClient

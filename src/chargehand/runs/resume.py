@@ -6,7 +6,7 @@ import os
 from contextlib import closing
 from dataclasses import dataclass
 
-from chargehand.engine.local.engine import Prior
+from chargehand.engine.engine_session import Prior
 from chargehand.errors import RunNotFound, UsageError
 from chargehand.record.disk import damaged
 from chargehand.record.home import Home

@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from chargehand import __version__
 from chargehand import flow as supervise
-from chargehand.engine.local.engine import Listener, LocalEngine, Parked, Prior
+from chargehand.engine.engine_session import Listener, Parked, Prior
+from chargehand.engine.local.engine import LocalEngine
 from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.people import Person, read_words
 from chargehand.engine.port import Engine

@@ -13,7 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from chargehand.engine.local.engine import Listener, LocalEngine
+from chargehand.engine.engine_session import Listener
+from chargehand.engine.local.engine import LocalEngine
 from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.people import Person
 from chargehand.errors import PlanningFailed, UsageError

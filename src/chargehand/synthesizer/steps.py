@@ -106,7 +106,7 @@ class Flow:
         if critic is None:
             return ready
         self._ready = ready
-        self._engine.release()
+        self._engine.budget.release()
         verdict = await critique(
             self._request, ready.answer, self._standing, self._engine, critic, 1, self._used, self._mark
         )

@@ -138,7 +138,7 @@ class Writer:
 
     def _keep(self, draft: Draft, said: Message | None) -> None:
         self.last, self._said = draft, said
-        self._desk.engine.release()
+        self._desk.engine.budget.release()
 
     async def _call(self, messages: tuple[Message, ...]) -> _Written:
         brain, engine = self._desk.brain, self._desk.engine
@@ -224,7 +224,7 @@ class Writer:
     async def _affordable(self, problems: Sequence[str]) -> bool:
         """To mend a draft takes at least what it took to write it."""
         engine, needed = self._desk.engine, self._desk.used[-1].tokens
-        choose = partial(engine.affordable, needed)
+        choose = partial(engine.budget.affordable, needed)
         return bool(await engine.decide(f"@synthesis/{self._desk.mark}mend", "mend", choose, "; ".join(problems)))
 
 

@@ -34,9 +34,9 @@ class Assignment:
 
     async def ask(self, engine: Engine, key: str, question: Question) -> JSON:
         """A person's answer; the time it takes while the run goes on is waiting, not work."""
-        began = engine.now()
+        began = engine.clock.now()
         answer = await engine.ask(key, question)
-        self.used.append(Usage(waiting_s=max(engine.now() - began, 0.0)))
+        self.used.append(Usage(waiting_s=max(engine.clock.now() - began, 0.0)))
         return answer
 
 

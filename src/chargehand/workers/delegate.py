@@ -72,7 +72,7 @@ class Delegate:
         nested = await NestedEngine.open(engine, assignment, self.team)
         budget = self.budget.within(task.budget or Budget())
         if budget.tokens or budget.usd:
-            engine.allot(task.id, budget)
+            engine.budget.allot(task.id, budget)
         words = (self.prompt.strip(), task_prompt(task, assignment.inputs))
         request = self.above.model_copy(
             update={
@@ -104,16 +104,16 @@ class Delegate:
         """When the team's time is over, on its own clock: with its task's, its attempt's or the run's."""
         task, left = assignment.task, list[float]()
         if self.stop_at is not None:
-            left.append(self.stop_at - engine.now())
+            left.append(self.stop_at - engine.clock.now())
         for seconds, since in (
-            (task.timeout_s, engine.began(task.id, assignment.attempt)),
-            (task.budget.seconds if task.budget else None, engine.began(task.id)),
+            (task.timeout_s, engine.record.began(task.id, assignment.attempt)),
+            (task.budget.seconds if task.budget else None, engine.record.began(task.id)),
         ):
             if seconds is not None:
-                left.append(seconds - (0.0 if since is None else engine.now(task.id) - since))
+                left.append(seconds - (0.0 if since is None else engine.clock.now(task.id) - since))
         ends = [] if self.deadline_s is None else [self.deadline_s]
         if left:
-            ends.append(nested.now() + min(left) - min(MARGIN * min(left), LONGEST_MARGIN_S))
+            ends.append(nested.clock.now() + min(left) - min(MARGIN * min(left), LONGEST_MARGIN_S))
         return max(min(ends), 0.001) if ends else None
 
     def _outcome(self, assignment: Assignment, report: Report) -> Outcome:

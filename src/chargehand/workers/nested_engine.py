@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, overload
 
-from chargehand.engine.port import Engine
+from chargehand.engine.port import Engine, RunBudget, RunClock, RunRecord
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import (
@@ -37,28 +37,25 @@ class NestedEngine:
     def __init__(self, engine: Engine, assignment: Assignment, began: float) -> None:
         self._engine = engine
         self._task, self._attempt = assignment.task.id, assignment.attempt
-        self._scope = f"{self._task}/{self._attempt}"
+        self._scope = _Scope(f"{self._task}/{self._attempt}")
         self._used = assignment.used
-        # When the attempt began, on the clock of the run around it.
-        self._began = began
+        self.run = engine.run
+        # `began`: when the attempt began, on the clock of the run around it.
+        self.record = _NestedRecord(engine.record, self._scope, assignment.used, began)
+        self.budget = _NestedBudget(engine.budget, self._scope)
+        self.clock = _NestedClock(engine.clock, self._scope, began)
 
     @staticmethod
     async def open(engine: Engine, assignment: Assignment, team: str) -> NestedEngine:
         """The same beginning in every session."""
         started = await engine.decide(
-            assignment.key("@start"), "delegate", lambda: {"team": team, "at": engine.now()}, f"{team} does it"
+            assignment.key("@start"), "delegate", lambda: {"team": team, "at": engine.clock.now()}, f"{team} does it"
         )
         return NestedEngine(engine, assignment, started["at"])
 
     def close(self) -> None:
         """What was expected and is not done any more shares no budget."""
-        self._engine.expect(0, self._scope)
-
-    @property
-    def run(self) -> str:
-        return self._engine.run
-
-    # -- effects -----------------------------------------------------------------------------------------------------
+        self.budget.expect(0)
 
     @overload
     async def perform(
@@ -72,53 +69,74 @@ class NestedEngine:
     async def perform(
         self, key: str, effect: Effect, *, on_text: Callable[[str], None] | None = None
     ) -> ModelResult | ToolResult | AnalysisResult:
+        key = self._scope.key(key)
         if isinstance(effect, ModelCall):
-            reply = await self._engine.perform(self._key(key), effect, on_text=on_text)
+            reply = await self._engine.perform(key, effect, on_text=on_text)
             self._used.append(usage_of(reply, effect.model))
             return reply
         if isinstance(effect, ToolCall):
-            result = await self._engine.perform(self._key(key), effect)
+            result = await self._engine.perform(key, effect)
         else:
-            result = await self._engine.perform(self._key(key), effect)
+            result = await self._engine.perform(key, effect)
         self._used.append(Usage(seconds=result.seconds, waiting_s=result.waiting_s))
         return result
 
+    async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
+        return await self._engine.decide(self._scope.key(key), decision, choose, reason)
+
     async def ask(self, key: str, question: Question) -> JSON:
         named = question.model_copy(update={"id": f"{self._task}.{question.id}"})
-        return await self._engine.ask(self._key(key), named)
-
-    async def sleep(self, seconds: float) -> None:
-        await self._engine.sleep(seconds)
-
-    # -- the record --------------------------------------------------------------------------------------------------
-
-    async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
-        return await self._engine.decide(self._key(key), decision, choose, reason)
-
-    def recorded_decision(self, key: str) -> JSON:
-        return self._engine.recorded_decision(self._key(key))
+        return await self._engine.ask(self._scope.key(key), named)
 
     def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
         for name in ("key", "within"):
             if name in data:
-                data[name] = self._key(data[name])
+                data[name] = self._scope.key(data[name])
         if task is None or kind == "gap_found":
             # Of the team's supervisor, and so of the task it does.
-            self._engine.emit(kind, task=self._task, attempt=self._attempt, **{"within": self._scope, **data})
+            self._engine.emit(kind, task=self._task, attempt=self._attempt, **{"within": self._scope.path, **data})
         else:
-            self._engine.emit(kind, task=self._id(task), attempt=attempt, **data)
+            self._engine.emit(kind, task=self._scope.key(task), attempt=attempt, **data)
 
-    def approved_plan(self, within: str = "") -> dict[str, JSON] | None:
-        recorded = self._engine.approved_plan(self._key(within) if within else self._scope)
+
+class _Scope:
+    """The attempt the team works on, such as `t3/1`: what its keys and tasks are called in the run around it."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def key(self, key: str) -> str:
+        """A key or a task of the team, as the run has it; the team itself is the empty one."""
+        if not key:
+            return self.path
+        return f"{self.path}/{key}" if key.startswith("@") else within(self.path, key)
+
+
+class _NestedRecord:
+    """The run's record below the attempt. What is found there counts as used by it."""
+
+    def __init__(self, record: RunRecord, scope: _Scope, used: list[Usage], began: float) -> None:
+        self._record = record
+        self._key = scope.key
+        self._used = used
+        self._began = began
+
+    def decided(self, key: str) -> JSON:
+        return self._record.decided(self._key(key))
+
+    def plan(self, within: str = "") -> dict[str, JSON] | None:
+        recorded = self._record.plan(self._key(within))
         if recorded is not None and not within:
             self._used.append(Usage.model_validate(recorded.get("usage") or {}))
         return recorded
 
-    def ended_outcome(self, task: str) -> Outcome | None:
-        return self._count_usage(self._engine.ended_outcome(self._id(task)))
+    def ended(self, task: str) -> Outcome | None:
+        return self._count_usage(self._record.ended(self._key(task)))
 
-    def attempted_outcome(self, task: str, attempt: int) -> Outcome | None:
-        return self._count_usage(self._engine.attempted_outcome(self._id(task), attempt))
+    def attempted(self, task: str, attempt: int) -> Outcome | None:
+        return self._count_usage(self._record.attempted(self._key(task), attempt))
 
     def _count_usage(self, outcome: Outcome | None) -> Outcome | None:
         if outcome is not None:
@@ -126,50 +144,61 @@ class NestedEngine:
         return outcome
 
     def began(self, task: str, attempt: int | None = None) -> float | None:
-        began = self._engine.began(self._id(task), attempt)
+        began = self._record.began(self._key(task), attempt)
         return None if began is None else began - self._began
 
-    def has_sent(self, task: str, attempt: int) -> bool:
-        return self._engine.has_sent(self._id(task), attempt)
-
     def attempts(self, task: str) -> int:
-        return self._engine.attempts(self._id(task))
+        return self._record.attempts(self._key(task))
+
+    def has_sent(self, task: str, attempt: int) -> bool:
+        return self._record.has_sent(self._key(task), attempt)
 
     def tool_texts(self) -> Iterable[str]:
-        return self._engine.tool_texts()
+        return self._record.tool_texts()
 
-    # -- budget and time ---------------------------------------------------------------------------------------------
+
+class _NestedBudget:
+    """The run's budget. Nothing is held back for a nested answer: the run's own answer comes first."""
+
+    def __init__(self, budget: RunBudget, scope: _Scope) -> None:
+        self._budget = budget
+        self._key = scope.key
 
     def hold(self, tokens: int) -> None:
-        """Nothing: the run's own answer comes first. A nested one is written from what is left, or by code."""
+        """Nothing: a nested answer is written from what is left, or by code."""
 
     def release(self) -> None:
         """Nothing: the run's own answer is not written yet."""
 
     def allot(self, task: str, budget: Budget) -> None:
-        self._engine.allot(self._id(task), budget)
+        self._budget.allot(self._key(task), budget)
 
     def affordable(self, tokens: int = 0) -> bool:
-        return self._engine.affordable(tokens)
+        return self._budget.affordable(tokens)
 
     def expect(self, tasks: int, within: str = "") -> None:
-        self._engine.expect(tasks, self._key(within) if within else self._scope)
+        self._budget.expect(tasks, self._key(within))
 
-    def chance(self) -> float:
-        return self._engine.chance()
+
+class _NestedClock:
+    """The run's clock, from when the attempt began."""
+
+    def __init__(self, clock: RunClock, scope: _Scope, began: float) -> None:
+        self._clock = clock
+        self._key = scope.key
+        self._began = began
 
     def now(self, task: str | None = None) -> float:
-        return self._engine.now(None if task is None else self._id(task)) - self._began
+        return self._clock.now(None if task is None else self._key(task)) - self._began
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
 
     def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
-        return self._engine.timeout(self._id(task), left)
+        return self._clock.timeout(self._key(task), left)
 
     def gate(self, gate: Callable[[], Awaitable[None]]) -> AbstractContextManager[None]:
-        return self._engine.gate(gate)
+        return self._clock.gate(gate)
 
-    # -- names -------------------------------------------------------------------------------------------------------
-
-    def _key(self, key: str) -> str:
-        return f"{self._scope}/{key}" if key.startswith("@") else within(self._scope, key)
-
-    _id = _key
+    def chance(self) -> float:
+        return self._clock.chance()

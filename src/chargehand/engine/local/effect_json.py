@@ -63,7 +63,3 @@ def free(result: Result) -> Result:
         reply = result.reply.model_copy(update={"usage": TokenCount()})
         return result.model_copy(update={"reply": reply, "usd": 0.0, "seconds": 0.0, "waiting_s": 0.0})
     return result.model_copy(update={"seconds": 0.0, "waiting_s": 0.0})
-
-
-def may_hold_address(text: str) -> bool:
-    return "://" in text or "www." in text

@@ -16,20 +16,22 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
-from contextlib import ExitStack, contextmanager, nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import nullcontext
 from typing import Any, TypeVar, overload
 
-from chargehand.engine.local.effect_json import describe_effect, free, may_hold_address, pack_result, unpack_result
+from chargehand.engine.engine_session import DRAIN_S, Listener, Prior
+from chargehand.engine.local.activity import Activity
+from chargehand.engine.local.clock import LocalClock
+from chargehand.engine.local.effect_json import describe_effect, free, pack_result, unpack_result
 from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.local.model_calls import Calls
-from chargehand.engine.local.questions import Minded, Pauses, Questions, Standstill
-from chargehand.engine.local.recorder import Listener, Recorder
-from chargehand.engine.local.shared_ledger import SharedLedger, Site
+from chargehand.engine.local.questions import Inquiries
+from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.run_record import LocalRecord
+from chargehand.engine.local.shared_ledger import LocalBudget, SharedLedger
+from chargehand.engine.local.site import Site
 from chargehand.engine.local.slots import Slots, Waited, never
-from chargehand.engine.people import Later
 from chargehand.errors import ChargehandError
 from chargehand.record.journal import Journal
 from chargehand.record.replay import TOLD_ONCE, Replay, telling
@@ -48,31 +50,11 @@ from chargehand.values.effect import (
     usage_of,
 )
 from chargehand.values.event import EventKind
-from chargehand.values.key import above, lineage, place
-from chargehand.values.outcome import Fault, Outcome, Usage
+from chargehand.values.key import place
+from chargehand.values.outcome import Fault, Usage
 
 T = TypeVar("T")
 R = TypeVar("R", ModelResult, ToolResult, AnalysisResult)
-
-# How long calls in flight may go on to commit after the first Ctrl-C.
-DRAIN_S = 5.0
-_TURNS_BEFORE_PARKING = 50
-# What effects that are not on the record wait for, in this task and those it starts.
-_GATE: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("gate", default=None)
-
-
-class Parked(ChargehandError):
-    """The run waits for a person and nothing else can go on."""
-
-    exit_code = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Prior:
-    """The run a rerun repeats: its committed successes may be used again."""
-
-    run: str
-    replay: Replay
 
 
 class LocalEngine:
@@ -95,62 +77,37 @@ class LocalEngine:
         wall_clock: Callable[[], float] = time.time,
         chance: random.Random | None = None,
     ) -> None:
-        self._run = run
+        self.run = run
+        self.replay = replay or Replay(run=run)
         self._handlers = handlers
-        self._replay = replay or Replay(run=run)
         self._prior = prior
-        self._recorder = Recorder(run, journal, seq=self._replay.seq, clock=self._wall, listeners=listeners)
+        self._activity = Activity()
         self._slots = Slots(max_concurrent)
-        self._chance = chance or random.Random()
+        self.clock = LocalClock(self.replay, self._activity, wall_clock, chance)
+        self._recorder = Recorder(run, journal, seq=self.replay.seq, clock=self.clock.wall, listeners=listeners)
+        self.record = LocalRecord(self.replay)
         # `writer` is the model that writes the answer: what is held back for it is held in its money as well.
-        self._purse = SharedLedger(budget or Budget(), handlers, self._recorder, writer)
-        self._purse.ledger.charge(self._replay.spent_tokens, self._replay.spent_usd)
-        self._purse.ledger.to_read = self._replay.written
-        self._purse.ledger.short = self._replay.short
-        # In flight at the crash: counted in full, and settled on the record by this session.
-        self._left_behind = self._replay.in_flight()
-        for each in self._left_behind:
-            self._purse.ledger.charge(each.tokens, each.usd)
-            self._purse.lost.append(each.usage)
-        self._calls = Calls(run, self._purse, self._slots, handlers, self._recorder, self._chance, hedge_after_s)
-        self._wall_clock = wall_clock
-        # Set in __aenter__: the loop this session runs on, and its clock and the wall's when it began.
+        shared = SharedLedger(budget or Budget(), handlers, self._recorder, writer)
+        self.budget = LocalBudget(shared, self.replay, self._recorder)
+        self._calls = Calls(run, shared, self._slots, handlers, self._recorder, self.clock.random, hedge_after_s)
+        self._inquiries = Inquiries(self.replay, prior, people, self._recorder, self._slots, self._activity, self.clock)
+        # Set in __aenter__: the loop this session runs on.
         self._loop: asyncio.AbstractEventLoop
-        self._began = self._began_wall = 0.0
         # Task -> the attempt it is at, for effects whose key does not say.
         self._attempts: dict[str | None, int | None] = {}
-        # Tasks and attempts of which something was sent, in this session or before.
-        self._sent: set[tuple[str | None, int | None]] = set()
-        for key in (*self._replay.committed, *self._replay.intents):
-            self._mark_sent(*place(key))
-        # Tasks not ended, of the run and of each nested team.
-        self._expected: dict[str, int] = {}
         self._flights: dict[str, asyncio.Future[ToolResult]] = {}
         # What `once` tools begun in this session returned; None until they do, so that a broken-off one is in doubt.
         self._once: dict[str, ToolResult | None] = {}
-        self._returned: list[str] = []
         self._unread: list[Usage] = []
         # What earlier sessions have told and this one comes to again on its way: it is told once.
-        self._told = Counter(self._replay.told)
-        # Effects, sleeps and commits under way. When none is and someone asked a person, the run parks.
-        self._active = 0
-        self._asking = 0
-        # Asks a person now, one question at a time; without it questions stay open until another session.
-        self._people = people
-        self._turn = asyncio.Lock()
-        self._questions = Questions(self._replay)
-        # Questions a person is being asked now: the run does not park then, but its clock stands still with it.
-        self._inline = 0
-        self._standstill = Standstill()
-        self._pauses = Pauses(self._replay.waits(), self.now)
-        self._parked: asyncio.Future[None] | None = None
+        self._told = Counter(self.replay.told)
 
     # -- life --------------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> LocalEngine:
         self._loop = asyncio.get_running_loop()
-        self._began, self._began_wall = self._loop.time(), self._wall_clock()
-        self._parked = self._loop.create_future()
+        self._activity.open()
+        self.clock.open()
         await self._recorder.__aenter__()
         return self
 
@@ -158,84 +115,31 @@ class LocalEngine:
         try:
             await self._recorder.__aexit__(*exc)
         finally:
-            if self._parked is not None:
-                self._parked.cancel()
-
-    @property
-    def run(self) -> str:
-        return self._run
-
-    @property
-    def replay(self) -> Replay:
-        return self._replay
-
-    @property
-    def lost(self) -> Usage:
-        """What was set aside for calls that were broken off, in this session or before."""
-        return Usage.total([*self._replay.lost, *self._purse.lost])
-
-    @property
-    def estimated(self) -> list[int]:
-        """Tokens counted for each call, in this session or before, that did not say what it used."""
-        return [*self._replay.estimated, *self._purse.estimated]
-
-    def settle_left_behind(self) -> None:
-        """Put on the record what is counted for the calls that were in flight when a session before died."""
-        for each in (*self._replay.written_off.values(), *self._left_behind):
-            self._recorder.emit("budget_settled", *place(each.key), each.settled)
-
-    @property
-    def unread(self) -> Usage:
-        """What calls of the supervisor used that were answered as its time was over: nobody here has counted it."""
-        return Usage.total(self._unread)
+            self._activity.close()
 
     @property
     def ledger(self) -> Ledger:
-        return self._purse.ledger
+        return self.budget.ledger
 
-    def now(self, task: str | None = None) -> float:
-        clock = self._loop.time()
-        running = self._replay.owned_s + clock - self._began - self._standstill.seconds(clock)
-        return running if task is None else running - self._pauses.seconds(task)
+    @property
+    def lost(self) -> Usage:
+        return self.budget.lost
 
-    def timeout(self, task: str, left: Callable[[], float | None]) -> Minded:
-        return Minded(self._pauses, task, left)
+    @property
+    def estimated(self) -> list[int]:
+        return self.budget.estimated
 
-    @contextmanager
-    def gate(self, gate: Callable[[], Awaitable[None]]) -> Generator[None]:
-        token = _GATE.set(gate)
-        try:
-            yield
-        finally:
-            _GATE.reset(token)
+    @property
+    def unread(self) -> Usage:
+        return Usage.total(self._unread)
 
-    async def sleep(self, seconds: float) -> None:
-        with _Busy(self):
-            await asyncio.sleep(seconds)
-
-    def expect(self, tasks: int, within: str = "") -> None:
-        self._expected[within] = tasks
-        self._purse.unfinished = max(sum(self._expected.values()), 1)
+    def settle_left_behind(self) -> None:
+        self.budget.settle_left_behind()
 
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the work; Parked is raised as soon as it only waits for people."""
-        assert self._parked is not None
-        task = asyncio.ensure_future(work)
-        task.add_done_callback(lambda _: self._parked and self._parked.cancel())
-        try:
-            await self._parked
-        except asyncio.CancelledError:
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-                raise
-            return task.result()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        raise Parked
+        return await self._activity.run_until_parked(work)
 
     async def drain(self, seconds: float = DRAIN_S) -> None:
-        """Start nothing new, and give effects in flight some seconds to commit."""
         self._slots.draining = True
         try:
             async with asyncio.timeout(seconds):
@@ -256,117 +160,20 @@ class LocalEngine:
         self._recorder.emit(kind, task, attempt, data)
 
     async def commit(self) -> None:
-        """Return once everything emitted so far is on disk."""
         await self._recorder.commit()
 
-    def _wall(self) -> float:
-        return self._began_wall + self._loop.time() - self._began
-
     async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
-        if key in self._replay.decisions:
-            return self._replay.decisions[key]
+        if key in self.replay.decisions:
+            return self.replay.decisions[key]
         value = choose()
         task, attempt = place(key)
         self.emit("decision", task=task, attempt=attempt, key=key, decision=decision, value=value, reason=reason)
-        with _Busy(self):
+        with self._activity:
             await self.commit()
         return value
 
-    def approved_plan(self, within: str = "") -> dict[str, JSON] | None:
-        return self._replay.approved_within.get(within) if within else self._replay.approved
-
-    def recorded_decision(self, key: str) -> JSON:
-        return self._replay.decisions.get(key)
-
-    def ended_outcome(self, task: str) -> Outcome | None:
-        return self._replay.ended.get(task)
-
-    def attempted_outcome(self, task: str, attempt: int) -> Outcome | None:
-        return self._replay.attempted.get(f"{task}/{attempt}")
-
-    def began(self, task: str, attempt: int | None = None) -> float | None:
-        return self._replay.begun.get(task if attempt is None else f"{task}/{attempt}")
-
-    def has_sent(self, task: str, attempt: int) -> bool:
-        return (task, attempt) in self._sent
-
-    def hold(self, tokens: int) -> None:
-        self._purse.ledger.to_write = tokens
-
-    def release(self) -> None:
-        self._purse.ledger.release()
-
-    def allot(self, task: str, budget: Budget) -> None:
-        self._purse.ledger.allot(task, budget, *self._replay.spent_by(task))
-
-    def affordable(self, tokens: int = 0) -> bool:
-        return self._purse.ledger.affordable(tokens)
-
-    def chance(self) -> float:
-        return self._chance.random()
-
-    def attempts(self, task: str) -> int:
-        return self._replay.reopened.get(task, 0)
-
     async def ask(self, key: str, question: Question) -> JSON:
-        answers = self._questions.answers
-        if key in answers:
-            return answers[key]
-        task, _ = place(key)
-        with ExitStack() as pauses:
-            for each in lineage(task) if task is not None else ():
-                pauses.enter_context(self._pauses.pause(each))
-            return await self._wait_for_answer(key, question)
-
-    async def _wait_for_answer(self, key: str, question: Question) -> JSON:
-        answers = self._questions.answers
-        await self._put(key, question)
-        if key not in answers and self._people is not None:
-            await self._ask_now(key, self._people)
-        if key in answers:
-            return answers[key]
-        self._asking += 1
-        try:
-            self._park_if_only_people_can_go_on()
-            return await never()
-        finally:
-            self._asking -= 1
-
-    async def _put(self, key: str, question: Question) -> None:
-        """On the record before anybody is asked, with the answer where the run that this one repeats has it."""
-        if self._slots.draining:
-            await never()  # nothing new is begun; the session ends around us
-        site = Site(key, *place(key))
-        if self._prior is not None and self._questions.borrow(key, question, self._prior.replay):
-            self._emit_at(site, "question_asked", question=self._questions[key].to_json())
-            self._emit_at(site, "question_answered", answer=self._questions.answers[key], by=self._prior.run)
-        elif key not in self._questions:
-            self._emit_at(site, "question_asked", question=self._questions.add(key, question).to_json())
-        with _Busy(self):
-            await self.commit()
-
-    async def _ask_now(self, key: str, people: Callable[[Question], Awaitable[JSON]]) -> None:
-        """Ask the person who is there, after those who asked before; they may leave it for later."""
-        self._inline += 1
-        self._mind_the_clock()
-        try:
-            async with self._turn:
-                if key in self._questions.answers:
-                    return  # two asked the same at the same time
-                answer = self._questions.answers[key] = await people(self._questions[key])
-                parked = round(self._standstill.untold(self._loop.time()), 3)
-                self._emit_at(Site(key, *place(key)), "question_answered", answer=answer, by="person", parked_s=parked)
-                with _Busy(self):
-                    await self.commit()
-        except Later:
-            return
-        finally:
-            self._inline -= 1
-            self._mind_the_clock()
-            self._park_if_only_people_can_go_on()
-
-    def _mind_the_clock(self) -> None:
-        self._standstill.update(self._inline > 0 and not self._active, self._loop.time())
+        return await self._inquiries.ask(key, question)
 
     # -- effects -----------------------------------------------------------------------------------------------------
 
@@ -384,17 +191,17 @@ class LocalEngine:
     ) -> ModelResult | ToolResult | AnalysisResult:
         task, attempt = place(key)
         site = Site(key, task, self._attempts.get(task) if attempt is None else attempt)
-        if (recorded := self._replay.committed.get(key)) is not None:
+        if (recorded := self.replay.committed.get(key)) is not None:
             if recorded["fingerprint"] != effect.fingerprint:
                 # Prompts or tools are described differently by now. What was paid for stands all the same.
                 message = f"{key} would be asked for differently today; its recorded result is used."
                 self.emit("warning", task=site.task, attempt=site.attempt, message=message)
             return unpack_result(effect, recorded["result"])
-        if (gate := _GATE.get()) is not None:
+        if (gate := self.clock.gate_here()) is not None:
             await gate()
         if self._slots.draining:
             await never()  # nothing new is begun; the session ends around us
-        with _Busy(self):
+        with self._activity:
             if self._prior is not None and (reused := await self._reuse(self._prior, site, effect)) is not None:
                 return reused
             if isinstance(effect, ModelCall):
@@ -422,8 +229,10 @@ class LocalEngine:
             result = result.model_copy(update={"reused": result.files})
         result = free(result)
         if isinstance(result, ToolResult):
-            self._note_addresses(result)
-        self._emit_at(site, "reused", fingerprint=effect.fingerprint, result=pack_result(result), source=prior.run)
+            self.record.keep_text(result)
+        self._recorder.emit_at(
+            site, "reused", fingerprint=effect.fingerprint, result=pack_result(result), source=prior.run
+        )
         await self.commit()
         return result
 
@@ -466,16 +275,6 @@ class LocalEngine:
         finally:
             del self._flights[site.key]
 
-    def tool_texts(self) -> Iterable[str]:
-        for recorded in self._replay.committed.values():
-            if "text" in recorded["result"] and may_hold_address(recorded["result"]["text"]):
-                yield recorded["result"]["text"]
-        yield from self._returned
-
-    def _note_addresses(self, result: ToolResult) -> None:
-        if may_hold_address(result.text):
-            self._returned.append(result.text)
-
     async def _tool(self, site: Site, effect: ToolCall) -> ToolResult:
         waited = Waited()
         await self._slots.take(site.task, waited)
@@ -494,7 +293,7 @@ class LocalEngine:
         finally:
             self._slots.free()
         timed = result.model_copy(update={"seconds": self._loop.time() - began, "waiting_s": waited.seconds})
-        self._note_addresses(timed)
+        self.record.keep_text(timed)
         return await self._finish(site, effect, timed)
 
     async def _analysis(self, site: Site, effect: Analysis) -> AnalysisResult:
@@ -505,7 +304,7 @@ class LocalEngine:
         if not look.missing:
             result = look.result()
             if result.files:
-                self._emit_at(
+                self._recorder.emit_at(
                     site, "reused", fingerprint=effect.fingerprint, result=pack_result(result), source="cache"
                 )
                 await self.commit()
@@ -525,67 +324,23 @@ class LocalEngine:
         return await self._finish(site, effect, timed)
 
     def _begin(self, site: Site, effect: Effect, **clamps: int) -> None:
-        self._mark_sent(site.task, site.attempt)
+        self.record.mark_sent(site.task, site.attempt)
         for message in effect.messages if isinstance(effect, ModelCall) else ():
             self._recorder.store(message)
-        self._emit_at(site, effect.started, fingerprint=effect.fingerprint, **describe_effect(effect), **clamps)
-
-    def _mark_sent(self, task: str | None, attempt: int | None) -> None:
-        self._sent.add((task, attempt))
-        self._sent.update(above(task) if task is not None else ())
+        self._recorder.emit_at(
+            site, effect.started, fingerprint=effect.fingerprint, **describe_effect(effect), **clamps
+        )
 
     async def _finish(self, site: Site, effect: Effect, result: R) -> R:
         """Put the result on disk. It is in the buffer before the first await, so cancellation cannot lose it."""
-        self._emit_at(site, effect.ended, fingerprint=effect.fingerprint, result=pack_result(result))
+        self._recorder.emit_at(site, effect.ended, fingerprint=effect.fingerprint, result=pack_result(result))
         await self.commit()
         return result
 
-    def _emit_at(self, site: Site, kind: EventKind, **data: Any) -> None:
-        self._recorder.emit(kind, site.task, site.attempt, {"key": site.key, **data})
-
     def _intent(self, site: Site, effect: Effect) -> dict[str, Any] | None:
         """What an earlier session recorded before it sent this very effect and stopped."""
-        intent = self._replay.intents.get(site.key)
+        intent = self.replay.intents.get(site.key)
         return intent if intent is not None and intent["fingerprint"] == effect.fingerprint else None
-
-    def enter(self) -> None:
-        self._active += 1
-        if self._inline:
-            self._mind_the_clock()
-
-    def leave(self) -> None:
-        self._active -= 1
-        if not self._active:
-            self._mind_the_clock()
-            self._park_if_only_people_can_go_on()
-
-    def _park_if_only_people_can_go_on(self) -> None:
-        if self._asking and not self._active and not self._inline:
-            self._park(_TURNS_BEFORE_PARKING)
-
-    def _park(self, turns: int) -> None:
-        # Some loop turns later: what just ended may have woken a task that starts something new.
-        if self._active or self._inline or not self._asking or self._parked is None or self._parked.done():
-            return
-        if turns:
-            self._loop.call_soon(self._park, turns - 1)
-        else:
-            self._parked.set_result(None)
-
-
-class _Busy:
-    """Counts something under way; a plain class because it is entered several times an effect."""
-
-    __slots__ = ("_engine",)
-
-    def __init__(self, engine: LocalEngine) -> None:
-        self._engine = engine
-
-    def __enter__(self) -> None:
-        self._engine.enter()
-
-    def __exit__(self, *exc: object) -> None:
-        self._engine.leave()
 
 
 def _bug(effect: Effect, error: Exception) -> Fault:

@@ -14,7 +14,8 @@ from typing import Any
 
 from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.local.recorder import Recorder
-from chargehand.engine.local.shared_ledger import SharedLedger, Site
+from chargehand.engine.local.shared_ledger import SharedLedger
+from chargehand.engine.local.site import Site
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
 from chargehand.limits import BreakerChange, CallResult, Permit, ProviderLimits, Refused

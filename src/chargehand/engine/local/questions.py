@@ -1,17 +1,23 @@
-"""The questions of one run and their answers, and how long the run and its tasks stood still for people."""
+"""The questions of one run: each is asked once, of the person who is there or of another session's."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from itertools import count
-from types import TracebackType
 from typing import Any
 
+from chargehand.engine.engine_session import Prior
+from chargehand.engine.local.activity import Activity
+from chargehand.engine.local.clock import LocalClock
+from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.site import Site
+from chargehand.engine.local.slots import Slots, never
+from chargehand.engine.people import Later
 from chargehand.record.replay import Replay
 from chargehand.values.base import JSON
 from chargehand.values.effect import Question
+from chargehand.values.key import lineage, place
 
 
 class Questions:
@@ -46,104 +52,69 @@ class Questions:
         return True
 
 
-class Standstill:
-    """Adds up the seconds in which nothing but a person was waited for: the run's clock leaves them out."""
+class Inquiries:
+    """Asks people, one question at a time; without a person questions stay open until another session."""
 
-    def __init__(self) -> None:
-        self._since: float | None = None
-        self._seconds = 0.0
-        self._told = 0.0
-
-    def update(self, still: bool, now: float) -> None:
-        if still and self._since is None:
-            self._since = now
-        elif not still and self._since is not None:
-            self._seconds += now - self._since
-            self._since = None
-
-    def seconds(self, now: float) -> float:
-        return self._seconds + (0.0 if self._since is None else now - self._since)
-
-    def untold(self, now: float) -> float:
-        """The seconds since this was last called: what the next answer puts on the record."""
-        total = self.seconds(now)
-        fresh, self._told = total - self._told, total
-        return fresh
-
-
-# A timeout under way, and what tells how long it has left.
-_Timeout = tuple[asyncio.Timeout, Callable[[], float | None]]
-
-
-class Pauses:
-    """Each task's waits for people, on the run's clock. While one lasts, the task's timeouts stand still."""
-
-    def __init__(self, before: Mapping[str, float], clock: Callable[[], float]) -> None:
-        # Task -> seconds of the waits that are over.
-        self._over = dict(before)
+    def __init__(
+        self,
+        replay: Replay,
+        prior: Prior | None,
+        people: Callable[[Question], Awaitable[JSON]] | None,
+        recorder: Recorder,
+        slots: Slots,
+        activity: Activity,
+        clock: LocalClock,
+    ) -> None:
+        self._questions = Questions(replay)
+        self._prior = prior
+        self._people = people
+        self._recorder = recorder
+        self._slots = slots
+        self._activity = activity
         self._clock = clock
-        # Task -> how many questions of it are open, and since when any was.
-        self._open: dict[str, tuple[int, float]] = {}
-        # Task -> its timeouts under way.
-        self._timeouts: dict[str, list[_Timeout]] = {}
+        self._turn = asyncio.Lock()
 
-    def seconds(self, task: str) -> float:
-        over, (_, since) = self._over.get(task, 0.0), self._open.get(task, (0, self._clock()))
-        return over + self._clock() - since
+    async def ask(self, key: str, question: Question) -> JSON:
+        if key in self._questions.answers:
+            return self._questions.answers[key]
+        site = Site(key, *place(key))
+        with self._clock.pause(lineage(site.task) if site.task is not None else ()):
+            return await self._wait_for_answer(site, question)
 
-    @contextmanager
-    def pause(self, task: str | None) -> Generator[None]:
-        """Inside, the task waits for a person; the supervisor itself has no timeouts meanwhile."""
-        if task is None:
-            yield
-            return
-        number, since = self._open.get(task, (0, self._clock()))
-        self._open[task] = number + 1, since
-        self._reschedule(task)
-        try:
-            yield
-        finally:
-            number, since = self._open.pop(task)
-            if number > 1:
-                self._open[task] = number - 1, since
-            else:
-                self._over[task] = self._over.get(task, 0.0) + self._clock() - since
-                self._reschedule(task)
+    async def _wait_for_answer(self, site: Site, question: Question) -> JSON:
+        answers = self._questions.answers
+        await self._record_question(site, question)
+        if site.key not in answers and self._people is not None:
+            await self._ask_person(site, self._people)
+        if site.key in answers:
+            return answers[site.key]
+        with self._activity.wait_for_later():
+            return await never()
 
-    def mind(self, task: str, timeout: _Timeout) -> None:
-        self._timeouts.setdefault(task, []).append(timeout)
+    async def _record_question(self, site: Site, question: Question) -> None:
+        """On the record before anybody is asked, with the answer where the run that this one repeats has it."""
+        if self._slots.draining:
+            await never()  # nothing new is begun; the session ends around us
+        key, questions, emit = site.key, self._questions, self._recorder.emit_at
+        if self._prior is not None and questions.borrow(key, question, self._prior.replay):
+            emit(site, "question_asked", question=questions[key].to_json())
+            emit(site, "question_answered", answer=questions.answers[key], by=self._prior.run)
+        elif key not in questions:
+            emit(site, "question_asked", question=questions.add(key, question).to_json())
+        with self._activity:
+            await self._recorder.commit()
 
-    def leave(self, task: str, timeout: _Timeout) -> None:
-        self._timeouts[task].remove(timeout)
-
-    def _reschedule(self, task: str) -> None:
-        for timeout, left in self._timeouts.get(task, ()):
-            if timeout.expired():
-                continue
-            seconds = None if task in self._open else left()
-            timeout.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
-
-
-class Minded:
-    """A timeout that stands still while its task waits for a person. Open it with `async with`."""
-
-    __slots__ = ("_left", "_pauses", "_task", "_timeout")
-
-    def __init__(self, pauses: Pauses, task: str, left: Callable[[], float | None]) -> None:
-        self._pauses = pauses
-        self._task = task
-        self._left = left
-        self._timeout: _Timeout
-
-    async def __aenter__(self) -> asyncio.Timeout:
-        timeout = asyncio.timeout(self._left())
-        self._timeout = timeout, self._left
-        await timeout.__aenter__()
-        self._pauses.mind(self._task, self._timeout)
-        return timeout
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        self._pauses.leave(self._task, self._timeout)
-        return await self._timeout[0].__aexit__(kind, error, trace)
+    async def _ask_person(self, site: Site, people: Callable[[Question], Awaitable[JSON]]) -> None:
+        """Ask the person who is there, after those who asked before; the person may leave it for later."""
+        with self._activity.ask_inline():
+            try:
+                async with self._turn:
+                    if site.key in self._questions.answers:
+                        return  # two asked the same at the same time
+                    answer = self._questions.answers[site.key] = await people(self._questions[site.key])
+                    parked = round(self._activity.unrecorded_still_seconds(), 3)
+                    self._recorder.emit_at(site, "question_answered", answer=answer, by="person", parked_s=parked)
+                    with self._activity:
+                        await self._recorder.commit()
+            except Later:
+                return

@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from chargehand.engine.engine_session import Listener
+from chargehand.engine.local.site import Site
 from chargehand.errors import ChargehandError, StorageError
 from chargehand.record.journal import Journal
 from chargehand.values.event import Event, EventKind
 from chargehand.values.message import Message
-
-Listener = Callable[[Event], None]
 
 
 class Recorder:
@@ -59,6 +59,10 @@ class Recorder:
         self._events.append(event)
         if self._listeners:
             self._tell(event)
+
+    def emit_at(self, site: Site, kind: EventKind, **data: Any) -> None:
+        """An event of one effect, with its key."""
+        self.emit(kind, site.task, site.attempt, {"key": site.key, **data})
 
     def _tell(self, event: Event) -> None:
         broken: list[tuple[Listener, Exception]] = []

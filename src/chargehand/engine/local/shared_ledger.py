@@ -5,25 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.site import Site
 from chargehand.models.prices import Price
+from chargehand.record.replay import Replay
 from chargehand.values.budget import Budget, Calibration, Deny, Grant, Ledger, Wait, Wish
 from chargehand.values.effect import ModelCall
+from chargehand.values.key import place
 from chargehand.values.outcome import Usage
 
 # An estimate this much above what was set aside is worth setting aside anew.
 TOO_LITTLE = 1.05
-
-
-class Site(NamedTuple):
-    """Where an effect happens: its key, and the task and attempt in it."""
-
-    key: str
-    task: str | None
-    attempt: int | None
 
 
 class SharedLedger:
@@ -170,6 +165,60 @@ class SharedLedger:
 
     def _emit(self, site: Site, kind: Any, **data: Any) -> None:
         self._recorder.emit(kind, site.task, site.attempt, data)
+
+
+class LocalBudget:
+    """The run's budget over all its sessions, as the supervisor shares it out."""
+
+    def __init__(self, shared: SharedLedger, replay: Replay, recorder: Recorder) -> None:
+        self._shared = shared
+        self._replay = replay
+        self._recorder = recorder
+        # Tasks not ended, of the run and of each nested team.
+        self._expected: dict[str, int] = {}
+        shared.ledger.charge(replay.spent_tokens, replay.spent_usd)
+        shared.ledger.to_read = replay.written
+        shared.ledger.short = replay.short
+        # In flight at the crash: counted in full, and settled on the record by this session.
+        self._left_behind = replay.in_flight()
+        for each in self._left_behind:
+            shared.ledger.charge(each.tokens, each.usd)
+            shared.lost.append(each.usage)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._shared.ledger
+
+    @property
+    def lost(self) -> Usage:
+        """What was set aside for calls that were broken off, in this session or before."""
+        return Usage.total([*self._replay.lost, *self._shared.lost])
+
+    @property
+    def estimated(self) -> list[int]:
+        """Tokens counted for each call, in this session or before, that did not say what it used."""
+        return [*self._replay.estimated, *self._shared.estimated]
+
+    def settle_left_behind(self) -> None:
+        """Put on the record what is counted for the calls that were in flight when a session before died."""
+        for each in (*self._replay.written_off.values(), *self._left_behind):
+            self._recorder.emit("budget_settled", *place(each.key), each.settled)
+
+    def hold(self, tokens: int) -> None:
+        self.ledger.to_write = tokens
+
+    def release(self) -> None:
+        self.ledger.release()
+
+    def allot(self, task: str, budget: Budget) -> None:
+        self.ledger.allot(task, budget, *self._replay.spent_by(task))
+
+    def affordable(self, tokens: int = 0) -> bool:
+        return self.ledger.affordable(tokens)
+
+    def expect(self, tasks: int, within: str = "") -> None:
+        self._expected[within] = tasks
+        self._shared.unfinished = max(sum(self._expected.values()), 1)
 
 
 def _per_token(price: Price | None) -> tuple[float, float] | None:

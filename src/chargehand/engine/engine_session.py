@@ -1,0 +1,82 @@
+"""One session of a run on an engine, as its owner drives it: open, run until only people can continue, wind down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+from chargehand.engine.port import Engine
+from chargehand.errors import ChargehandError
+from chargehand.record.replay import Replay
+from chargehand.values.budget import Ledger
+from chargehand.values.event import Event
+from chargehand.values.outcome import Usage
+
+T = TypeVar("T")
+
+# How long calls in flight may take to commit after the first Ctrl-C.
+DRAIN_S = 5.0
+
+Listener = Callable[[Event], None]
+
+
+class Parked(ChargehandError):
+    """The run waits for a person and nothing else can continue."""
+
+    exit_code = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """The run a rerun repeats: its committed successes may be used again."""
+
+    run: str
+    replay: Replay
+
+
+class EngineSession(Engine, Protocol):
+    """An engine with its life. Open it with `async with`: leaving writes what is left of the record."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+    @property
+    def replay(self) -> Replay:
+        """What earlier sessions left, folded."""
+        ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def lost(self) -> Usage:
+        """What calls that were broken off, in this session or before, may have used at the most."""
+        ...
+
+    @property
+    def estimated(self) -> list[int]:
+        """Tokens counted for each call, in this session or before, that did not say what it used."""
+        ...
+
+    @property
+    def unread(self) -> Usage:
+        """What calls of the supervisor used that were answered when its time was over: no outcome counts it."""
+        ...
+
+    def settle_left_behind(self) -> None:
+        """Put on the record what is counted for the calls that were in flight when the session before died."""
+        ...
+
+    async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run the work; Parked is raised as soon as it only waits for people."""
+        ...
+
+    async def drain(self, seconds: float = DRAIN_S) -> None:
+        """Start nothing new, and give effects in flight some seconds to commit."""
+        ...
+
+    async def commit(self) -> None:
+        """Return once everything emitted so far is on disk."""
+        ...

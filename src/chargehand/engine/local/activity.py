@@ -1,0 +1,136 @@
+"""What is under way in a session. When nothing is and a question waits for a person, the run parks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from chargehand.engine.engine_session import Parked
+
+T = TypeVar("T")
+
+_TURNS_BEFORE_PARKING = 50
+
+
+class Activity:
+    """Enter it (`with activity:`) around an effect, a sleep or a commit; it can be entered several times at once."""
+
+    def __init__(self) -> None:
+        # Effects, sleeps and commits under way.
+        self.under_way = 0
+        # Questions that stay open until another session.
+        self._waiting = 0
+        # Questions a person is being asked now: the run does not park then, but its clock stands still with it.
+        self._inline = 0
+        self._standstill = _Standstill()
+        # Both set when the session opens.
+        self._loop: asyncio.AbstractEventLoop
+        self._parked: asyncio.Future[None] | None = None
+
+    def open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._parked = self._loop.create_future()
+
+    def close(self) -> None:
+        if self._parked is not None:
+            self._parked.cancel()
+
+    def __enter__(self) -> None:
+        self.under_way += 1
+        if self._inline:
+            self._update_standstill()
+
+    def __exit__(self, *exc: object) -> None:
+        self.under_way -= 1
+        if not self.under_way:
+            self._update_standstill()
+            self._park_if_only_people_can_continue()
+
+    @contextmanager
+    def wait_for_later(self) -> Generator[None]:
+        """Inside, a question waits for the answer that another session gets."""
+        self._waiting += 1
+        try:
+            self._park_if_only_people_can_continue()
+            yield
+        finally:
+            self._waiting -= 1
+
+    @contextmanager
+    def ask_inline(self) -> Generator[None]:
+        """Inside, a person is being asked, or waits to be."""
+        self._inline += 1
+        self._update_standstill()
+        try:
+            yield
+        finally:
+            self._inline -= 1
+            self._update_standstill()
+            self._park_if_only_people_can_continue()
+
+    def still_seconds(self, at: float) -> float:
+        """Seconds of this session, up to this time of the loop, in which nothing but a person was waited for."""
+        return self._standstill.seconds(at)
+
+    def unrecorded_still_seconds(self) -> float:
+        """The still seconds since this was last called: what the next answer puts on the record."""
+        return self._standstill.unrecorded(self._loop.time())
+
+    async def run_until_parked(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run the work; Parked is raised as soon as it only waits for people."""
+        assert self._parked is not None
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(lambda _: self._parked and self._parked.cancel())
+        try:
+            await self._parked
+        except asyncio.CancelledError:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                raise
+            return task.result()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise Parked
+
+    def _update_standstill(self) -> None:
+        self._standstill.update(self._inline > 0 and not self.under_way, self._loop.time())
+
+    def _park_if_only_people_can_continue(self) -> None:
+        if self._waiting and not self.under_way and not self._inline:
+            self._park(_TURNS_BEFORE_PARKING)
+
+    def _park(self, turns: int) -> None:
+        # Some loop turns later: what just ended may have woken a task that starts something new.
+        if self.under_way or self._inline or not self._waiting or self._parked is None or self._parked.done():
+            return
+        if turns:
+            self._loop.call_soon(self._park, turns - 1)
+        else:
+            self._parked.set_result(None)
+
+
+class _Standstill:
+    """Adds up the seconds in which nothing but a person was waited for: the run's clock leaves them out."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._seconds = 0.0
+        self._recorded = 0.0
+
+    def update(self, still: bool, now: float) -> None:
+        if still and self._since is None:
+            self._since = now
+        elif not still and self._since is not None:
+            self._seconds += now - self._since
+            self._since = None
+
+    def seconds(self, now: float) -> float:
+        return self._seconds + (0.0 if self._since is None else now - self._since)
+
+    def unrecorded(self, now: float) -> float:
+        total = self.seconds(now)
+        fresh, self._recorded = total - self._recorded, total
+        return fresh
