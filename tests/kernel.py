@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.handlers import Handlers
+from chargehand.engine.local.resources import Resources
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
@@ -103,8 +103,8 @@ class SlowJournal:
 def engine(
     model: FunctionModel, journal: Journal | None = None, tools: Mapping[str, Tool] | None = None, **options: Any
 ) -> LocalEngine:
-    handlers = Handlers(Models({}, {}, {"model": model}), tools or {})
-    return LocalEngine("run", journal or MemoryJournal(), handlers, chance=random.Random(1), **options)
+    resources = Resources(Models({}, {}, {"model": model}), tools or {})
+    return LocalEngine("run", journal or MemoryJournal(), resources, chance=random.Random(1), **options)
 
 
 def question(text: str = "hello", cap: int = 1000, **fields: Any) -> ModelCall:

@@ -18,7 +18,7 @@ from chargehand.engine.engine_session import Prior
 from chargehand.engine.local import analysis as engine_analysis
 from chargehand.engine.local.analysis import FEW
 from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.handlers import Handlers
+from chargehand.engine.local.resources import Resources
 from chargehand.errors import AnalyzerFailed
 from chargehand.models.resolve import Models
 from chargehand.record.cache import Cache
@@ -84,7 +84,7 @@ def perform(
     effect: Analysis, cache: Cache | None, store: MemoryStore | None = None, prior: Prior | None = None
 ) -> AnalysisResult:
     async def main() -> AnalysisResult:
-        handlers = Handlers(Models({}, {}, {}), analyses=cache)
+        handlers = Resources(Models({}, {}, {}), analyses=cache)
         journal = MemoryJournal(store or MemoryStore())
         earlier = replay(journal.events()) if store and list(journal.events()) else None
         async with LocalEngine("run", journal, handlers, replay=earlier, prior=prior) as engine:
@@ -249,7 +249,7 @@ def test_hardly_more_analyses_run_at_once_than_there_are_cores(reader: Reader, m
         (reader.root / name).write_text(name)
 
     async def main() -> None:
-        handlers = Handlers(Models({}, {}, {}))
+        handlers = Resources(Models({}, {}, {}))
         engine = LocalEngine("run", MemoryJournal(), handlers, max_concurrent=8)
         async with engine, asyncio.TaskGroup() as group:
             for number in range(6):
@@ -261,7 +261,7 @@ def test_hardly_more_analyses_run_at_once_than_there_are_cores(reader: Reader, m
 
 def work(worker: AnalyzerWorker, context: object):
     async def main():
-        async with LocalEngine("run", MemoryJournal(), Handlers(Models({}, {}, {}))) as engine:
+        async with LocalEngine("run", MemoryJournal(), Resources(Models({}, {}, {}))) as engine:
             task = Task(id="t1", worker=worker.name, instruction="Look.", context=context)
             return await worker.work(Assignment(task, 1, {}), engine)
 

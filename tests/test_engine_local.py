@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -17,7 +17,16 @@ from chargehand.record.replay import replay
 from chargehand.testing import run_virtual
 from chargehand.tools import Tool, tool
 from chargehand.values.budget import Budget
-from chargehand.values.effect import ModelCall, ModelResult, Question, ToolCall, ToolEffect, ToolResult, usage_of
+from chargehand.values.effect import (
+    Effect,
+    ModelCall,
+    ModelResult,
+    Question,
+    ToolCall,
+    ToolEffect,
+    ToolResult,
+    usage_of,
+)
 from chargehand.values.event import FIELDS
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Usage
@@ -655,3 +664,9 @@ def test_draining_leaves_calls_that_take_too_long() -> None:
 
     assert run_virtual(main())[0] == pytest.approx(1 + DRAIN_S)
     assert "warning" in kinds(store)
+
+
+def test_every_type_of_effect_has_a_handler() -> None:
+    """An effect is carried out by what is registered for its type: there is no type without."""
+    local = engine(FunctionModel(after(0)))
+    assert set(get_args(Effect)) == set(local._handlers)  # pyright: ignore[reportPrivateUsage]

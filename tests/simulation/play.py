@@ -115,7 +115,7 @@ def _check_nothing_is_left(session: Session, world: World, played: Played) -> No
     assert engine is not None
     assert engine.ledger.open == {}
     assert engine._slots.held == 0  # pyright: ignore[reportPrivateUsage]
-    assert engine._flights == {}  # pyright: ignore[reportPrivateUsage]
+    assert engine._tools.flights == {}  # pyright: ignore[reportPrivateUsage]
     assert engine._activity.under_way == 0  # pyright: ignore[reportPrivateUsage]
     assert world.in_flight == 0
     played.short = engine.ledger.short

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.handlers import Handlers
+from chargehand.engine.local.resources import Resources
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
@@ -93,7 +93,7 @@ def work(
     assignment = Assignment(task, 1, {each.task: each for each in inputs}, tasks=frozenset({"t1", "t2", "t3", "hall"}))
 
     async def main() -> Outcome:
-        handlers = Handlers(Models({}, {}, {"model": model}), TOOLS, context)
+        handlers = Resources(Models({}, {}, {"model": model}), TOOLS, context)
         async with LocalEngine("run", MemoryJournal(store), handlers, replay=recorded) as local:
             return await agent.work(assignment, local)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.handlers import Handlers
+from chargehand.engine.local.resources import Resources
 from chargehand.evaluation import scorers
 from chargehand.evaluation.candidate import Candidate
 from chargehand.evaluation.case import PlanCase, RoutingCase, RunCase, SynthesisCase, WorkerCase
@@ -88,7 +88,7 @@ class _Bench:
         return LocalEngine(
             RUN,
             MemoryJournal(),
-            Handlers(self.models),
+            Resources(self.models),
             budget=settings.budget,
             max_concurrent=settings.max_concurrent,
             listeners=(self._on_event,),

@@ -18,7 +18,7 @@ from chargehand import __version__
 from chargehand import flow as supervise
 from chargehand.engine.engine_session import Listener, Parked, Prior
 from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.handlers import Handlers
+from chargehand.engine.local.resources import Resources
 from chargehand.engine.people import Person, read_words
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
@@ -117,7 +117,7 @@ class Session:
         tools = job.team.tools()
         holds_files = bool(job.request.material) or "write_document" in tools
         folder = self._home.folder(job.run) if self._home is not None and holds_files else None
-        handlers = Handlers(self._models, tools, ToolContext(material=job.request.material, folder=folder))
+        handlers = Resources(self._models, tools, ToolContext(material=job.request.material, folder=folder))
         if self._home is not None:
             handlers.analyses = Cache(self._home.path / "cache")
         async with LocalEngine(

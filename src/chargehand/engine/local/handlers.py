@@ -1,91 +1,224 @@
-"""Effect value -> result: how a model call, a tool call and an analysis are really carried out."""
+"""How effects are carried out: one handler for each type of effect, found by that type.
+
+A handler knows all that differs between types: how an effect is described on the record, how its result is read back,
+how it is performed, and whether a result of an earlier run would come out the same now.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import Any, Protocol, TypeVar
 
-from chargehand.limits import ProviderLimits
-from chargehand.models import Attribution
-from chargehand.models.prices import Price
-from chargehand.models.resolve import Models
-from chargehand.tools import Tool, ToolContext, call, still_valid
-from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ToolCall, ToolResult
-from chargehand.values.message import Reply
-from chargehand.values.outcome import Fault
+from chargehand.engine.local.effect_record import EffectRecord
+from chargehand.engine.local.model_calls import Calls
+from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.resources import Resources
+from chargehand.engine.local.run_record import LocalRecord
+from chargehand.engine.local.site import Site
+from chargehand.engine.local.slots import Slots, Waited
+from chargehand.errors import ChargehandError
+from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, ToolCall, ToolResult, usage_of
+from chargehand.values.message import TokenCount
+from chargehand.values.outcome import Fault, Usage
 
-if TYPE_CHECKING:
-    from chargehand.engine.local.analysis import Hashes, Look
-    from chargehand.record.cache import Cache
+E_contra = TypeVar("E_contra", ModelCall, ToolCall, Analysis, contravariant=True)
+R = TypeVar("R", ModelResult, ToolResult, AnalysisResult)
 
-# Characters a token stands for at the least, in English prose and JSON; an estimate made with it is rarely too low.
-CHARACTERS_PER_TOKEN = 3.2
-# What a message costs besides its text.
-TOKENS_PER_MESSAGE = 6
+OnText = Callable[[str], None] | None
 
 
-@dataclass(slots=True)
-class Handlers:
-    """The registry. Everything that differs between machines and runs is here, nothing of it is in an effect."""
+class Handler(Protocol[E_contra, R]):
+    """Effects of one type. The engine has looked into the record before it asks for one to be performed."""
 
-    models: Models
-    tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
-    context: ToolContext = field(default_factory=ToolContext)
-    # What analyzers found in earlier runs; None keeps nothing.
-    analyses: Cache | None = None
-    # What the files of this session's analyses hold.
-    hashes: Hashes | None = None
-    # An analysis is work for a whole core. One more than there are may be under way, so that no core is idle while
-    # another starts its tool or is put on the record.
-    cores: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore((os.cpu_count() or 1) + 1))
+    def describe(self, effect: E_contra) -> dict[str, Any]:
+        """The effect as it is recorded when it begins."""
+        ...
 
-    async def model(
-        self, effect: ModelCall, max_output: int, attribution: Attribution, on_text: Callable[[str], None] | None
-    ) -> Reply:
-        """The reply. Raises ModelError; whether to send again, and what it used, is the engine's to say."""
-        return await self.models.client(effect.model).complete(effect, max_output, attribution, on_text)
+    def read(self, recorded: dict[str, Any]) -> R:
+        """The result as it was recorded."""
+        ...
 
-    async def tool(self, effect: ToolCall) -> ToolResult:
-        known = self.tools.get(effect.tool)
-        if known is None:
-            message = f"There is no tool {effect.tool!r} here; the team that defined it has changed."
-            return ToolResult(error=Fault(kind="tool", message=message))
-        return await call(known, effect.arguments, self.context)
+    async def renew(self, effect: E_contra, result: R) -> R | None:
+        """A success of an earlier run as this one has it, paid for there; None if it would come out differently now."""
+        ...
 
-    async def look(self, effect: Analysis) -> Look | Fault:
-        """What the analysis is about, with what is known of it already."""
-        from chargehand.engine.local import analysis
+    async def perform(self, site: Site, effect: E_contra, on_text: OnText) -> R:
+        """Carry it out, and put its result on disk."""
+        ...
 
-        if self.hashes is None:
-            self.hashes = analysis.Hashes()
-        return await asyncio.to_thread(analysis.look, effect, self.analyses, self.hashes)
 
-    async def analyse(self, look: Look) -> AnalysisResult:
-        from chargehand.engine.local import analysis
+# By type of effect. What is found under a type takes effects of that type and gives its results.
+Handlers = Mapping[type, Handler[Any, Any]]
 
-        return await analysis.run(look, self.analyses, self.hashes or analysis.Hashes())
 
-    def price(self, effect: ModelCall) -> Price | None:
-        return self.models.price(effect.model)
+class ModelHandler:
+    """Calls of models, within budget, slots and what the provider allows."""
 
-    def window(self, effect: ModelCall) -> int | None:
-        """How many tokens its model can hold, where that is known and not assumed."""
-        return self.models.known_window(effect.model)
+    def __init__(self, calls: Calls, recorder: Recorder, record: EffectRecord) -> None:
+        self._calls = calls
+        self._recorder = recorder
+        self._record = record
+        # What calls of the supervisor used that were answered when its time was over.
+        self.unread: list[Usage] = []
 
-    def limits(self, effect: ModelCall) -> ProviderLimits:
-        """What its provider allows, shared by all runs of this process."""
-        return self.models.limits(effect.model)
+    def describe(self, effect: ModelCall) -> dict[str, Any]:
+        """Messages by their digest."""
+        return {
+            "role": effect.role,
+            "worker": effect.worker,
+            "model": effect.model,
+            "messages": [message.digest for message in effect.messages],
+            "tools": [tool.name for tool in effect.tools],
+            "output_schema": effect.output_schema is not None,
+            "options": effect.options,
+            **({} if effect.tool_choice == "auto" else {"tool_choice": effect.tool_choice}),
+        }
 
-    def estimate(self, effect: ModelCall) -> int:
-        """About how many input tokens a call will use, on the high side."""
-        characters = len(effect.packed_tools) + len(effect.packed_schema)
-        for message in effect.messages:
-            characters += len(message.packed)
-        return int(characters / CHARACTERS_PER_TOKEN) + TOKENS_PER_MESSAGE * len(effect.messages)
+    def read(self, recorded: dict[str, Any]) -> ModelResult:
+        return ModelResult.model_validate(recorded)
 
-    def still_valid(self, result: ToolResult) -> bool:
-        """Whether what a tool read then is what it would read now."""
-        return still_valid(result.reads, self.context)
+    async def renew(self, effect: ModelCall, result: ModelResult) -> ModelResult | None:
+        if result.reply is None:
+            return result.model_copy(update={"seconds": 0.0, "waiting_s": 0.0})
+        reply = result.reply.model_copy(update={"usage": TokenCount()})
+        return result.model_copy(update={"reply": reply, "usd": 0.0, "seconds": 0.0, "waiting_s": 0.0})
+
+    async def perform(self, site: Site, effect: ModelCall, on_text: OnText) -> ModelResult:
+        async def begin(max_output: int, sent_before: int) -> None:
+            for message in effect.messages:
+                self._recorder.store(message)
+            self._record.begin(site, effect, self.describe(effect), max_output=max_output, send=sent_before + 1)
+            # On disk before it is sent, so that a repeat after a crash is the same to the byte.
+            await self._recorder.commit()
+
+        result = await self._calls.make(site, effect, self._record.intent(site, effect), begin, on_text)
+        try:
+            return await self._record.finish(site, effect, result)
+        except asyncio.CancelledError:
+            if site.task is None:
+                # Answered as the supervisor's time was over: it goes on the record, and the next session reads it.
+                self.unread.append(usage_of(result, effect.model))
+            raise
+
+
+class ToolHandler:
+    """Calls of tools. One that must not run twice does not."""
+
+    def __init__(self, resources: Resources, slots: Slots, record: EffectRecord, run_record: LocalRecord) -> None:
+        self._resources = resources
+        self._slots = slots
+        self._record = record
+        self._run_record = run_record
+        # `once` tools under way, by key: whoever asks again waits for the same result.
+        self.flights: dict[str, asyncio.Future[ToolResult]] = {}
+        # What `once` tools begun in this session returned; None until they do, so that a broken-off one is in doubt.
+        self._once: dict[str, ToolResult | None] = {}
+
+    def describe(self, effect: ToolCall) -> dict[str, Any]:
+        return {"worker": effect.worker, "tool": effect.tool, "arguments": effect.arguments, "effect": effect.effect}
+
+    def read(self, recorded: dict[str, Any]) -> ToolResult:
+        return ToolResult.model_validate(recorded)
+
+    async def renew(self, effect: ToolCall, result: ToolResult) -> ToolResult | None:
+        if not await asyncio.to_thread(self._resources.still_valid, result):
+            return None
+        self._run_record.keep_text(result)
+        return result.model_copy(update={"seconds": 0.0, "waiting_s": 0.0})
+
+    async def perform(self, site: Site, effect: ToolCall, on_text: OnText) -> ToolResult:
+        return await (self._run_once(site, effect) if effect.effect == "once" else self._run(site, effect))
+
+    async def _run_once(self, site: Site, effect: ToolCall) -> ToolResult:
+        """Asked for again it gives its result, broken off and in doubt an error."""
+        if (flight := self.flights.get(site.key)) is not None:
+            return await asyncio.shield(flight)
+        if (returned := self._once.get(site.key)) is not None:
+            return returned
+        if site.key in self._once or self._record.intent(site, effect) is not None:
+            message = (
+                f"{effect.tool} was under way when it was broken off and may or may not have happened; "
+                "check, then run the rest again with `chargehand rerun`."
+            )
+            return await self._record.finish(site, effect, ToolResult(error=Fault(kind="in_doubt", message=message)))
+        flight = self.flights[site.key] = asyncio.get_running_loop().create_future()
+        try:
+            result = await self._run(site, effect)
+        except BaseException:
+            flight.cancel()
+            raise
+        else:
+            flight.set_result(result)
+            self._once[site.key] = result
+            return result
+        finally:
+            del self.flights[site.key]
+
+    async def _run(self, site: Site, effect: ToolCall) -> ToolResult:
+        waited, loop = Waited(), asyncio.get_running_loop()
+        await self._slots.take(site.task, waited)
+        began = loop.time()
+        try:
+            self._record.begin_again(site, effect, self.describe(effect))
+            if effect.effect == "once":
+                await self._record.commit()  # any other may run again after a crash: it is on disk with its result
+                self._once[site.key] = None
+            began = loop.time()
+            result = await self._resources.tool(effect)
+        except ChargehandError:
+            raise  # the record itself failed, or the run is not ours any more
+        except Exception as error:  # noqa: BLE001 -- recorded: a bug in a handler is one task's failure
+            message = f"{type(error).__name__} in the {effect.kind} handler: {error}"
+            result = ToolResult(error=Fault(kind="internal", message=message))
+        finally:
+            self._slots.free()
+        timed = result.model_copy(update={"seconds": loop.time() - began, "waiting_s": waited.seconds})
+        self._run_record.keep_text(timed)
+        return await self._record.finish(site, effect, timed)
+
+
+class AnalysisHandler:
+    """Analyzers. What is known of the same content from earlier runs is taken; the rest is worth a core and a slot."""
+
+    def __init__(self, resources: Resources, slots: Slots, record: EffectRecord) -> None:
+        self._resources = resources
+        self._slots = slots
+        self._record = record
+
+    def describe(self, effect: Analysis) -> dict[str, Any]:
+        arguments = {"files": effect.files, "base": effect.base, "root": effect.root}
+        return {"worker": effect.worker, "tool": effect.analyzer, "arguments": arguments, "effect": "read"}
+
+    def read(self, recorded: dict[str, Any]) -> AnalysisResult:
+        return AnalysisResult.model_validate(recorded)
+
+    async def renew(self, effect: Analysis, result: AnalysisResult) -> AnalysisResult | None:
+        look = await self._resources.look(effect)
+        if isinstance(look, Fault) or not look.lasting or look.content != result.content:
+            return None
+        return result.model_copy(update={"reused": result.files, "seconds": 0.0, "waiting_s": 0.0})
+
+    async def perform(self, site: Site, effect: Analysis, on_text: OnText) -> AnalysisResult:
+        look = await self._resources.look(effect)
+        if isinstance(look, Fault):
+            return await self._record.finish(site, effect, AnalysisResult(error=look))
+        if not look.missing:
+            result = look.result()
+            if result.files:
+                return await self._record.take_over(site, effect, result, "cache")
+            return await self._record.finish(site, effect, result)
+        waited, loop = Waited(), asyncio.get_running_loop()
+        began = loop.time()
+        async with nullcontext() if look.small else self._resources.cores:
+            waited.seconds = loop.time() - began
+            await self._slots.take(site.task, waited)
+            began = loop.time()
+            try:
+                self._record.begin_again(site, effect, self.describe(effect))
+                result = await self._resources.analyse(look)
+            finally:
+                self._slots.free()
+        timed = result.model_copy(update={"seconds": loop.time() - began, "waiting_s": waited.seconds})
+        return await self._record.finish(site, effect, timed)

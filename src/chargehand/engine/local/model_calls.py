@@ -12,8 +12,8 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.shared_ledger import SharedLedger
 from chargehand.engine.local.site import Site
 from chargehand.engine.local.slots import Slots, Waited
@@ -53,7 +53,7 @@ class Calls:
         run: str,
         purse: SharedLedger,
         slots: Slots,
-        handlers: Handlers,
+        resources: Resources,
         recorder: Recorder,
         chance: random.Random,
         hedge_after_s: float | None = None,
@@ -61,7 +61,7 @@ class Calls:
         self._run = run
         self._purse = purse
         self._slots = slots
-        self._handlers = handlers
+        self._resources = resources
         self._recorder = recorder
         self._chance = chance
         # A call without an answer for this long is made a second time beside the first; None is never.
@@ -247,7 +247,7 @@ class Calls:
         time = asyncio.timeout_at(ends)
         try:
             async with time:
-                return await self._handlers.model(effect, max_output, attribution, on_text)
+                return await self._resources.model(effect, max_output, attribution, on_text)
         except TimeoutError:
             if not time.expired():
                 raise
@@ -258,7 +258,7 @@ class Calls:
         self, site: Site, effect: ModelCall, reservation: Reservation, reply: Reply
     ) -> tuple[Reply, float | None]:
         """The reply with the usage that can be believed, and what it costs, if known."""
-        problem = reply.usage_problem or usage_problem(reply, self._purse.most(site), self._handlers.window(effect))
+        problem = reply.usage_problem or usage_problem(reply, self._purse.most(site), self._resources.window(effect))
         if problem and effect.model not in self._doubted:
             self._doubted.add(effect.model)
             message = (
@@ -268,7 +268,7 @@ class Calls:
             self._recorder.emit("warning", site.task, site.attempt, {"message": message})
         if problem:
             return reply.model_copy(update={"usage": None, "usage_problem": problem}), None
-        price = self._handlers.price(effect)
+        price = self._resources.price(effect)
         return reply, price.usd(reply.usage) if price and reply.usage else None
 
     async def _leave_to_send(
@@ -281,7 +281,7 @@ class Calls:
         loop = asyncio.get_running_loop()
         limits = self._limits.get(effect.model)
         if limits is None:
-            limits = self._limits[effect.model] = self._handlers.limits(effect)
+            limits = self._limits[effect.model] = self._resources.limits(effect)
         await self._slots.take(site.task, waited)
         permit = limits.try_acquire(self._run, tokens, loop.time())
         if isinstance(permit, Permit):

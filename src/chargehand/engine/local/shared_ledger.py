@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from chargehand.engine.local.handlers import Handlers
 from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.site import Site
 from chargehand.models.prices import Price
 from chargehand.record.replay import Replay
@@ -24,12 +24,12 @@ TOO_LITTLE = 1.05
 class SharedLedger:
     """One per session. What it does is decided by the ledger; here is only the waiting and the record of it."""
 
-    def __init__(self, budget: Budget, handlers: Handlers, recorder: Recorder, writer: str | None) -> None:
-        price = None if writer is None else handlers.models.price(writer)
+    def __init__(self, budget: Budget, resources: Resources, recorder: Recorder, writer: str | None) -> None:
+        price = None if writer is None else resources.models.price(writer)
         self.ledger = Ledger(budget, writer=_per_token(price))
         # How many tasks still want something: what is left is shared between them.
         self.unfinished = 1
-        self._handlers = handlers
+        self._resources = resources
         self._recorder = recorder
         self._calibration = Calibration()
         # key -> the estimate before calibration, while the call is under way.
@@ -115,12 +115,12 @@ class SharedLedger:
 
     def _wish(self, site: Site, effect: ModelCall) -> tuple[int, Wish]:
         """The estimate before calibration, and what to ask the ledger for."""
-        raw = self._handlers.estimate(effect)
+        raw = self._resources.estimate(effect)
         return raw, Wish(
             key=site.key,
             input_tokens=self._calibration.estimate(effect.model, raw),
             output_cap=effect.output_cap,
-            usd_per_token=_per_token(self._handlers.price(effect)),
+            usd_per_token=_per_token(self._resources.price(effect)),
             task=site.task,
             share=self.unfinished,
             echo=effect.role == "worker",

@@ -1,0 +1,91 @@
+"""What effects are carried out with on this machine: models, tools, material, what analyzers found before."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from chargehand.limits import ProviderLimits
+from chargehand.models import Attribution
+from chargehand.models.prices import Price
+from chargehand.models.resolve import Models
+from chargehand.tools import Tool, ToolContext, call, still_valid
+from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ToolCall, ToolResult
+from chargehand.values.message import Reply
+from chargehand.values.outcome import Fault
+
+if TYPE_CHECKING:
+    from chargehand.engine.local.analysis import Hashes, Look
+    from chargehand.record.cache import Cache
+
+# Characters a token stands for at the least, in English prose and JSON; an estimate made with it is rarely too low.
+CHARACTERS_PER_TOKEN = 3.2
+# What a message costs besides its text.
+TOKENS_PER_MESSAGE = 6
+
+
+@dataclass(slots=True)
+class Resources:
+    """Everything that differs between machines and runs is here, nothing of it is in an effect."""
+
+    models: Models
+    tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    context: ToolContext = field(default_factory=ToolContext)
+    # What analyzers found in earlier runs; None keeps nothing.
+    analyses: Cache | None = None
+    # What the files of this session's analyses hold.
+    hashes: Hashes | None = None
+    # An analysis is work for a whole core. One more than there are may be under way, so that no core is idle while
+    # another starts its tool or is put on the record.
+    cores: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore((os.cpu_count() or 1) + 1))
+
+    async def model(
+        self, effect: ModelCall, max_output: int, attribution: Attribution, on_text: Callable[[str], None] | None
+    ) -> Reply:
+        """The reply. Raises ModelError; whether to send again, and what it used, is the engine's to say."""
+        return await self.models.client(effect.model).complete(effect, max_output, attribution, on_text)
+
+    async def tool(self, effect: ToolCall) -> ToolResult:
+        known = self.tools.get(effect.tool)
+        if known is None:
+            message = f"There is no tool {effect.tool!r} here; the team that defined it has changed."
+            return ToolResult(error=Fault(kind="tool", message=message))
+        return await call(known, effect.arguments, self.context)
+
+    async def look(self, effect: Analysis) -> Look | Fault:
+        """What the analysis is about, with what is known of it already."""
+        from chargehand.engine.local import analysis
+
+        if self.hashes is None:
+            self.hashes = analysis.Hashes()
+        return await asyncio.to_thread(analysis.look, effect, self.analyses, self.hashes)
+
+    async def analyse(self, look: Look) -> AnalysisResult:
+        from chargehand.engine.local import analysis
+
+        return await analysis.run(look, self.analyses, self.hashes or analysis.Hashes())
+
+    def price(self, effect: ModelCall) -> Price | None:
+        return self.models.price(effect.model)
+
+    def window(self, effect: ModelCall) -> int | None:
+        """How many tokens its model can hold, where that is known and not assumed."""
+        return self.models.known_window(effect.model)
+
+    def limits(self, effect: ModelCall) -> ProviderLimits:
+        """What its provider allows, shared by all runs of this process."""
+        return self.models.limits(effect.model)
+
+    def estimate(self, effect: ModelCall) -> int:
+        """About how many input tokens a call will use, on the high side."""
+        characters = len(effect.packed_tools) + len(effect.packed_schema)
+        for message in effect.messages:
+            characters += len(message.packed)
+        return int(characters / CHARACTERS_PER_TOKEN) + TOKENS_PER_MESSAGE * len(effect.messages)
+
+    def still_valid(self, result: ToolResult) -> bool:
+        """Whether what a tool read then is what it would read now."""
+        return still_valid(result.reads, self.context)
