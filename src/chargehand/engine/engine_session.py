@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+import random
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError
+from chargehand.models.resolve import Models
+from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay
-from chargehand.values.budget import Ledger
+from chargehand.tools import Tool, ToolContext
+from chargehand.values.base import JSON
+from chargehand.values.budget import Budget, Ledger
+from chargehand.values.effect import Question
 from chargehand.values.event import Event
 from chargehand.values.outcome import Usage
+
+if TYPE_CHECKING:
+    from chargehand.record.cache import Cache
 
 T = TypeVar("T")
 
@@ -33,6 +43,31 @@ class Prior:
 
     run: str
     replay: Replay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineInputs:
+    """What a session is made from: the run, where its record is, what its effects are carried out with, its limits."""
+
+    run: str
+    journal: Journal
+    models: Models
+    tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    context: ToolContext = field(default_factory=ToolContext)
+    # What analyzers found in earlier runs; None keeps nothing.
+    analyses: Cache | None = None
+    replay: Replay | None = None
+    prior: Prior | None = None
+    budget: Budget | None = None
+    max_concurrent: int = 8
+    hedge_after_s: float | None = None
+    # The model that writes the answer: what is held back for the answer is held in its money as well.
+    writer: str | None = None
+    listeners: tuple[Listener, ...] = ()
+    # Asks a person now; without it questions stay open until another session.
+    people: Callable[[Question], Awaitable[JSON]] | None = None
+    wall_clock: Callable[[], float] = time.time
+    chance: random.Random | None = None
 
 
 class EngineSession(Engine, Protocol):

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.resources import Resources
+from chargehand.engine.engine_session import EngineInputs, EngineSession
+from chargehand.engine.factory import make_engine
 from chargehand.evaluation import scorers
 from chargehand.evaluation.candidate import Candidate
 from chargehand.evaluation.case import PlanCase, RoutingCase, RunCase, SynthesisCase, WorkerCase
@@ -83,16 +83,18 @@ class _Bench:
             max_tasks=settings.max_tasks,
         )
 
-    def engine(self) -> LocalEngine:
+    def engine(self) -> EngineSession:
+        """In memory, and so always in this process."""
         settings = self.candidate.settings
-        return LocalEngine(
-            RUN,
-            MemoryJournal(),
-            Resources(self.models),
+        inputs = EngineInputs(
+            run=RUN,
+            journal=MemoryJournal(),
+            models=self.models,
             budget=settings.budget,
             max_concurrent=settings.max_concurrent,
             listeners=(self._on_event,),
         )
+        return make_engine("local", inputs)
 
     def _on_event(self, event: Event) -> None:
         error = event.data["result"].get("error") if event.kind == "model_replied" else None

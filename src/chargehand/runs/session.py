@@ -1,4 +1,4 @@
-"""One process's turn at a run: owns the record, drives the supervisor on the local engine, and ends in a Report.
+"""One process's turn at a run: owns the record, drives the supervisor on an engine, and ends in a Report.
 
 A session ends by finishing, by parking for a person, by Ctrl-C (`interrupt`), by `chargehand cancel`, or by dying;
 after all but the first the next session goes on from the record.
@@ -16,9 +16,8 @@ from typing import Any, Literal
 
 from chargehand import __version__
 from chargehand import flow as supervise
-from chargehand.engine.engine_session import Listener, Parked, Prior
-from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.resources import Resources
+from chargehand.engine.engine_session import EngineInputs, EngineSession, Listener, Parked, Prior
+from chargehand.engine.factory import make_engine
 from chargehand.engine.people import Person, read_words
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
@@ -94,7 +93,7 @@ class Session:
         self._wall_clock = wall_clock
         self._chance = chance
         self._stopped: Literal["interrupted", "cancelled"] | None = None
-        self._engine: LocalEngine | None = None
+        self._engine: EngineSession | None = None
         # Asked to stop before there was anything to stop.
         self._asked_early: Literal["interrupted", "cancelled"] | None = None
         self._main: asyncio.Task[Report] | None = None
@@ -117,13 +116,13 @@ class Session:
         tools = job.team.tools()
         holds_files = bool(job.request.material) or "write_document" in tools
         folder = self._home.folder(job.run) if self._home is not None and holds_files else None
-        handlers = Resources(self._models, tools, ToolContext(material=job.request.material, folder=folder))
-        if self._home is not None:
-            handlers.analyses = Cache(self._home.path / "cache")
-        async with LocalEngine(
-            job.run,
-            self._journal,
-            handlers,
+        inputs = EngineInputs(
+            run=job.run,
+            journal=self._journal,
+            models=self._models,
+            tools=tools,
+            context=ToolContext(material=job.request.material, folder=folder),
+            analyses=None if self._home is None else Cache(self._home.path / "cache"),
             replay=self._earlier,
             prior=job.prior,
             budget=job.request.budget,
@@ -134,7 +133,8 @@ class Session:
             people=None if self._person is None else self._answer,
             wall_clock=self._wall_clock,
             chance=self._chance,
-        ) as engine:
+        )
+        async with make_engine(job.settings.engine, inputs) as engine:
             self._engine = engine
             # Not committed yet: it goes to disk with the first call, and with a given plan, or not at all.
             self._open(engine)
@@ -177,7 +177,7 @@ class Session:
             return {}
         return {"started": began, "request": self._job.request.text, "team": self._job.team.name}
 
-    def _open(self, engine: LocalEngine) -> None:
+    def _open(self, engine: EngineSession) -> None:
         job = self._job
         engine.emit(
             "run_started",
@@ -213,7 +213,7 @@ class Session:
             except InvalidAnswer as error:
                 wrong = str(error)
 
-    async def _drive(self, engine: LocalEngine, flow: Any) -> Report:
+    async def _drive(self, engine: EngineSession, flow: Any) -> Report:
         """The flow under watch: for `chargehand cancel`, for an interruption, for nothing left but people."""
         main: asyncio.Task[Report] = asyncio.create_task(engine.until_parked(flow), name="supervisor")
         self._main = main
@@ -241,7 +241,7 @@ class Session:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
 
-    async def _report_unfinished(self, engine: LocalEngine, status: RunStatus) -> Report:
+    async def _report_unfinished(self, engine: EngineSession, status: RunStatus) -> Report:
         await engine.commit()
         return unfinished_report(replay(self._journal.events(), self._job.run), status)
 
@@ -256,7 +256,7 @@ class Session:
         self._stopping = asyncio.create_task(self._wind_down(self._engine, self._main), name="wind down")
 
     @staticmethod
-    async def _wind_down(engine: LocalEngine, main: asyncio.Task[Report]) -> None:
+    async def _wind_down(engine: EngineSession, main: asyncio.Task[Report]) -> None:
         try:
             await engine.drain()
         finally:

@@ -13,9 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from chargehand.engine.engine_session import Listener
-from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.resources import Resources
+from chargehand.engine.engine_session import EngineInputs, Listener
+from chargehand.engine.factory import make_engine
 from chargehand.engine.people import Person
 from chargehand.errors import PlanningFailed, UsageError
 from chargehand.models.supervisor_models import SupervisorModel
@@ -172,7 +171,8 @@ class Supervisor(RunLife):
         choice = settings.model_for("planner")
         async with self._models(settings) as models:
             models.check(choice.model)
-            async with LocalEngine("plan", MemoryJournal(), Resources(models), budget=asked.budget) as engine:
+            inputs = EngineInputs(run="plan", journal=MemoryJournal(), models=models, budget=asked.budget)
+            async with make_engine("local", inputs) as engine:
                 brain = SupervisorModel(
                     model=choice.model, options=options_of(choice), window=models.window(choice.model)
                 )

@@ -86,6 +86,8 @@ class Settings(Value):
     max_concurrent: int = Field(default=8, gt=0)
     max_tasks: int = Field(default=1000, gt=0)
     team: str = "general"
+    # What runs are run on, by its name in engine/factory.py.
+    engine: str = "local"
     pinned: tuple[Pinned, ...] = ()
 
     @property

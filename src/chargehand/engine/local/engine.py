@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, overload
 
-from chargehand.engine.engine_session import DRAIN_S, Listener, Prior
+from chargehand.engine.engine_session import DRAIN_S, EngineInputs, Listener, Prior
 from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.effect_record import EffectRecord
@@ -209,3 +209,21 @@ class LocalEngine:
         result = handler.read(earlier["result"])
         renewed = await handler.renew(effect, result) if result.ok else None
         return None if renewed is None else await self._effects.take_over(site, effect, renewed, prior.run)
+
+
+def make_local_engine(inputs: EngineInputs) -> LocalEngine:
+    return LocalEngine(
+        inputs.run,
+        inputs.journal,
+        Resources(inputs.models, inputs.tools, inputs.context, inputs.analyses),
+        replay=inputs.replay,
+        prior=inputs.prior,
+        budget=inputs.budget,
+        max_concurrent=inputs.max_concurrent,
+        hedge_after_s=inputs.hedge_after_s,
+        writer=inputs.writer,
+        listeners=inputs.listeners,
+        people=inputs.people,
+        wall_clock=inputs.wall_clock,
+        chance=inputs.chance,
+    )
