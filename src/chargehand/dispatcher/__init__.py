@@ -25,15 +25,13 @@ from chargehand.dispatcher.supervisor_help import SupervisorHelp
 from chargehand.dispatcher.task_attempts import TaskAttempts
 from chargehand.dispatcher.time_limits import TimeLimits
 from chargehand.engine.port import Engine
+from chargehand.engine.side_by_side import abreast
 from chargehand.values.outcome import Outcome, skipped
 from chargehand.values.plan import Plan, Task
 from chargehand.values.recovery_policy import Policy
 from chargehand.workers import Roster
 
 __all__ = ["SupervisorHelp", "assemble", "dispatch"]
-
-# Of a wide fan this many start in one turn of the loop, so that the first calls are under way while the rest start.
-STARTED_AT_ONCE = 64
 
 
 def assemble(
@@ -101,19 +99,7 @@ class _Dispatch:
         self.unfinished = len(self.plan.tasks)
         self.over = {task.id: asyncio.Event() for task in self.plan.tasks}
         self.known |= self.over.keys() | self.outcomes.keys()
-        begun: list[asyncio.Task[None]] = []
-        async with asyncio.TaskGroup() as group:
-            try:
-                for number, task in enumerate(self.plan.tasks, 1):
-                    begun.append(group.create_task(self._settle(task), name=task.id))
-                    if not number % STARTED_AT_ONCE:
-                        await asyncio.sleep(0)
-                if begun:
-                    await asyncio.wait(begun)
-            except asyncio.CancelledError:
-                for each in begun:  # in plan order: the group alone would break them off in that of a set
-                    each.cancel()
-                raise
+        await abreast((self._settle(task) for task in self.plan.tasks), alone_inline=False)
         return {task.id: self.outcomes[task.id] for task in self.plan.tasks}
 
     async def _settle(self, task: Task) -> None:

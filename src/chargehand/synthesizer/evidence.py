@@ -137,7 +137,7 @@ class Evidence:
         holders: dict[str, list[str]] = {}
         for task in self._outcomes:
             held = self._of(task)
-            for value in {*held.numbers, *held.dates, *held.counts}:
+            for value in dict.fromkeys((*held.numbers, *sorted(held.dates), *sorted(held.counts))):
                 holders.setdefault(value, []).append(task)
         return holders
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -10,6 +9,7 @@ from typing import Any, cast
 from pydantic import Field, ValidationError
 
 from chargehand.engine.port import Engine
+from chargehand.engine.side_by_side import abreast
 from chargehand.values.base import JSON, Value
 from chargehand.values.effect import Analysis, AnalysisResult
 from chargehand.values.outcome import Gap, Outcome, Usage, done, failed
@@ -77,9 +77,7 @@ class AnalyzerWorker:
             result = results[number] = await engine.perform(assignment.key("analysis", number + 1), effect)
             assignment.used.append(Usage(seconds=result.seconds, waiting_s=result.waiting_s))
 
-        async with asyncio.TaskGroup() as group:
-            for number, analyzer in enumerate(chosen):
-                group.create_task(look(number, analyzer), name=analyzer)
+        await abreast(look(number, analyzer) for number, analyzer in enumerate(chosen))
         return self._outcome(task.id, chosen, results).model_copy(update={"usage": Usage.total(assignment.used)})
 
     def _outcome(self, task: str, chosen: Sequence[str], results: Sequence[AnalysisResult]) -> Outcome:

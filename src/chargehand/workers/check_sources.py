@@ -319,7 +319,8 @@ class Grounds:
     def _line_of(self, name: str, statement: str) -> int | None:
         """The one line of a file, among those that were shown, in which most words of a statement stand."""
         self.looked_for += 1
-        wanted = {word.casefold() for word in _WORD.findall(statement[:MOST_CHARACTERS]) if len(word) > 2}
+        words = _WORD.findall(statement[:MOST_CHARACTERS])
+        wanted = dict.fromkeys(word.casefold() for word in words if len(word) > 2)
         if self.looked_for > MOST_LOOKED_FOR or not wanted:
             return None
         index, hits = self._index.get(name, {}), Counter[int]()
@@ -340,7 +341,7 @@ class Grounds:
                 if (name, number) not in seen:
                     seen.add((name, number))
                     of_file = index.setdefault(name, {})
-                    for word in {word.casefold() for word in _WORD.findall(text)}:
+                    for word in dict.fromkeys(word.casefold() for word in _WORD.findall(text)):
                         of_file.setdefault(word, []).append(number)
         return index
 
