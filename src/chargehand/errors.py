@@ -124,7 +124,7 @@ class RecordGone(StorageError):
 
     def __init__(self, message: str, report: object = None) -> None:
         super().__init__(message)
-        # The run's Report, which is on no record now.
+        # The run's Report, which is on no record now; from an app, what it made of it.
         self.report = report
 
 

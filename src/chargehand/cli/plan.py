@@ -40,9 +40,13 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     text = inputs.text_of_stdin("the request") if request == "-" else request or ""
     out = screen()
     if team == "review":
-        from chargehand.cli.review import plan_review
+        from chargehand.apps.review.app import plan_review
+        from chargehand.errors import UsageError
 
-        made = plan_review(material, model, out)
+        if len(material) > 1:
+            raise UsageError("A review is of one folder: give --with once.")
+        folder = material[0] if material else "."
+        made = asyncio.run(plan_review(folder, model=model, notify=lambda said: out.say(f"warning: {said}")))
         _show(made, form, out)
         out.say(f"Running it: {several(len(made.tasks), 'task')}, {made.strategy}; `chargehand review` does.")
         return

@@ -12,9 +12,11 @@ import click
 from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
+    from chargehand.apps.port import App
     from chargehand.cli.watch_run import Start
     from chargehand.runs.supervisor import Supervisor
     from chargehand.trace import RunState
+    from chargehand.values.report import Report
 
 F = TypeVar("F", bound=Callable[..., Any])
 MORE_TOKENS = click.IntRange(min=1)
@@ -151,6 +153,7 @@ def resume(
     """
     from contextlib import closing
 
+    from chargehand.apps.registry import find_app
     from chargehand.cli.make_supervisor import supervisor
     from chargehand.cli.screen import check_writable
     from chargehand.trace import fold
@@ -161,7 +164,7 @@ def resume(
     with closing(door.home.read(name)) as reader:
         view = fold(reader.events())
     start = partial(door.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
-    return _watch(door, start, as_json=as_json, output=output, view=view)
+    return _watch(door, start, as_json=as_json, output=output, app=find_app(door, name), view=view)
 
 
 @click.command(cls=Command)
@@ -177,6 +180,7 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     Calls that have not changed are taken from the record of RUN. A --model given to RUN holds here too, unless --model
     or CHARGEHAND_MODEL names another. RUN is an id, the beginning of one, or `last`.
     """
+    from chargehand.apps.registry import find_app
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import supervisor
     from chargehand.cli.screen import check_writable
@@ -184,30 +188,37 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None
     door = supervisor(None, {"model": model})
-    return _watch(door, partial(door.rerun, run_id, plan=plan), as_json=as_json, output=output)
+    start = partial(door.rerun, run_id, plan=plan)
+    return _watch(door, start, as_json=as_json, output=output, app=find_app(door, run_id))
 
 
 def _watch(
     door: Supervisor,
-    start: Start,
+    start: Start[Report],
     *,
     as_json: bool,
     output: Path | None,
     as_data: bool = False,
+    app: App | None = None,
     view: RunState | None = None,
 ) -> int:
+    """`app` is the one that began the run, if one did."""
     from chargehand.cli.answer import listing
-    from chargehand.cli.review import again
     from chargehand.cli.watch_run import Stopped, deliver, drive
 
     out = screen()
     try:
-        report, code = drive(start, out, view)
+        if app is None:
+            report, code = drive(start, out, view)
+        else:
+            result, code = drive(partial(app.follow, start), out, view)
+            report = result.report
     except Stopped as stopped:
         out.complain("Interrupted before the run began.")
         return stopped.exit_code
-    as_data = as_data or report.data is not None
-    deliver(again(report, out), out, as_json=as_json, as_data=as_data, output=output)
+    # What an app says in data is beside its answer.
+    as_data = as_data or (app is None and report.data is not None)
+    deliver(report, out, as_json=as_json, as_data=as_data, output=output)
     if report.status == "waiting":
         for line in listing(report.run, door.questions(report.run)):
             out.say(line)

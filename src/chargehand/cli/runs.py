@@ -77,12 +77,14 @@ def show(run_id: str, as_json: bool) -> None:
 
     The exit code is 0 whatever the run's status.
     """
+    from chargehand.apps.registry import find_app
     from chargehand.cli.make_supervisor import records
-    from chargehand.cli.review import again
 
     door = records()
     out = screen()
-    report = again(door.report(run_id), out, later=True)
+    report = door.report(run_id)
+    if (app := find_app(door, report.run)) is not None:
+        report = app.show(report)
     questions = door.questions(report.run)
     if as_json:
         asked = [{"id": q.id, "kind": q.kind, "prompt": q.prompt, "schema": q.answer_schema} for q in questions]

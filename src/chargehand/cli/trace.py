@@ -10,7 +10,6 @@ import click
 from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
-    from chargehand.cli.screen import Screen
     from chargehand.runs.supervisor import Supervisor
     from chargehand.trace.run_parts import Data
 
@@ -48,7 +47,7 @@ def trace(run_id: str, form: str, output: str | None) -> None:
             case "html":
                 known = {info.run: info for info in home.runs(None)}.get(name)
                 status = None if known is None else known.status
-                shown = _as_reviewed(door, name, out) if known is not None and known.team == "review" else None
+                shown = _as_app_shows(door, name)
                 parts = iter([to_html(record.events(), out.redactor, status=status, shown=shown)])
             case "jsonl":
                 parts = to_jsonl(record.events(), out.redactor)
@@ -65,13 +64,16 @@ def trace(run_id: str, form: str, output: str | None) -> None:
             out.put(str(file.absolute()))
 
 
-def _as_reviewed(door: Supervisor, run: str, out: Screen) -> Data | None:
-    """What a review showed of its run: the findings it chose, and its own words for what is missing."""
-    from chargehand.cli.review import again
+def _as_app_shows(door: Supervisor, run: str) -> Data | None:
+    """What the app that began the run shows of it: the findings it chose, and its own words for what is missing."""
+    from chargehand.apps.registry import find_app
 
-    report = door.report(run)
-    reviewed = again(report, out, later=True, brief=True)
-    if reviewed is report:
+    app = find_app(door, run)
+    if app is None:
         return None
-    whole = reviewed.to_json()
+    report = door.report(run)
+    shown = app.show(report, brief=True)
+    if shown is report:
+        return None
+    whole = shown.to_json()
     return {name: whole[name] for name in ("answer", "findings", "gaps", "notes")}

@@ -9,8 +9,9 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
+from chargehand.apps.port import HasReport
 from chargehand.cli.ask_person import Terminal
 from chargehand.cli.progress_lines import Lines, Progress
 from chargehand.cli.report_footer import print_footer
@@ -29,12 +30,16 @@ LAST_GRACE_S = 1.0
 OnSession = Callable[[Session], None]
 
 
-class Start(Protocol):
-    """Begins the run, or goes on with it."""
+R = TypeVar("R", bound=Report | HasReport)
+R_co = TypeVar("R_co", bound=Report | HasReport, covariant=True)
+
+
+class Start(Protocol[R_co]):
+    """Begins the run, or goes on with it: a supervisor's, which gives its Report, or an app's."""
 
     def __call__(
         self, *, on_event: Listener, on_draft: OnDraft | None, on_session: OnSession, person: Person | None
-    ) -> Coroutine[Any, Any, Report]: ...
+    ) -> Coroutine[Any, Any, R_co]: ...
 
 
 class Stopped(Exception):
@@ -80,8 +85,8 @@ class Signals:
             self._task.cancel()
 
 
-def drive(start: Start, screen: Screen, view: RunState | None = None) -> tuple[Report, int]:
-    """The report and the exit code. `view` is what a resumed run's record says so far."""
+def drive(start: Start[R], screen: Screen, view: RunState | None = None) -> tuple[R, int]:
+    """What came of the run, and the exit code. `view` is what a resumed run's record says so far."""
     # What importing has made lives as long as the process: the collector need not look at it again during the run.
     gc.freeze()
     # A wide run makes many values that live to its end: there is little to find among them, so it looks less often.
@@ -89,7 +94,7 @@ def drive(start: Start, screen: Screen, view: RunState | None = None) -> tuple[R
     return asyncio.run(_drive(start, screen, view or RunState()))
 
 
-async def _drive(start: Start, screen: Screen, view: RunState) -> tuple[Report, int]:
+async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, int]:
     signals = Signals(screen)
     progress = _progress(screen, view)
     async with progress:
@@ -100,22 +105,23 @@ async def _drive(start: Start, screen: Screen, view: RunState) -> tuple[Report, 
         signals.watch(work)
         gone: RecordGone | None = None
         try:
-            report = await work
+            result = await work
         except RecordGone as error:
-            if not isinstance(error.report, Report):
+            if error.report is None:
                 raise
-            gone, report = error, error.report
+            gone, result = error, cast("R", error.report)
         except asyncio.CancelledError:
             if signals.exit_code is None:
                 raise
             raise Stopped(signals.exit_code) from None
     if gone is not None:
         screen.complain(str(gone))
-        return report, gone.exit_code
+        return result, gone.exit_code
+    report = result if isinstance(result, Report) else result.report
     code = report.exit_code
     if report.status == "interrupted" and signals.exit_code is not None:
         code = signals.exit_code
-    return report, code
+    return result, code
 
 
 def _progress(screen: Screen, view: RunState) -> Progress:
@@ -125,12 +131,6 @@ def _progress(screen: Screen, view: RunState) -> Progress:
     from chargehand.cli.live_table import LiveTable
 
     return LiveTable(screen, view)
-
-
-def has_answer(report: Report) -> bool:
-    """Whether there is anything a reader would take for the answer."""
-    done = any(outcome.ok or outcome.partial for outcome in report.outcomes)
-    return report.when_nothing or (report.status in ("complete", "partial", "failed") and done)
 
 
 def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, output: Path | None) -> None:
@@ -144,7 +144,7 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
     elif text is not None:
         screen.answer(report.answer)
     sys.stdout.flush()
-    if not has_answer(report):
+    if not report.has_answer:
         screen.complain(report.answer)
     elif report.when_nothing:
         screen.complain(f"No worker could be reached: {report.error.message if report.error else 'see the gaps'}")
@@ -163,4 +163,4 @@ def _text(report: Report, screen: Screen, *, as_json: bool, as_data: bool) -> st
         return screen.as_document(whole | {"answer": answer} | ({} if data is None else {"data": data}))
     if as_data:
         return None if data is None else screen.as_document(data)
-    return answer.rstrip("\n") + "\n" if has_answer(report) else None
+    return answer.rstrip("\n") + "\n" if report.has_answer else None

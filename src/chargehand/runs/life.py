@@ -239,6 +239,13 @@ class RunLife:
                 return unfinished_report(state, "running")
             return unfinished_report(state, "waiting" if state.open_questions() else "interrupted")
 
+    def request(self, run: str) -> Request | None:
+        """What the run was asked, by its record; None when it was stopped before anything of it was recorded."""
+        run = self.home.find(run)
+        with reading(f"of run {run}"), closing(self.home.read(run)) as reader:
+            started = next((event for event in reader.events() if event.kind == "run_started"), None)
+            return None if started is None else Request.model_validate(started.data["request"])
+
     def questions(self, run: str) -> tuple[Question, ...]:
         """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""
         with reading(f"of run {run}"):

@@ -32,7 +32,7 @@ from chargehand.values.budget import Budget
 from chargehand.values.event import Event
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap, Report
-from chargehand.values.request import Earlier, Material, Request, Subject
+from chargehand.values.request import AppRun, Earlier, Material, Request, Subject
 
 
 class Supervisor(RunLife):
@@ -47,6 +47,7 @@ class Supervisor(RunLife):
         plan: Plan | Mapping[str, JSON] | None = None,
         subject: Subject | None = None,
         gaps: Sequence[Gap] = (),
+        app: AppRun | None = None,
         material: Iterable[str | Path] = (),
         stdin: str | None = None,
         tokens: int | None = None,
@@ -69,7 +70,8 @@ class Supervisor(RunLife):
         """The whole loop. A plan given here is run as it is. `follow_up` names the run this one continues from.
 
         With `subject`, what a given plan is about, a planner may add tasks to that plan where there is a model. `gaps`
-        are known before anything begins: what is missing of what the request is about.
+        are known before anything begins: what is missing of what the request is about. `app` says which app began the
+        run, for those who go on with it.
         `approve` asks a person before the plan runs, `ask` lets escalations and tool calls reach one. `person` is
         somebody to ask now; without, the run parks with status `waiting` when nothing else can go on. With `critic` a
         reviewer accepts the answer or sends it back. `web` lets the workers that the team names for it search the web
@@ -95,6 +97,7 @@ class Supervisor(RunLife):
             web=web,
             subject=subject if given is not None else None,
             gaps=tuple(gaps),
+            app=app,
         )
         if not text:
             raise UsageError('The request is empty: say what is to be done, as in chargehand run "Compare ...".')

@@ -112,6 +112,12 @@ class Report(Value):
     data: JSON = None
 
     @property
+    def has_answer(self) -> bool:
+        """Whether there is anything a reader would take for the answer."""
+        done = any(outcome.ok or outcome.partial for outcome in self.outcomes)
+        return self.when_nothing or (self.status in FINISHED and done)
+
+    @property
     def exit_code(self) -> int:
         """A wrong key is the caller's to mend, as a missing one is."""
         return 2 if self.error is not None and self.error.kind == "auth" else EXIT_CODES[self.status]

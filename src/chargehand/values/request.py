@@ -33,6 +33,13 @@ class Subject(Value):
     notes: str = ""
 
 
+class AppRun(Value):
+    """The app that began a run, and what it needs to finish and to show it later. Kept on the record, read by apps."""
+
+    name: str
+    options: dict[str, JSON] = Field(default_factory=dict[str, JSON])
+
+
 class Request(Value):
     text: str
     # The words in it that rules of routing are held against; None is all of them. Results of others never are.
@@ -55,3 +62,5 @@ class Request(Value):
     subject: Subject | None = None
     # What is known to be missing before anything begins.
     gaps: tuple[Gap, ...] = ()
+    # Absent on records from before apps were named on them.
+    app: AppRun | None = None

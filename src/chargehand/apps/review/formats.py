@@ -32,6 +32,8 @@ class Review:
     # Language -> how many files no analyzer knew, and whether models read them.
     unanalysed: Mapping[str, int] = field(default_factory=dict[str, int])
     models: bool = False
+    # Why no run was made, in a sentence; None where one was.
+    nothing: str | None = None
 
 
 def render_review(review: Review, form: Form, redactor: Redactor, paint: Paint, width: int | None = None) -> str:

@@ -14,7 +14,6 @@ from chargehand.apps.review.analyzers.sources import is_python
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.groups import group_files
 from chargehand.apps.review.model_readers import GUIDELINES, READERS, excerpt, is_code, rules
-from chargehand.apps.review.stored_options import ReviewOptions
 from chargehand.trace.number_text import several
 from chargehand.values.base import JSON
 from chargehand.values.plan import Plan, SynthesisSpec, Task
@@ -47,12 +46,10 @@ _LOOKS: dict[Lens, str] = {
 }
 
 
-def playbook(change: Change, *, model: bool, pr_comments: str | None = None, kept: ReviewOptions | None = None) -> Plan:
-    """The plan. `model`: readers join in, as far as `MOST_READINGS` goes. `kept` stays in it for `recalled`."""
+def playbook(change: Change, *, model: bool, pr_comments: str | None = None) -> Plan:
+    """The plan. `model`: readers join in, as far as `MOST_READINGS` goes."""
     what = "the change" if change.changed is not None else "the code"
     tasks = [*_analyses(change, pr_comments), *(_readings(change) if model else ())]
-    if kept is not None and tasks and isinstance(first := tasks[0].context, dict):
-        tasks[0] = tasks[0].model_copy(update={"context": {**first, "review": kept.model_dump(mode="json")}})
     goal = f"Review {what} in {change.home.name}: {several(len(change.files), 'file')}"
     instruction = (
         "List what is worth mending, most severe first, each with its file and line. Findings are facts to report, not "

@@ -1,0 +1,45 @@
+"""What an app is to those who go on with a run or show one: it follows the run, and it says what a report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeAlias, TypedDict
+
+from chargehand.engine.engine_session import Listener
+from chargehand.engine.people import Person
+from chargehand.runs.life import OnSession
+from chargehand.synthesizer import OnDraft
+from chargehand.values.report import Report
+
+# Is told, in a sentence, what to know before the run begins.
+Notify: TypeAlias = Callable[[str], None]
+# Begins a run, or goes on with one; takes who watches it.
+StartRun: TypeAlias = Callable[..., Awaitable[Report]]
+
+
+class Watch(TypedDict, total=False):
+    """Who follows a run, as `Supervisor.run` takes them."""
+
+    person: Person | None
+    on_event: Listener | None
+    on_draft: OnDraft | None
+    on_session: OnSession | None
+
+
+class HasReport(Protocol):
+    """What an app made of a run."""
+
+    @property
+    def report(self) -> Report: ...
+
+
+class App(Protocol):
+    """An app with the options of one run."""
+
+    async def follow(self, start: StartRun, **watch: Any) -> HasReport:
+        """The run from `start`, with all that the app does during it and after it."""
+        ...
+
+    def show(self, report: Report, *, brief: bool = False) -> Report:
+        """A report on record as the app shows it; nothing is done. `brief`: findings are listed beside the answer."""
+        ...

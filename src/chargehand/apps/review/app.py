@@ -1,0 +1,168 @@
+"""`await run(path)`: a folder, a revision or a patch becomes a run of the review team, and its findings a Review."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+from chargehand.apps.consent import make_supervisor
+from chargehand.apps.port import Notify, StartRun, Watch
+from chargehand.apps.review.analyzers import packages
+from chargehand.apps.review.change import Change, read_tree
+from chargehand.apps.review.formats import Review
+from chargehand.apps.review.from_git import read_diff
+from chargehand.apps.review.from_patch import read_patch
+from chargehand.apps.review.from_pre_commit import read_hooked
+from chargehand.apps.review.known_findings import read_baseline
+from chargehand.apps.review.languages import unanalysed
+from chargehand.apps.review.playbook import playbook, subject, unreviewed_gaps
+from chargehand.apps.review.selection import Selection, select
+from chargehand.apps.review.source_lines import SourceLines
+from chargehand.apps.review.stored_options import ReviewOptions, options_for
+from chargehand.apps.review.view import nothing, view
+from chargehand.errors import PlanningFailed, RecordGone, UsageError
+from chargehand.models import ModelClient
+from chargehand.settings import Settings
+from chargehand.text.redaction import Redactor
+from chargehand.values.base import JSON
+from chargehand.values.plan import Plan
+from chargehand.values.report import FINISHED, Report
+from chargehand.values.request import AppRun
+
+NAME = "review"
+# Longer comments are cut: they go into the record whole.
+MOST_COMMENTS = 500_000
+
+
+async def run(
+    path: str | Path = ".",
+    *,
+    diff: str | None = None,
+    patch: str | None = None,
+    patch_name: str = "the patch",
+    staged: bool = False,
+    min_confidence: int = 80,
+    all: bool = False,
+    baseline: str | Path | None = None,
+    pr_comments: str | None = None,
+    model: str | ModelClient | None = None,
+    home: str | Path | None = None,
+    settings: Settings | None = None,
+    **watch: Unpack[Watch],
+) -> Review:
+    """Review the files under `path`, what changed since the revision `diff`, a unified diff, or what is `staged`.
+
+    `patch` and `pr_comments` are texts, `baseline` is the file of an earlier review. Without `model`, CHARGEHAND_MODEL
+    or a model in a settings file, no model is used. `watch` is who follows the run, as `Supervisor.run` takes them.
+    """
+    check_one_change(diff=diff, patch=patch, staged=staged)
+    door = make_supervisor(NAME, model, home, settings)
+    has_model = door.settings.has_model
+    # git is asked, and thousands of files are read.
+    change = await asyncio.to_thread(
+        _read_change, Path(path), diff, patch, patch_name, Path(door.settings.home), staged=staged
+    )
+    known = read_baseline(str(baseline)) if baseline is not None else frozenset[str]()
+    await _check_tools()
+    if (why := change.nothing) is not None:
+        return Review(nothing(change, why), Selection((), ()), change, SourceLines(change.root), nothing=why)
+    options = options_for(change, min_confidence=min_confidence, baseline=known, all=all, written=has_model)
+    comments = pr_comments[:MOST_COMMENTS] if pr_comments else None
+    plan = await asyncio.to_thread(playbook, change, model=has_model, pr_comments=comments)
+    start = partial(
+        door.run,
+        plan.goal,
+        plan=plan,
+        subject=subject(plan, change, comments) if has_model else None,
+        gaps=unreviewed_gaps(change),
+        app=AppRun(name=NAME, options=options.to_json()),
+    )
+    return await ReviewApp(options, change).follow(start, **watch)
+
+
+def check_one_change(*, diff: str | None, patch: str | None, staged: bool) -> None:
+    """UsageError when more than one change is asked for; `patch` may be a text or the name of a file."""
+    flags = {"--diff": diff is not None, "--patch": patch is not None, "--staged": staged}
+    given = [name for name, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} are {len(given)} changes: give one of them.")
+
+
+async def plan_review(
+    path: str | Path = ".", *, model: str | ModelClient | None = None, notify: Notify | None = None
+) -> Plan:
+    """The plan of a review of a folder, with what a planner adds to it; `notify` is told when that gave none."""
+    door = make_supervisor(NAME, model)
+    change = await asyncio.to_thread(read_tree, Path(path))
+    if (why := change.nothing) is not None:
+        raise UsageError(why)
+    plan = await asyncio.to_thread(playbook, change, model=door.settings.has_model)
+    if not door.settings.has_model:
+        return plan
+    try:
+        return await door.plan(plan.goal, plan=plan, subject=subject(plan, change))
+    except PlanningFailed as error:
+        if notify is not None:
+            notify(f"No tasks were added to the plan. {error}")
+        return plan
+
+
+def recall(options: JSON) -> ReviewApp:
+    """The app as the record of a review has it."""
+    return ReviewApp(ReviewOptions.model_validate(options))
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewApp:
+    """A review that began: its options, and the change where it is known in full."""
+
+    options: ReviewOptions
+    change: Change | None = None
+
+    async def follow(self, start: StartRun, **watch: Any) -> Review:
+        """The run, and its findings chosen. A run that has not ended has none to show yet."""
+        try:
+            report = await start(**watch)
+        except RecordGone as error:
+            if isinstance(error.report, Report):
+                error.report = await asyncio.to_thread(self._review, error.report)
+            raise
+        return await asyncio.to_thread(self._review, report)
+
+    def show(self, report: Report, *, brief: bool = False) -> Report:
+        """As `review` showed it, though the files may have changed since."""
+        return self._review(report, later=True, brief=brief).report
+
+    def _review(self, report: Report, *, later: bool = False, brief: bool = False) -> Review:
+        change, kept = self.change or self.options.change(), self.options
+        source = SourceLines(change.root, Redactor.from_env(os.environ).text)
+        if report.status not in FINISHED:
+            return Review(report, Selection((), ()), change, source)
+        least, known = kept.min_confidence, frozenset(kept.baseline)
+        selection = select(report.findings, change, source, min_confidence=least, baseline=known, later=later)
+        counts = unanalysed(change.files, change.root)
+        shown = view(report, selection, change, source, counts, all=kept.all, written=kept.written, brief=brief)
+        return Review(shown, selection, change, source, kept.all, counts, kept.written)
+
+
+def _read_change(
+    path: Path, base: str | None, patch: str | None, patch_name: str, home: Path, *, staged: bool
+) -> Change:
+    if staged:
+        return read_hooked(path, home / "cache" / "staged", os.environ)
+    if base is not None:
+        return read_diff(path, base)
+    if patch is not None:
+        return read_patch(path, patch, patch_name, home / "cache" / "patches")
+    return read_tree(path)
+
+
+async def _check_tools() -> None:
+    """Refuse to review without the tools that find most: a gate without them is none."""
+    if broken := await packages.broken():
+        faults = " and ".join(f"{name} ({why.rstrip('.')})" for name, why in broken.items())
+        raise UsageError(f"review cannot run {faults}. Install what it needs: {packages.INSTALL}")

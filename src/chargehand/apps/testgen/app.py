@@ -1,0 +1,187 @@
+"""`await run(path)`: a Python project becomes a run of the testgen team, and files with the tests that passed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+from chargehand.apps.consent import make_supervisor
+from chargehand.apps.port import Notify, StartRun, Watch
+from chargehand.apps.testgen.check_model_tests import unsafe_run as may_run_unsafely
+from chargehand.apps.testgen.generators import source_of
+from chargehand.apps.testgen.placing import SuitePlace
+from chargehand.apps.testgen.playbook import Survey, place_of, playbook, survey, without_tasks
+from chargehand.apps.testgen.project import read_project
+from chargehand.apps.testgen.report_text import answer, files_of
+from chargehand.apps.testgen.sandbox import find_means, room
+from chargehand.apps.testgen.snapshot import digest
+from chargehand.apps.testgen.try_settings import describe_settings, try_settings
+from chargehand.apps.testgen.walls import Means
+from chargehand.apps.testgen.writing import Writer, check_folder, default_folder
+from chargehand.errors import RecordGone, UsageError
+from chargehand.models import ModelClient
+from chargehand.settings import Settings
+from chargehand.values.base import JSON, Value
+from chargehand.values.event import Event
+from chargehand.values.report import Report
+from chargehand.values.request import AppRun
+
+NAME = "testgen"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What came of it: the report, and the files that are on the disk now, by the names the run gave them."""
+
+    report: Report
+    files: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    # Why no run was made, in lines; empty where one was.
+    nothing: tuple[str, ...] = ()
+
+
+class TestgenOptions(Value):
+    """What test generation keeps on the record of its run: where its files go, and what goes beside them."""
+
+    folder: str
+    taken: tuple[str, ...] = ()
+    conftest: str = ""
+    # Somebody took the risk of running the code without a sandbox.
+    unsafe: bool = False
+
+
+async def run(
+    path: str | Path,
+    *,
+    out: str | Path | None = None,
+    model: str | ModelClient | None = None,
+    unsafe_run: bool = False,
+    home: str | Path | None = None,
+    settings: Settings | None = None,
+    notify: Notify | None = None,
+    **watch: Unpack[Watch],
+) -> Generated:
+    """Write tests for the functions under `path` that have none, into `out`: by default the project's tests/generated.
+
+    The code is run in a sandbox; `unsafe_run` allows to do without one. Without `model`, CHARGEHAND_MODEL or a model in
+    a settings file, no model is used. `notify` is told what to know before the run begins: that there is no sandbox,
+    or that the project's settings of pytest do not work in it. `watch` is who follows the run, as for `Supervisor.run`.
+    """
+    # Thousands of files are read.
+    found = await asyncio.to_thread(lambda: survey(read_project(Path(path))))
+    root = found.project.root
+    folder = default_folder(root) if out is None else Path(out)
+    check_folder(folder)
+    # What cannot be copied is refused before anything is spent.
+    await asyncio.to_thread(digest, root)
+    door = make_supervisor(NAME, model, home, settings)
+    has_model = door.settings.has_model
+    if without_tasks(found, model=has_model):
+        return _nothing_to_do(found)
+    notify = notify or _ignore
+    means = await find_means(unsafe=unsafe_run)
+    if means == "none":
+        notify("No sandbox: the code is run as you, in a throw-away copy, with limits of time and memory alone.")
+    place = await _try_settings(found, means, place_of(found, folder))
+    if said := describe_settings(place):
+        notify(said)
+    options = TestgenOptions(
+        folder=str(folder.absolute()), taken=place.taken, conftest=place.conftest, unsafe=means == "none"
+    )
+    plan = await asyncio.to_thread(playbook, found, means, model=has_model, place=place)
+    start = partial(
+        door.run,
+        plan.goal,
+        plan=plan,
+        # Its workers see what their tasks say; the check of a model's tests finds the project here.
+        material=[root] if has_model else [],
+        app=AppRun(name=NAME, options=options.to_json()),
+    )
+    return await TestgenApp(options, folder).follow(start, **watch)
+
+
+def recall(options: JSON) -> TestgenApp:
+    """The app as the record of its run has it."""
+    return TestgenApp(TestgenOptions.model_validate(options))
+
+
+@dataclass(frozen=True, slots=True)
+class TestgenApp:
+    """Test generation that began: its options, and the folder under the name it was given by."""
+
+    options: TestgenOptions
+    folder: Path | None = None
+
+    async def follow(self, start: StartRun, **watch: Any) -> Generated:
+        """The run; the file of a module is written as soon as its tests have passed."""
+        kept = self.options
+        writer = Writer(self.folder or Path(kept.folder), kept.taken, kept.conftest)
+        listener = watch.pop("on_event", None)
+
+        def on_event(event: Event) -> None:
+            _write_verified(event, writer)
+            if listener is not None:
+                listener(event)
+
+        allowed = may_run_unsafely.set(kept.unsafe)
+        try:
+            report = await start(on_event=on_event, **watch)
+        except RecordGone as error:
+            if isinstance(error.report, Report):
+                error.report = _write_all(error.report, writer)
+            raise
+        finally:
+            may_run_unsafely.reset(allowed)
+        return _write_all(report, writer)
+
+    def show(self, report: Report, *, brief: bool = False) -> Report:
+        """As it is: where its files went is known only to those who write them."""
+        return report
+
+
+def _write_verified(event: Event, writer: Writer) -> None:
+    """What cannot be written now is tried again at the end, where it is an error."""
+    if event.kind != "task_ended":
+        return
+    outcome: dict[str, Any] = event.data["outcome"]
+    if outcome["worker"] == "verifier" and (made := source_of(outcome.get("output"))) is not None:
+        with suppress(UsageError):
+            writer.write(*made)
+
+
+def _write_all(report: Report, writer: Writer) -> Generated:
+    """All files that can stand beside the tests there are, and an answer that says where they are."""
+    if report.has_answer:
+        files = files_of(report)
+        for name in writer.written.keys() - files.keys():
+            writer.take_back(name)
+        for name, text in files.items():
+            writer.write(name, text)
+        report = report.model_copy(update={"answer": answer(report, writer.written)})
+    return Generated(report, dict(writer.written))
+
+
+async def _try_settings(found: Survey, means: Means, place: SuitePlace) -> SuitePlace:
+    with room(found.project.root, means) as sealed:
+        return await try_settings(sealed, found.project.import_roots, place)
+
+
+def _nothing_to_do(found: Survey) -> Generated:
+    """Everything has tests, or may not be run."""
+    if not found.targets and not found.skipped:
+        lines = [f"Nothing to do: all {found.tested} public functions have tests, by {found.evidence}."]
+    else:
+        why = "No function here can be given tests without a model:"
+        lines = [why if found.targets else "No function here can be run:"]
+        lines += [f"  {skip.path}:{skip.line} {skip.name}: {skip.why}" for skip in found.skipped]
+    request = f"Write tests for {found.project.root.name}"
+    report = Report(run="", request=request, status="complete", answer="\n".join(lines) + "\n")
+    return Generated(report, nothing=tuple(lines))
+
+
+def _ignore(_said: str) -> None:
+    """Nobody is there to be told."""
