@@ -105,7 +105,7 @@ def help_time() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=["fan", "chains", "reconcile", "factory", "review", "help"])
+    parser.add_argument("--only", choices=["fan", "chains", "reconcile", "factory", "review", "startup", "help"])
     arguments = parser.parse_args()
     git = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "none"
@@ -123,6 +123,8 @@ def main() -> None:
         subprocess.run(command, cwd=ROOT, check=True)
     if arguments.only in (None, "review"):
         subprocess.run([sys.executable, "-m", "bench.review"], cwd=ROOT, check=True)
+    if arguments.only in (None, "startup"):
+        subprocess.run([sys.executable, "-m", "bench.startup", str(3 * arguments.rounds)], cwd=ROOT, check=True)
     if arguments.only in (None, "help"):
         help_time()
 

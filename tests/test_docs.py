@@ -28,7 +28,7 @@ from chargehand.settings import load_settings
 from chargehand.text.plan_json import parse
 from chargehand.values.event import KINDS
 from chargehand.values.plan import ProblemCode, Task, errors_in
-from chargehand.values.report import EXIT_CODES
+from chargehand.values.run_status import EXIT_CODES
 from scripts.reference_events import events_reference
 from tests.loopback import Answer, Seen, answer_json, serving
 from tests.pace import PATIENCE_S

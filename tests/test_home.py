@@ -17,7 +17,7 @@ from chargehand.errors import RunNotFound, RunOwned, StorageError, UsageError
 from chargehand.record.home import Home, default_path, new_run_id
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.values.event import Event, EventKind
-from chargehand.values.report import RunStatus
+from chargehand.values.run_status import RunStatus
 
 # Owns a run of the home at argv[1], says its id, and waits to be killed.
 OWNER = """

@@ -26,8 +26,9 @@ from chargehand.synthesizer.select import choose
 from chargehand.team import Team
 from chargehand.values.outcome import Fault, Outcome, Usage
 from chargehand.values.plan import Plan, Task
-from chargehand.values.report import Gap, Report, RunStatus, Timing, evidence_notes
+from chargehand.values.report import Gap, Report, Timing, evidence_notes
 from chargehand.values.request import Request
+from chargehand.values.run_status import RunStatus
 from chargehand.workers import Roster, WorkerPort
 from chargehand.workers.agent import Agent
 from chargehand.workers.delegate import IMPACT, Delegate

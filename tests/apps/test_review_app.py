@@ -13,6 +13,7 @@ from chargehand.apps.registry import find_app
 from chargehand.apps.review import Review, run
 from chargehand.apps.review.change import read_tree
 from chargehand.apps.review.playbook import playbook
+from chargehand.runs.read_record import replay_run
 from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.values.event import Event
@@ -85,7 +86,7 @@ def test_a_run_that_no_app_began_has_none(tmp_path: Path) -> None:
     write(tmp_path / "r", {"db.py": BAD})
     door = Supervisor("review", settings=settings(tmp_path / "home"))
     asyncio.run(door.run(plan=playbook(read_tree(tmp_path / "r"), model=False)))
-    assert find_app(door, "last") is None
+    assert find_app(replay_run(door.home, door.home.find("last"))) is None
 
 
 def test_a_review_recorded_before_apps_were_named_is_shown_as_it_was(

@@ -32,8 +32,9 @@ from chargehand.tools import tool
 from chargehand.values.budget import Budget
 from chargehand.values.event import Event
 from chargehand.values.plan import Plan, Task
-from chargehand.values.report import FINISHED, Report
+from chargehand.values.report import Report
 from chargehand.values.request import Request
+from chargehand.values.run_status import FINISHED
 from tests.loopback import Answer, Seen, answer_json, error, serve, whole
 from tests.pace import slowness
 

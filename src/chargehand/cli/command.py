@@ -8,6 +8,7 @@ import click
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
+    from chargehand.record.home import Home
 
 
 def _note_flag(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -43,3 +44,12 @@ def screen() -> Screen:
 
     said = _flags_so_far(click.get_current_context())
     return Screen.of_process(verbose=said.get("verbose", False), quiet=said.get("quiet", False))
+
+
+def home() -> Home:
+    """The home of runs. What is on record is read without settings, so that none can be in the way."""
+    import os
+
+    from chargehand.record.home import Home, default_path
+
+    return Home(default_path(os.environ).absolute())

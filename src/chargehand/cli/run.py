@@ -156,6 +156,7 @@ def resume(
     from chargehand.apps.registry import find_app
     from chargehand.cli.make_supervisor import supervisor
     from chargehand.cli.screen import check_writable
+    from chargehand.runs.read_record import replay_run
     from chargehand.trace import fold
 
     check_writable(output)
@@ -164,7 +165,7 @@ def resume(
     with closing(door.home.read(name)) as reader:
         view = fold(reader.events())
     start = partial(door.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
-    return _watch(door, start, as_json=as_json, output=output, app=find_app(door, name), view=view)
+    return _watch(door, start, as_json=as_json, output=output, app=find_app(replay_run(door.home, name)), view=view)
 
 
 @click.command(cls=Command)
@@ -184,12 +185,15 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import supervisor
     from chargehand.cli.screen import check_writable
+    from chargehand.runs.read_record import replay_run
 
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None
     door = supervisor(None, {"model": model})
     start = partial(door.rerun, run_id, plan=plan)
-    return _watch(door, start, as_json=as_json, output=output, app=find_app(door, run_id))
+    return _watch(
+        door, start, as_json=as_json, output=output, app=find_app(replay_run(door.home, door.home.find(run_id)))
+    )
 
 
 def _watch(

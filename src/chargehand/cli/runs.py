@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chargehand.cli.command import Command, screen, verbosity
+from chargehand.cli.command import Command, home, screen, verbosity
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
@@ -23,10 +23,9 @@ def runs(ctx: click.Context, as_json: bool) -> None:
     """List the runs in this home, newest first."""
     if ctx.invoked_subcommand is not None:
         return
-    from chargehand.cli.make_supervisor import records
     from chargehand.trace.number_text import moment
 
-    listed = records().home.runs(None)
+    listed = home().runs(None)
     out = screen()
     if as_json:
         out.document({"runs": [info.to_json() for info in listed]})
@@ -47,12 +46,11 @@ def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) 
 
     With both --keep and --older-than a run goes only if both say so.
     """
-    from chargehand.cli.make_supervisor import records
     from chargehand.errors import UsageError
     from chargehand.trace.number_text import several
 
-    home = records().home
-    chosen = home.prunable(keep=keep, older_than_days=older_than)
+    kept = home()
+    chosen = kept.prunable(keep=keep, older_than_days=older_than)
     out = screen()
     if dry_run or not chosen:
         for name in chosen:
@@ -65,7 +63,7 @@ def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) 
                 f"{several(len(chosen), 'run')} would be removed for good: add --yes, or look with --dry-run."
             )
         click.confirm(f"Remove {several(len(chosen), 'run')} for good?", abort=True, err=True)
-    for name in home.prune(keep=keep, older_than_days=older_than):
+    for name in kept.prune(keep=keep, older_than_days=older_than):
         out.put(name)
 
 
@@ -78,14 +76,15 @@ def show(run_id: str, as_json: bool) -> None:
     The exit code is 0 whatever the run's status.
     """
     from chargehand.apps.registry import find_app
-    from chargehand.cli.make_supervisor import records
+    from chargehand.runs.read_record import open_questions, replay_run, report_so_far
 
-    door = records()
+    kept = home()
     out = screen()
-    report = door.report(run_id)
-    if (app := find_app(door, report.run)) is not None:
+    state = replay_run(kept, kept.find(run_id))
+    report = report_so_far(kept, state)
+    if (app := find_app(state)) is not None:
         report = app.show(report)
-    questions = door.questions(report.run)
+    questions = open_questions(state)
     if as_json:
         asked = [{"id": q.id, "kind": q.kind, "prompt": q.prompt, "schema": q.answer_schema} for q in questions]
         out.document(report.to_json() | {"questions": asked})

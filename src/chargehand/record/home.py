@@ -16,18 +16,23 @@ import secrets
 import shutil
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from chargehand.errors import ChargehandError, RunNotFound, RunOwned, UsageError
 from chargehand.record import lock
 from chargehand.record.disk import damaged, private_folder, storage
 from chargehand.record.index import RunIndex, RunInfo, head, summarise
 from chargehand.record.lock import OwnerLock
-from chargehand.record.sqlite_journal import SUFFIX, SqliteJournal
-from chargehand.values.report import RunStatus
+from chargehand.values.run_status import RunStatus
 
+if TYPE_CHECKING:
+    from chargehand.record.sqlite_journal import SqliteJournal
+
+SUFFIX = ".sqlite"
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 # Lower-case letters and digits that are hard to mistake for each other when typed.
 _LETTERS = "abcdefghjkmnpqrstvwxyz0123456789"
@@ -68,15 +73,15 @@ class Home:
         private_folder(self.path)
         private_folder(self._runs)
         # The index hears of it when it is listed, or when it ends.
-        return SqliteJournal.create(self._record(name))
+        return _sqlite_journal().create(self._record(name))
 
     def open(self, run: str) -> SqliteJournal:
         """The record of a run, owned by this process from now on; RunOwned when another one has it."""
-        return SqliteJournal.open(self._not_emptied(run))
+        return _sqlite_journal().open(self._not_emptied(run))
 
     def read(self, run: str) -> SqliteJournal:
         """The record of a run for reading, whoever owns it."""
-        return SqliteJournal.read(self._not_emptied(run))
+        return _sqlite_journal().read(self._not_emptied(run))
 
     def has(self, run: str) -> bool:
         """Whether the record of a run is there."""
@@ -172,14 +177,14 @@ class Home:
             "team": team,
             "parent": parent,
         }
-        update = {field: value for field, value in given.items() if value is not None}
+        update: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
         if status == "running":
             update = {"ended": None} | update
 
         def change(old: RunInfo | None) -> RunInfo:
             if old is None:
                 old = self._fold_run(run) if started is None else RunInfo(run=run, started=started)
-            return old.model_copy(update=update)
+            return replace(old, **update)
 
         return self._index.change(run, change)
 
@@ -271,7 +276,7 @@ class Home:
             info = summarise(run, journal, self._born(run))
         finally:
             journal.close()
-        return info.model_copy(update={"status": "interrupted"}) if self._died(info) else info
+        return replace(info, status="interrupted") if self._died(info) else info
 
     def _born(self, run: str) -> float:
         try:
@@ -286,7 +291,7 @@ class Home:
     def _as_it_is(self, info: RunInfo) -> RunInfo:
         """The index may not have heard that the run was resumed."""
         if info.status == "interrupted" and self.owner(info.run) is not None:
-            return info.model_copy(update={"status": "running"})
+            return replace(info, status="running")
         return info
 
     def _remove(self, run: str) -> bool:
@@ -305,6 +310,13 @@ class Home:
         finally:
             held.release()
         return True
+
+
+def _sqlite_journal() -> type[SqliteJournal]:
+    """Loaded when a record is opened: a listing that is up to date needs none, nor the event loop that writes them."""
+    from chargehand.record.sqlite_journal import SqliteJournal
+
+    return SqliteJournal
 
 
 def _not_found(name: str, begun: list[str], ids: Collection[str], home: Path) -> str:

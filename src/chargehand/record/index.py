@@ -10,14 +10,14 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from chargehand.record.disk import private_file, reading, storage_error
 from chargehand.record.journal import Journal
-from chargehand.values.base import Value
 from chargehand.values.event import Event
-from chargehand.values.report import RunStatus
+from chargehand.values.run_status import STATUSES, RunStatus
 
 REQUEST_CHARS = 200
 
@@ -34,8 +34,12 @@ _BUSY_S = 1.0
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
 
 
-class RunInfo(Value):
-    """One run in a listing. `request` is its head; times are seconds since 1970."""
+@dataclass(frozen=True)
+class RunInfo:
+    """One run in a listing. `request` is its head; times are seconds since 1970.
+
+    Not a Value: a listing shows what the index holds, and need not load pydantic for it.
+    """
 
     run: str
     started: float
@@ -44,6 +48,10 @@ class RunInfo(Value):
     request: str = ""
     team: str | None = None
     parent: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The line as plain JSON data."""
+        return asdict(self)
 
 
 class RunIndex:
@@ -121,7 +129,7 @@ def summarise(run: str, journal: Journal, started: float) -> RunInfo:
                 first = False
             case "run_ended":
                 status = cast("RunStatus", event.data.get("status", "failed"))
-                info = info.model_copy(update={"status": status, "ended": event.at})
+                info = replace(info, status=status, ended=event.at)
             case "question_asked":
                 asked.add(str(event.data.get("key")))
             case "question_answered":
@@ -129,8 +137,8 @@ def summarise(run: str, journal: Journal, started: float) -> RunInfo:
             case _:
                 pass
     with reading(run):
-        RunInfo.model_validate(info.model_dump())
-    return info.model_copy(update={"status": "waiting"}) if asked and info.status == "running" else info
+        _check(info)
+    return replace(info, status="waiting") if asked and info.status == "running" else info
 
 
 def head(request: str) -> str:
@@ -139,16 +147,15 @@ def head(request: str) -> str:
 
 
 def _begin(info: RunInfo, event: Event, first: bool) -> RunInfo:
-    again = info.model_copy(update={"status": "running", "ended": None})
+    again = replace(info, status="running", ended=None)
     if not first:
         return again
-    return again.model_copy(
-        update={
-            "started": event.at,
-            "request": head(_text_or_field(event.data.get("request"), "text") or ""),
-            "team": _text_or_field(event.data.get("team"), "name"),
-            "parent": _text_or_field(event.data.get("parent"), "run"),
-        }
+    return replace(
+        again,
+        started=event.at,
+        request=head(_text_or_field(event.data.get("request"), "text") or ""),
+        team=_text_or_field(event.data.get("team"), "name"),
+        parent=_text_or_field(event.data.get("parent"), "run"),
     )
 
 
@@ -159,10 +166,19 @@ def _text_or_field(value: Any, field: str) -> str | None:
 
 
 def _lines(connection: sqlite3.Connection, only: str | None) -> dict[str, RunInfo]:
-    columns = tuple(RunInfo.model_fields)
     rows = connection.execute(_SELECT, {"only": only})
-    infos = (RunInfo(**dict(zip(columns, row, strict=True))) for row in rows)
-    return {info.run: info for info in infos}
+    return {info.run: info for info in (_check(RunInfo(*row)) for row in rows)}
+
+
+def _check(info: RunInfo) -> RunInfo:
+    """The line itself; ValueError when a field of it is not of its kind."""
+    given = info.to_json()
+    texts = (given["run"], given["request"], given["team"] or "", given["parent"] or "")
+    times = (given["started"], given["ended"] or 0.0)
+    right = all(isinstance(text, str) for text in texts) and all(isinstance(time, float | int) for time in times)
+    if not right or info.status not in STATUSES:
+        raise ValueError(f"the line of run {info.run!r} cannot be read: {info}")
+    return info
 
 
 def _row(info: RunInfo) -> tuple[Any, ...]:

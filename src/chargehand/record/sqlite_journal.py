@@ -30,7 +30,6 @@ from chargehand.values.event import Event
 
 FORMAT = 2
 BLOB_BYTES = 64 * 1024
-SUFFIX = ".sqlite"
 
 # An event's data is in `body`, or in the blob named by `blob` when it is over BLOB_BYTES. `crc` is of the whole event;
 # events of format 1 have none. `began` is 1 once there is an event: a record without any is damaged then.

@@ -8,19 +8,13 @@ from chargehand.engine.people import read_words
 from chargehand.errors import NoOpenQuestion
 from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
+from chargehand.runs.read_record import open_questions
 from chargehand.values.effect import Question
 from chargehand.values.event import Event
 from chargehand.values.key import place
 from chargehand.values.plan import FactoryLimits
-from chargehand.values.report import FINISHED
 from chargehand.values.request import Request
-
-
-def open_questions(state: Replay) -> tuple[Question, ...]:
-    """What has no answer, in the order it was asked; nothing once the run has ended."""
-    if state.status in FINISHED:
-        return ()
-    return tuple(Question.model_validate(asked) for asked in state.open_questions().values())
+from chargehand.values.run_status import FINISHED
 
 
 async def record_answer(run: str, journal: Journal, question: str, words: str) -> tuple[Question, ...]:

@@ -19,9 +19,10 @@ from chargehand.record.disk import reading
 from chargehand.record.home import Home
 from chargehand.record.replay import Replay, replay
 from chargehand.record.trust import TrustRegistry
-from chargehand.runs.answer_question import open_questions, record_answer
+from chargehand.runs.answer_question import record_answer
+from chargehand.runs.read_record import final_report, open_questions, replay_run, report_so_far, unfinished_report
 from chargehand.runs.resume import Added, check_begun, job_of
-from chargehand.runs.session import RunJob, Session, check_models, unfinished_report
+from chargehand.runs.session import RunJob, Session, check_models
 from chargehand.settings import OF_TEAM, SCRIPT, Settings, as_before, found_from, load_settings
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team, folder_of, load
@@ -32,8 +33,9 @@ from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
 from chargehand.values.event import Event
 from chargehand.values.plan import Plan, errors_in
-from chargehand.values.report import FINISHED, Report, RunStatus
+from chargehand.values.report import Report
 from chargehand.values.request import Request
+from chargehand.values.run_status import FINISHED, RunStatus
 
 # How long `cancel` waits for the owner to have stopped.
 CANCEL_WAIT_S = 3.0
@@ -123,17 +125,16 @@ class RunLife:
         positive(tokens=tokens, usd=usd, deadline=deadline)
         run = self.home.find(run)
         added = Added(tokens, usd, deadline, retry_failed)
-        with closing(self.home.read(run)) as reader:
-            state = replay(reader.events(), run)
+        state = replay_run(self.home, run)
         if state.status in FINISHED and not added.reopens and state.report is not None:
-            return _recorded(state)
+            return final_report(state)
         if self.home.owner(run) is None:
             check_begun(run, state)
         journal = self.home.open(run)
         try:
             state = replay(journal.events(), run)
             if state.status in FINISHED and not added.reopens and state.report is not None:
-                return _recorded(state)
+                return final_report(state)
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
                 job = job_of(run, state, added, self.home, self._trust, self.settings, made)
@@ -158,8 +159,7 @@ class RunLife:
         The model that was forced for the first run is used again, unless this door was given one.
         """
         run = self.home.find(run)
-        with closing(self.home.read(run)) as reader:
-            state = replay(reader.events(), run)
+        state = replay_run(self.home, run)
         check_begun(run, state)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         with reading(f"of run {run}"):
@@ -199,12 +199,12 @@ class RunLife:
         if self.home.owner(run) is not None:
             self.home.request_cancel(run)
             return await self._stopped_by_owner(run)
-        if not self._replayed(run).seq:
+        if not replay_run(self.home, run).seq:
             return "interrupted", False  # stopped before anything of it was recorded
         with closing(self.home.open(run)) as journal:
             state = replay(journal.events(), run)
             if state.report is not None and (state.status in FINISHED or state.status == "cancelled"):
-                return _recorded(state).status, False
+                return final_report(state).status, False
             with reading(f"of run {run}"):
                 report = unfinished_report(state, "cancelled")
             data = {"status": report.status, "report": report.to_json(), "by": "command"}
@@ -231,25 +231,11 @@ class RunLife:
     def report(self, run: str) -> Report:
         """What the record says now: the final report, or how far it has come."""
         run = self.home.find(run)
-        state = self._replayed(run)
-        if state.report is not None:
-            return _recorded(state)
-        with reading(f"of run {run}"):
-            if self.home.owner(run):
-                return unfinished_report(state, "running")
-            return unfinished_report(state, "waiting" if state.open_questions() else "interrupted")
-
-    def request(self, run: str) -> Request | None:
-        """What the run was asked, by its record; None when it was stopped before anything of it was recorded."""
-        run = self.home.find(run)
-        with reading(f"of run {run}"), closing(self.home.read(run)) as reader:
-            started = next((event for event in reader.events() if event.kind == "run_started"), None)
-            return None if started is None else Request.model_validate(started.data["request"])
+        return report_so_far(self.home, replay_run(self.home, run))
 
     def questions(self, run: str) -> tuple[Question, ...]:
         """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""
-        with reading(f"of run {run}"):
-            return open_questions(self._replayed(self.home.find(run)))
+        return open_questions(replay_run(self.home, self.home.find(run)))
 
     async def answer(self, run: str, question: str, words: str) -> tuple[Question, ...]:
         """Put a person's answer on the record of a run nobody runs now; `resume` goes on with it.
@@ -265,10 +251,6 @@ class RunLife:
             ) from None
         with closing(journal):
             return await record_answer(run, journal, question, words)
-
-    def _replayed(self, run: str) -> Replay:
-        with closing(self.home.read(run)) as reader:
-            return replay(reader.events(), run)
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
@@ -317,12 +299,6 @@ class RunLife:
                 self._in_use[name] = (models, users - 1)
             else:
                 await models.close()
-
-
-def _recorded(state: Replay) -> Report:
-    """The report the record ends with."""
-    with reading(f"of run {state.run}"):
-        return Report.model_validate(state.report)
 
 
 def _reference(team: str | Path) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -27,20 +27,21 @@ from chargehand.record.cache import Cache
 from chargehand.record.home import Home
 from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
+from chargehand.runs.read_record import estimate_notes, unfinished_report, usages
 from chargehand.settings import Limits, ModelChoice, Settings
 from chargehand.synthesizer import OnDraft, Validate
 from chargehand.team import Team
 from chargehand.team.agents import TIERS, factory, options_of, roster
-from chargehand.text.plan_json import parse
 from chargehand.tools import ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
-from chargehand.values.effect import ModelResult, Question, Role, usage_of
+from chargehand.values.effect import Question, Role
 from chargehand.values.event import VERSION
-from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan
-from chargehand.values.report import FINISHED, Gap, Report, RunStatus, Timing
+from chargehand.values.report import Report
 from chargehand.values.request import Request
+from chargehand.values.run_status import FINISHED, RunStatus
 from chargehand.workers.delegate import Run
 
 CANCEL_POLL_S = 0.5
@@ -155,7 +156,7 @@ class Session:
             if report.status in FINISHED:
                 lost = engine.lost
                 usage = Usage.total([report.usage, lost]) if lost.calls else report.usage
-                notes = (*report.notes, *_guesses(lost, engine.estimated))
+                notes = (*report.notes, *estimate_notes(lost, engine.estimated))
                 report = report.model_copy(update={"usage": usage, "notes": notes})
             if short := engine.ledger.short:
                 note = f"Calls used {short:,} tokens more than was estimated before they were made."
@@ -331,97 +332,9 @@ def _models_of(team: Team, settings: Settings) -> list[str]:
     return names
 
 
-def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
-    """What the record of a run that has not ended says so far."""
-    written = state.plan or state.drafted
-    plan = parse(written) if written else None
-    outcomes: tuple[Outcome, ...] = ()
-    gaps: tuple[Gap, ...] = ()
-    if plan is not None:
-        outcomes = tuple(state.ended[task.id] for task in plan.tasks if task.id in state.ended)
-        gaps = tuple(
-            Gap(task=task.id, reason="not ended when the run stopped", impact=f"Not met: {task.success_criterion}")
-            for task in plan.tasks
-            if task.id not in state.ended
-        )
-    now: RunStatus = status or "interrupted"
-    total = len(plan.tasks) if plan else 0
-    # While it runs, calls in flight are expected to say themselves what they used.
-    lost = Usage.total([*state.lost, *(each.usage for each in state.in_flight() if now != "running")])
-    return Report(
-        run=state.run,
-        request=state.start.get("request", {}).get("text", ""),
-        status=now,
-        answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}"
-        if state.seq
-        else _NOTHING_RUNNING
-        if now == "running"
-        else _NEVER_BEGAN,
-        gaps=gaps,
-        outcomes=outcomes,
-        usage=Usage.total([_used(state), lost]) if lost.calls else _used(state),
-        notes=_guesses(lost, state.estimated),
-        timing=Timing(wall_s=state.owned_s),
-        strategy=plan.strategy if plan else "single",
-        plan=plan,
-    )
-
-
-_NEVER_BEGAN = (
-    "Stopped before anything of it was recorded: nothing was done or spent. Start it again with `chargehand run`."
-)
-_NOTHING_RUNNING = "Running; nothing of it is on the record yet."
-
-
-def _next(state: Replay, status: RunStatus) -> str:
-    """What to do to go on, as commands."""
-    asked = [question["id"] for question in state.open_questions().values()] if status == "waiting" else []
-    commands = [f"chargehand answer {state.run} {id} TEXT" for id in asked[:_MOST_COMMANDS]]
-    if len(asked) > _MOST_COMMANDS:
-        commands.append(f"chargehand show {state.run} (for {len(asked) - _MOST_COMMANDS} more)")
-    return " Go on with: " + ", then ".join([*commands, f"chargehand resume {state.run}"])
-
-
-_MOST_COMMANDS = 5
-
-
-def _guesses(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:
-    """What of the usage is an estimate, in sentences."""
-    at = "counted at what was set aside for them"
-    found: list[str] = []
-    if lost.calls:
-        found.append(f"{lost.calls} calls were broken off and are {at}: {lost.tokens:,} tokens (estimated).")
-    if estimated:
-        said = f"{len(estimated)} calls did not say what they used, or said what cannot be so, and are {at}"
-        found.append(f"{said}: {sum(estimated):,} tokens (estimated).")
-    return tuple(found)
-
-
-def _used(state: Replay) -> Usage:
-    """What all calls with a result used, of tasks that ended and of those that did not."""
-    return Usage.total(_usages([data["result"] for data in state.committed.values()] + state.unused))
-
-
 def _set_aside(state: Replay) -> Usage:
     """What was used before tasks were reopened and is in no outcome any more."""
-    return Usage.total([*state.set_aside, *_usages(state.unused)])
-
-
-def _usages(results: Iterable[dict[str, Any]]) -> Iterator[Usage]:
-    for result in results:
-        if result.get("reply"):
-            yield usage_of(ModelResult.model_validate(result), result["reply"].get("model", ""))
-
-
-_WORDS: dict[RunStatus, str] = {
-    "running": "Running",
-    "waiting": "Waiting for a person",
-    "interrupted": "Interrupted",
-    "cancelled": "Cancelled",
-    "complete": "Complete",
-    "partial": "Partial",
-    "failed": "Failed",
-}
+    return Usage.total([*state.set_aside, *usages(state.unused)])
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

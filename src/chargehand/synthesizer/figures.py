@@ -26,6 +26,7 @@ from typing import Final, Literal
 
 from chargehand.synthesizer.numerals import GAPS, ONES, TENS, number_in_words, numerals, plain
 from chargehand.synthesizer.units import PHRASES, SCALE_WORDS, is_money, scale_named, unit_named
+from chargehand.values.lazy_regex import lazy_regex
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH: Final = (
@@ -42,7 +43,7 @@ _RUN: Final = (
 
 # Alternatives in the order of trust: what is no figure, dates, numbers, words; those that start with a letter apart, so
 # that most of a prose costs one look a character. No repetition can match a text in two ways: the time is linear.
-_SCAN: Final = re.compile(
+_SCAN: Final = lazy_regex(
     rf"""
     (?=[-−0-9$€£¥₹#&.\[])(?:
       (?P<mark> (?:(?<=[\w.!?)\]"”’])|(?<=[\w.!?)\]"”’]\ )|(?<=\],\ ))
@@ -72,32 +73,32 @@ _SCAN: Final = re.compile(
     re.VERBOSE,
 )
 _PHRASE: Final = "|".join(phrase.replace(" ", r"\ ") for phrase in sorted(PHRASES, key=len, reverse=True))
-_AFTER: Final = re.compile(
+_AFTER: Final = lazy_regex(
     rf"""(?:[eE](?P<exponent>[-+]?[0-9]{{1,2}})(?![\w.]))? (?:(?:st|nd|rd|th)\b)?
     (?:(?P<gap>[ {GAPS}-]?)(?P<scale>(?i:{"|".join(SCALE_WORDS)})|[kKMmbB]|mn|mln|[bB]n|tn)(?![A-Za-z0-9_]))?""",
     re.VERBOSE,
 )
-_UNIT: Final = re.compile(
+_UNIT: Final = lazy_regex(
     rf"""[ {GAPS}-]?
     (?P<unit>(?i:{_PHRASE})\b|°\ ?[CF]?|%|[€£¥₹×](?![0-9])|(?:US|[CA])?\$(?![0-9])|[A-Za-zµμ]{{1,12}}(?!\w))
     (?:(?<=[A-Za-z€$£])/(?P<per>[A-Za-z]{{1,12}})(?!\w))?""",
     re.VERBOSE,
 )
-_IN_A_NAME: Final = re.compile(
+_IN_A_NAME: Final = lazy_regex(
     r"(?:[^\W\d]|\.[A-Za-z]\w{0,5}(?::|#L)(?:[0-9]{1,7}[-:]L?)?|[A-Za-z_]/|[A-Za-z]-|\w\.)\Z"
 )
-_PREFIX: Final = re.compile(r"(?i:\b(?:pre|post|mid|sub|non|over|under|top|early|late|to|or|and|than|of)-)\Z")
-_VERSION_OF: Final = re.compile(
+_PREFIX: Final = lazy_regex(r"(?i:\b(?:pre|post|mid|sub|non|over|under|top|early|late|to|or|and|than|of)-)\Z")
+_VERSION_OF: Final = lazy_regex(
     r"(?i:\b(?:v|version|release|python|node|java|go|ruby|php|django|rails|postgres|postgresql|mysql|redis|kubernetes"
     r"|ubuntu|debian|tls|http|ssl|openssl|macos|ios|android|section|table|figure|chapter|clause|article)[ .]?|§ ?)\Z"
 )
-_LINE_START: Final = re.compile(r"^(?:[ \t>]*|(?P<heading>#{1,6}[ \t]+))\Z", re.MULTILINE)
-_NUMBERING: Final = re.compile(r"(?P<mark>[.)])?\s")
-_PRONOUN_BEFORE: Final = re.compile(r"(?i:\b(?:no|any|every|some|this|that|which|the|each|another|other|last|new) )\Z")
-_PRONOUN_AFTER: Final = re.compile(
+_LINE_START: Final = lazy_regex(r"^(?:[ \t>]*|(?P<heading>#{1,6}[ \t]+))\Z", re.MULTILINE)
+_NUMBERING: Final = lazy_regex(r"(?P<mark>[.)])?\s")
+_PRONOUN_BEFORE: Final = lazy_regex(r"(?i:\b(?:no|any|every|some|this|that|which|the|each|another|other|last|new) )\Z")
+_PRONOUN_AFTER: Final = lazy_regex(
     r"(?i: (?:of|another|or|can|could|who|that|is|was|must|should|may|might|would|has)\b|[.,;:!?)]|\Z)"
 )
-_TO: Final = re.compile(r" ?[-–—] ?| to ")
+_TO: Final = lazy_regex(r" ?[-–—] ?| to ")
 _REACH: Final = 24
 # Before most numbers stands one of these: then it is no part of a name.
 _APART: Final = frozenset(["", *" ,(\"'$€£¥\n\t=<>~+*|"])

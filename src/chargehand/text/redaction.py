@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
+from chargehand.values.lazy_regex import lazy_regex
+
 MARK = "[redacted"
 SHORTEST = 8
 
@@ -113,21 +115,21 @@ def _forms(secret: str) -> set[str]:
 # --- names -----------------------------------------------------------------------------------------------------------
 
 KEY_KIND = "value"
-SECRET_VARIABLE = re.compile(
+SECRET_VARIABLE = lazy_regex(
     r"(?:^|_)(?:\w*KEY|KEYS|\w*TOKEN|TOKENS|\w*SECRETS?|\w*PASSWORD|PASSWD|PASS|PWD|PASSPHRASE|CREDENTIALS?|PAT|AUTH)(?:_|$)",
     re.IGNORECASE,
 )
-SECRET_KEY = re.compile(
+SECRET_KEY = lazy_regex(
     r"(?i:(?:[\w.-]{0,40}[_.-])?(?:password|passwd|pwd|passphrase|secret|token|authorization|cookie|credentials?"
     r"|(?:api|access|secret|private|account|auth|signing|encryption)[_-]?key)"
     r"|[a-z]{0,40}(?:Password|Secret|Token|ApiKey|AccessKey|SecretKey|PrivateKey))"
 )
-PATH_LIKE = re.compile(r"(?:file:/*)?(?:~|\.{1,2})?(?:/[\w.@+ -]{1,40}){2,}/?(?::.*)?|/[\w.-]{0,20}", re.ASCII)
+PATH_LIKE = lazy_regex(r"(?:file:/*)?(?:~|\.{1,2})?(?:/[\w.@+ -]{1,40}){2,}/?(?::.*)?|/[\w.-]{0,20}", re.ASCII)
 COMMON = frozenset(
     {"password", "changeme", "disabled", "enabled", "required", "optional", "undefined", "localhost", "development"}
     | {"production", "default", "anonymous", "username", "postgres", "keychain", "keyring", "notasecret"}
 )
-PLACEHOLDER = re.compile(
+PLACEHOLDER = lazy_regex(
     r"[<$%{*]|\.\.\.|x{4}|\[redacted|(?:null|none|true|false|string|str|optional|required|undefined)$"
     r"|(?:your|my|the|some|example|test|fake|dummy|placeholder|insert|enter)[-_ ]",
     re.IGNORECASE,
@@ -165,8 +167,8 @@ def _is_assigned_value(match: re.Match[str]) -> bool:
     return len(value) >= SHORTEST and _is_mixed(value) and not IDENTIFIER.fullmatch(value)
 
 
-QUERY = re.compile(r"[?&][\w-]{0,40}\Z")
-IDENTIFIER = re.compile(r"(?:[A-Za-z_][a-z_]*|[A-Z][A-Za-z]*)(?:[.:][A-Za-z_]\w*)*;?")
+QUERY = lazy_regex(r"[?&][\w-]{0,40}\Z")
+IDENTIFIER = lazy_regex(r"(?:[A-Za-z_][a-z_]*|[A-Z][A-Za-z]*)(?:[.:][A-Za-z_]\w*)*;?")
 
 
 def _long_mix(match: re.Match[str]) -> bool:
@@ -194,7 +196,7 @@ def _starting(prefix: str) -> str:
 
 def _prefix_pattern(kind: str, prefix: str, body: str) -> Pattern:
     """A token known by how it begins."""
-    return Pattern(kind, (prefix.lower(),), re.compile(_starting(prefix) + body))
+    return Pattern(kind, (prefix.lower(),), lazy_regex(_starting(prefix) + body))
 
 
 _NAMES = (
@@ -211,49 +213,49 @@ PATTERNS: tuple[Pattern, ...] = (
         "private-key",
         ("private key",),
         # From the header to the footer, or to the end of what was cut; a mere mention has no body.
-        re.compile(
+        lazy_regex(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=(?s:.{0,200}?)[A-Za-z0-9+/]{24})"
             r"[^-]*+(?:-(?!----)[^-]*+)*(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
         ),
     ),
-    Pattern("jwt", ("eyj",), re.compile(_starting("eyJ") + r"(?<![-_]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){1,3}")),
-    Pattern("anthropic-key", ("sk-ant-",), re.compile(r"sk-ant-[\w-]{16,}")),
-    Pattern("api-key", ("sk-",), re.compile(_starting("sk-") + r"[A-Za-z0-9_-]{20,}"), _not_words),
+    Pattern("jwt", ("eyj",), lazy_regex(_starting("eyJ") + r"(?<![-_]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){1,3}")),
+    Pattern("anthropic-key", ("sk-ant-",), lazy_regex(r"sk-ant-[\w-]{16,}")),
+    Pattern("api-key", ("sk-",), lazy_regex(_starting("sk-") + r"[A-Za-z0-9_-]{20,}"), _not_words),
     Pattern(
         "aws-key",
         ("akia", "asia", "abia", "acca"),
-        re.compile(rf"{_EDGE64}A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{{16}}{_END}"),
+        lazy_regex(rf"{_EDGE64}A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{{16}}{_END}"),
     ),
-    Pattern("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"gh[pousr]_[A-Za-z0-9]{30,}")),
-    Pattern("github-token", ("github_pat_",), re.compile(r"github_pat_\w{40,}")),
+    Pattern("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), lazy_regex(r"gh[pousr]_[A-Za-z0-9]{30,}")),
+    Pattern("github-token", ("github_pat_",), lazy_regex(r"github_pat_\w{40,}")),
     Pattern(
         "gitlab-token",
         ("glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "glsoat-"),
-        re.compile(r"gl(?:pa|d|r|pt|cb|soa)t-[\w.-]{20,}"),
+        lazy_regex(r"gl(?:pa|d|r|pt|cb|soa)t-[\w.-]{20,}"),
     ),
-    Pattern("slack-token", ("xox", "xapp-", "xoxe."), re.compile(_EDGE + r"(?:xox[abeoprs]|xapp)-[\w.-]{10,}")),
+    Pattern("slack-token", ("xox", "xapp-", "xoxe."), lazy_regex(_EDGE + r"(?:xox[abeoprs]|xapp)-[\w.-]{10,}")),
     Pattern(
         "slack-webhook",
         ("hooks.slack.com",),
-        re.compile(r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{20,})"),
+        lazy_regex(r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{20,})"),
     ),
-    Pattern("discord-webhook", ("/api/webhooks/",), re.compile(r"/api/webhooks/\d{10,25}/(?P<secret>[\w-]{30,})")),
+    Pattern("discord-webhook", ("/api/webhooks/",), lazy_regex(r"/api/webhooks/\d{10,25}/(?P<secret>[\w-]{30,})")),
     Pattern(
-        "teams-webhook", ("webhook.office.com",), re.compile(r"webhook\.office\.com/webhookb2/(?P<secret>[\w@/-]{30,})")
+        "teams-webhook", ("webhook.office.com",), lazy_regex(r"webhook\.office\.com/webhookb2/(?P<secret>[\w@/-]{30,})")
     ),
-    Pattern("google-key", ("aiza",), re.compile(rf"{_EDGE64}AIza[\w-]{{35}}{_END}")),
-    Pattern("stripe-key", ("_live_", "_test_"), re.compile(_EDGE + r"[spr]k_(?:live|test)_[A-Za-z0-9]{10,}")),
-    Pattern("sendgrid-key", ("sg.",), re.compile(_starting("SG.") + r"[\w-]{16,}+\.[\w-]{16,}")),
-    Pattern("twilio-key", ("sk",), re.compile(rf"{_EDGE64}SK[0-9a-f]{{32}}{_END}")),
-    Pattern("telegram-token", (":aa",), re.compile(_EDGE + r"\d{8,10}:AA[\w-]{32,34}(?![\w-])")),
-    Pattern("mailchimp-key", ("-us",), re.compile(rf"{_EDGE}[0-9a-f]{{32}}-us\d{{1,2}}{_END}")),
-    Pattern("firebase-key", (":apa91b",), re.compile(_EDGE + r"[\w-]{8,40}:APA91b[\w-]{100,}")),
-    Pattern("terraform-token", (".atlasv1.",), re.compile(_EDGE + r"\w{14}\.atlasv1\.[\w-]{40,}")),
+    Pattern("google-key", ("aiza",), lazy_regex(rf"{_EDGE64}AIza[\w-]{{35}}{_END}")),
+    Pattern("stripe-key", ("_live_", "_test_"), lazy_regex(_EDGE + r"[spr]k_(?:live|test)_[A-Za-z0-9]{10,}")),
+    Pattern("sendgrid-key", ("sg.",), lazy_regex(_starting("SG.") + r"[\w-]{16,}+\.[\w-]{16,}")),
+    Pattern("twilio-key", ("sk",), lazy_regex(rf"{_EDGE64}SK[0-9a-f]{{32}}{_END}")),
+    Pattern("telegram-token", (":aa",), lazy_regex(_EDGE + r"\d{8,10}:AA[\w-]{32,34}(?![\w-])")),
+    Pattern("mailchimp-key", ("-us",), lazy_regex(rf"{_EDGE}[0-9a-f]{{32}}-us\d{{1,2}}{_END}")),
+    Pattern("firebase-key", (":apa91b",), lazy_regex(_EDGE + r"[\w-]{8,40}:APA91b[\w-]{100,}")),
+    Pattern("terraform-token", (".atlasv1.",), lazy_regex(_EDGE + r"\w{14}\.atlasv1\.[\w-]{40,}")),
     Pattern(
-        "shopify-token", ("shpat_", "shpss_", "shpca_", "shppa_"), re.compile(r"shp(?:at|ss|ca|pa)_[0-9a-fA-F]{32}")
+        "shopify-token", ("shpat_", "shpss_", "shpca_", "shppa_"), lazy_regex(r"shp(?:at|ss|ca|pa)_[0-9a-fA-F]{32}")
     ),
-    Pattern("digitalocean-token", ("_v1_",), re.compile(r"do[opr]_v1_[0-9a-f]{40,}")),
-    Pattern("square-token", ("sq0",), re.compile(r"sq0(?:atp|csp|idp)-[\w-]{22,}")),
+    Pattern("digitalocean-token", ("_v1_",), lazy_regex(r"do[opr]_v1_[0-9a-f]{40,}")),
+    Pattern("square-token", ("sq0",), lazy_regex(r"sq0(?:atp|csp|idp)-[\w-]{22,}")),
     _prefix_pattern("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/=]{16,}"),
     _prefix_pattern("npm-token", "npm_", r"[A-Za-z0-9]{30,}"),
     _prefix_pattern("pypi-token", "pypi-", r"[\w-]{50,}"),
@@ -293,19 +295,19 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "azure-key",
         ("accountkey=", "accesskey="),
-        re.compile(r"(?i)(?:Account|SharedAccess|Access)Key=(?P<secret>[A-Za-z0-9+/=]{20,})"),
+        lazy_regex(r"(?i)(?:Account|SharedAccess|Access)Key=(?P<secret>[A-Za-z0-9+/=]{20,})"),
     ),
     Pattern(
         "signature",
         ("sig=", "signature=", "x-amz-security-token="),
-        re.compile(
+        lazy_regex(
             r"(?i)[?&;](?:sig|signature|x-(?:amz|goog)-signature|x-amz-security-token)=(?P<secret>[A-Za-z0-9%+/=_-]{20,})"
         ),
     ),
     Pattern(
         "authorization",
         ("authorization", "bearer", "basic"),
-        re.compile(
+        lazy_regex(
             r"(?i)" + _EDGE + r"(?:(?P<header>(?:proxy-)?authorization\\{0,7}[\"']?\s{0,3}[:=]\s{0,3}\\{0,7}[\"']?)"
             r"(?:[a-z]{3,12}\s{1,3})?|(?:bearer|basic)\s{1,3})(?P<secret>[A-Za-z0-9._~+/=-]{8,})"
         ),
@@ -314,7 +316,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "cookie",
         ("cookie",),
-        re.compile(
+        lazy_regex(
             r"(?i)" + _EDGE + r"set-cookie\\{0,7}[\"']?\s{0,3}[:=]\s{0,3}\\{0,7}[\"']?"
             r"[^=;\s\"']{1,100}=(?P<secret>[^;\s\"'\\]{4,})"
         ),
@@ -322,7 +324,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "cookie",
         ("cookie",),
-        re.compile(
+        lazy_regex(
             r"(?i)(?<!-)" + _EDGE + r"cookie\\{0,7}[\"']?\s{0,3}[:=]\s{0,3}\\{0,7}[\"']?"
             r"(?P<secret>[^=;\s\"']{1,100}=[^\r\n\"'\\]{4,})"
         ),
@@ -330,14 +332,14 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "url-password",
         ("://",),
-        re.compile(r"://[^\s/@:\[\"'<>?#\\]{0,100}:(?P<secret>[^\s/\"'<>?#\\]{1,200})@"),
+        lazy_regex(r"://[^\s/@:\[\"'<>?#\\]{0,100}:(?P<secret>[^\s/\"'<>?#\\]{1,200})@"),
         lambda match: not PLACEHOLDER.match(match["secret"]),
     ),
-    Pattern("url-token", ("://",), re.compile(r"://(?P<secret>[^\s/@:\"'<>?#\\]{20,200})@"), _user_is_token),
+    Pattern("url-token", ("://",), lazy_regex(r"://(?P<secret>[^\s/@:\"'<>?#\\]{20,200})@"), _user_is_token),
     Pattern(
         "password",
         ("--pass", "--token", "--secret", "--api", "--access"),
-        re.compile(
+        lazy_regex(
             r"(?i)--(?:password|passphrase|token|secret|api-?key|access-key|api-token|access-token)(?:=|\s{1,3})"
             r"(?P<secret>[^\s\"'$<{(\[|;-][^\s\"'|;]{5,})"
         ),
@@ -346,7 +348,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "assigned",
         ("passw", "passphrase", "pwd", "secret", "token", "credential", "key"),
-        re.compile(
+        lazy_regex(
             rf"(?i)(?P<name>{_NAMES})"
             r"[\w-]{0,20}\\{0,7}[\"'`]?\s{0,4}"
             r"(?P<sign>=>|:=|[:=]{1,2})\s{0,4}(?P<quote>\\{0,7}[\"'`])?(?P<secret>[^\s\"'`,;&<>\\]{4,})"

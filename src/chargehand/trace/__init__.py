@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from chargehand.trace.export import to_json, to_jsonl
-from chargehand.trace.plan_graph import to_mermaid, to_text
-from chargehand.trace.run_parts import AttemptView, CallView, Decision, SessionView, Tally, TaskState, TaskStatus
-from chargehand.trace.run_state import RunState, fold
+from chargehand.values.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from chargehand.trace.export import to_json, to_jsonl
     from chargehand.trace.html import to_html
+    from chargehand.trace.plan_graph import to_mermaid, to_text
+    from chargehand.trace.run_parts import AttemptView, CallView, Decision, SessionView, Tally, TaskState, TaskStatus
+    from chargehand.trace.run_state import RunState, fold
 
 __all__ = [
     "AttemptView",
@@ -29,11 +30,15 @@ __all__ = [
     "to_text",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # The page is made after a run, if at all: watching one needs none of it.
-    if name != "to_html":
-        raise AttributeError(f"module 'chargehand.trace' has no attribute {name!r}")
-    from chargehand.trace.html import to_html
-
-    return to_html
+__getattr__ = lazy_names(
+    __name__,
+    {
+        **dict.fromkeys(["to_json", "to_jsonl"], "export"),
+        "to_html": "html",
+        **dict.fromkeys(["to_mermaid", "to_text"], "plan_graph"),
+        **dict.fromkeys(
+            ["AttemptView", "CallView", "Decision", "SessionView", "Tally", "TaskState", "TaskStatus"], "run_parts"
+        ),
+        **dict.fromkeys(["RunState", "fold"], "run_state"),
+    },
+)

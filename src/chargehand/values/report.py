@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Literal
 
 from pydantic import Field
 
 from chargehand.values.base import JSON, Value
 from chargehand.values.outcome import Confidence, Contradiction, Fault, Finding, Gap, Outcome, Usage
 from chargehand.values.plan import Plan, Strategy
-
-RunStatus = Literal["running", "waiting", "interrupted", "cancelled", "complete", "partial", "failed"]
+from chargehand.values.run_status import EXIT_CODES, FINISHED, RunStatus
 
 # Tasks that a note names.
 _MOST_NAMED = 10
-# Ended for good, unless reopened.
-FINISHED: tuple[RunStatus, ...] = ("complete", "partial", "failed")
-EXIT_CODES: dict[RunStatus, int] = {
-    "complete": 0,
-    "failed": 1,
-    "cancelled": 1,
-    "partial": 3,
-    "waiting": 4,
-    "interrupted": 130,
-    "running": 1,
-}
 
 
 def evidence_notes(outcomes: Iterable[Outcome]) -> tuple[str, ...]:

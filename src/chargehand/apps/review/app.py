@@ -30,8 +30,9 @@ from chargehand.settings import Settings
 from chargehand.text.redaction import Redactor
 from chargehand.values.base import JSON
 from chargehand.values.plan import Plan
-from chargehand.values.report import FINISHED, Report
+from chargehand.values.report import Report
 from chargehand.values.request import AppRun
+from chargehand.values.run_status import FINISHED
 
 NAME = "review"
 # Longer comments are cut: they go into the record whole.

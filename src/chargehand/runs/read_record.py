@@ -1,0 +1,135 @@
+"""The record of a run -> its report and its open questions, as far as it has come. Needs no team, model or engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from chargehand.record.disk import reading
+from chargehand.record.home import Home
+from chargehand.record.replay import Replay, replay
+from chargehand.text.plan_json import parse
+from chargehand.values.effect import ModelResult, Question, usage_of
+from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.report import Gap, Report, Timing
+from chargehand.values.run_status import FINISHED, RunStatus
+
+
+def replay_run(home: Home, run: str) -> Replay:
+    """The record of that run, folded."""
+    with closing(home.read(run)) as reader:
+        return replay(reader.events(), run)
+
+
+def report_so_far(home: Home, state: Replay) -> Report:
+    """What the record says now: the final report, or how far it has come."""
+    if state.report is not None:
+        return final_report(state)
+    with reading(f"of run {state.run}"):
+        if home.owner(state.run):
+            return unfinished_report(state, "running")
+        return unfinished_report(state, "waiting" if state.open_questions() else "interrupted")
+
+
+def final_report(state: Replay) -> Report:
+    """The report the record ends with."""
+    with reading(f"of run {state.run}"):
+        return Report.model_validate(state.report)
+
+
+def open_questions(state: Replay) -> tuple[Question, ...]:
+    """What has no answer, in the order it was asked; nothing once the run has ended."""
+    if state.status in FINISHED:
+        return ()
+    with reading(f"of run {state.run}"):
+        return tuple(Question.model_validate(asked) for asked in state.open_questions().values())
+
+
+def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
+    """What the record of a run that has not ended says so far."""
+    written = state.plan or state.drafted
+    plan = parse(written) if written else None
+    outcomes: tuple[Outcome, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    if plan is not None:
+        outcomes = tuple(state.ended[task.id] for task in plan.tasks if task.id in state.ended)
+        gaps = tuple(
+            Gap(task=task.id, reason="not ended when the run stopped", impact=f"Not met: {task.success_criterion}")
+            for task in plan.tasks
+            if task.id not in state.ended
+        )
+    now: RunStatus = status or "interrupted"
+    total = len(plan.tasks) if plan else 0
+    # While it runs, calls in flight are expected to say themselves what they used.
+    lost = Usage.total([*state.lost, *(each.usage for each in state.in_flight() if now != "running")])
+    return Report(
+        run=state.run,
+        request=state.start.get("request", {}).get("text", ""),
+        status=now,
+        answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}"
+        if state.seq
+        else _NOTHING_RUNNING
+        if now == "running"
+        else _NEVER_BEGAN,
+        gaps=gaps,
+        outcomes=outcomes,
+        usage=Usage.total([_used(state), lost]) if lost.calls else _used(state),
+        notes=estimate_notes(lost, state.estimated),
+        timing=Timing(wall_s=state.owned_s),
+        strategy=plan.strategy if plan else "single",
+        plan=plan,
+    )
+
+
+_NEVER_BEGAN = (
+    "Stopped before anything of it was recorded: nothing was done or spent. Start it again with `chargehand run`."
+)
+_NOTHING_RUNNING = "Running; nothing of it is on the record yet."
+
+
+def _next(state: Replay, status: RunStatus) -> str:
+    """What to do to go on, as commands."""
+    asked = [question["id"] for question in state.open_questions().values()] if status == "waiting" else []
+    commands = [f"chargehand answer {state.run} {id} TEXT" for id in asked[:_MOST_COMMANDS]]
+    if len(asked) > _MOST_COMMANDS:
+        commands.append(f"chargehand show {state.run} (for {len(asked) - _MOST_COMMANDS} more)")
+    return " Go on with: " + ", then ".join([*commands, f"chargehand resume {state.run}"])
+
+
+_MOST_COMMANDS = 5
+
+
+def estimate_notes(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:
+    """What of the usage is an estimate, in sentences."""
+    most = "counted at what was set aside for them"
+    found: list[str] = []
+    if lost.calls:
+        found.append(f"{lost.calls} calls were broken off and are {most}: {lost.tokens:,} tokens (estimated).")
+    if estimated:
+        said = f"{len(estimated)} calls did not say what they used, or said what cannot be so, and are {most}"
+        found.append(f"{said}: {sum(estimated):,} tokens (estimated).")
+    return tuple(found)
+
+
+def _used(state: Replay) -> Usage:
+    """What all calls with a result used, of tasks that ended and of those that did not."""
+    return Usage.total(usages([data["result"] for data in state.committed.values()] + state.unused))
+
+
+def usages(results: Iterable[dict[str, Any]]) -> Iterator[Usage]:
+    """What each result of a model call used."""
+    for result in results:
+        if result.get("reply"):
+            yield usage_of(ModelResult.model_validate(result), result["reply"].get("model", ""))
+
+
+_WORDS: dict[RunStatus, str] = {
+    "running": "Running",
+    "waiting": "Waiting for a person",
+    "interrupted": "Interrupted",
+    "cancelled": "Cancelled",
+    "complete": "Complete",
+    "partial": "Partial",
+    "failed": "Failed",
+}

@@ -1,0 +1,33 @@
+"""Regular expressions that are compiled at first use.
+
+Compiling a large expression takes milliseconds, and most commands use few of those they import. For the modules where
+that shows at start-up (`python -m bench --only startup`); elsewhere `re.compile` is fine.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any, cast
+
+
+class _LazyRegex:
+    """Stands in for the compiled expression: what is asked of it is kept, so that it is looked up here only once."""
+
+    def __init__(self, expression: str, flags: int) -> None:
+        self._expression = expression
+        self._flags = flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self._expression, self._flags)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._compiled, name)
+        setattr(self, name, found)
+        return found
+
+
+def lazy_regex(expression: str, flags: int = 0) -> re.Pattern[str]:
+    """As `re.compile`, for its methods and attributes; a mistake in the expression is found at first use."""
+    return cast("re.Pattern[str]", _LazyRegex(expression, flags))

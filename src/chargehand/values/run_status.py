@@ -1,0 +1,20 @@
+"""What became of a run, in one word. Apart from the report, so that runs are listed without loading its models."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+RunStatus = Literal["running", "waiting", "interrupted", "cancelled", "complete", "partial", "failed"]
+STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
+
+# Ended for good, unless reopened.
+FINISHED: tuple[RunStatus, ...] = ("complete", "partial", "failed")
+EXIT_CODES: dict[RunStatus, int] = {
+    "complete": 0,
+    "failed": 1,
+    "cancelled": 1,
+    "partial": 3,
+    "waiting": 4,
+    "interrupted": 130,
+    "running": 1,
+}

@@ -1,0 +1,47 @@
+"""Short commands load little: a bound on modules, not on seconds. `python -m bench --only startup` has the seconds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.startup import COMMANDS, prepare
+from tests.cli.terminal import ROOT
+
+LOADED = (
+    "import sys; from chargehand.cli import main\ntry: main({args!r})\nfinally: print(*sys.modules, file=sys.stderr)"
+)
+# Neither a client nor a renderer nor a database nor an application has to do with any of these.
+NEVER = {"aiohttp", "rich", "duckdb", "chargehand.apps", "chargehand.evaluation", "chargehand.models.transport"}
+STAGES = {"chargehand.flow", "chargehand.planner", "chargehand.dispatcher", "chargehand.synthesizer"}
+# The most modules of the command, Python's own included, and what is not among them.
+BOUNDS: dict[str, tuple[int, set[str]]] = {
+    "runs": (190, NEVER | STAGES | {"asyncio", "pydantic", "pydantic_core", "chargehand.team", "chargehand.engine"}),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a plan, a script and one run on record."""
+    made = tmp_path_factory.mktemp("startup")
+    _loaded("run --plan plan.json, one task, scripted", made)
+    return made
+
+
+def _loaded(command: str, folder: Path) -> set[str]:
+    env = {**prepare(folder), "PYTHONPATH": str(ROOT / "src")}
+    code = LOADED.format(args=COMMANDS[command][0])
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, capture_output=True, text=True, check=True)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("command", BOUNDS)
+def test_a_short_command_loads_only_what_it_needs(command: str, folder: Path) -> None:
+    """`runs` loaded 175 modules of ours, the planner and the synthesizer among them, to print a table."""
+    most, without = BOUNDS[command]
+    loaded = _loaded(command, folder)
+    assert not loaded & without
+    assert len(loaded) <= most
