@@ -90,11 +90,11 @@ class _Lines:
         return _Record(first, self._before, values, problem)
 
     def give_up_record(self, problem: str) -> _Record:
-        """Of what was taken, the first line is a record that cannot be read; the others are read again."""
+        """Of what was taken, the first line is a record, of one value if there is no problem; others are read again."""
         self._in_vain += len(self._taken)
         self.give_back()
-        next(self)
-        return self.record([], problem)
+        line = next(self).rstrip("\r\n")
+        return self.record([] if problem else [line], problem)
 
 
 def plain(source: Path, target: Path, delimiter: str | None) -> Plain:
@@ -106,7 +106,8 @@ def plain(source: Path, target: Path, delimiter: str | None) -> Plain:
     kept, odd = 0, 0
     told: list[str] = []
     with target.open("w", encoding="utf-8", newline="") as out:
-        write = csv.writer(out, lineterminator="\n").writerow
+        # Both characters, so that the writer puts a value with either of them in quotation marks.
+        write = csv.writer(out, lineterminator="\r\n").writerow
         for record in _below_blanks(source, delimiter):
             if len(record.values) == width:
                 write(record.values)
@@ -151,7 +152,8 @@ def _records(source: Path, delimiter: str) -> Iterator[_Record]:
                     yield lines.record(values)
             except csv.Error as error:
                 problem = NOT_CLOSED if lines.taken > 1 or "end of data" in str(error) else str(error)
-                yield _second_try(lines, escaped, problem)
+                # Where nothing separates values, quotation marks are a part of the one there is.
+                yield _second_try(lines, escaped, "" if delimiter == NONE else problem)
             else:
                 return
 
@@ -162,7 +164,7 @@ def _below_blanks(source: Path, delimiter: str) -> Iterator[_Record]:
 
 
 def _second_try(lines: _Lines, escaped: Iterator[list[str]], problem: str) -> _Record:
-    """The record that could not be read, if backslashes escape its quotation marks; else its first line is none."""
+    """The record that could not be read, if backslashes escape its quotation marks; else its first line is given up."""
     lines.give_back()
     try:
         return lines.record(next(escaped))

@@ -34,7 +34,7 @@ LOG = "-wal"
 DELIMITERS = {"csv": None, "tsv": "\t"}
 PLAIN_CSV = (
     "read_csv('{file}', sample_size = -1, skip = 0, delim = ',', quote = '\"', escape = '\"', comment = '', "
-    "new_line = '\\n', header = {header})"
+    "new_line = '\\r\\n', header = {header})"
 )
 READERS = {
     "csv": PLAIN_CSV,
