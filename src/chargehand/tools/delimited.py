@@ -1,6 +1,7 @@
 """A file of separated values in whatever dialect becomes one in a plain dialect, without the records that do not fit.
 
 What does not fit is told by its lines and never guessed at: one comma too many must not cost another row.
+DuckDB's own sniffer was measured against it: docs/adr/0007.
 """
 
 from __future__ import annotations
