@@ -29,6 +29,7 @@ from chargehand.text.plan_json import parse
 from chargehand.values.event import KINDS
 from chargehand.values.plan import ProblemCode, Task, errors_in
 from chargehand.values.run_status import EXIT_CODES
+from scripts import architecture
 from scripts.reference_events import events_reference
 from tests.loopback import Answer, Seen, answer_json, serving
 from tests.pace import PATIENCE_S
@@ -313,6 +314,16 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         links = re.findall(r"\]\(([^)\s#]+)", prose(page))
         todo += [(page.parent / link).resolve() for link in links if ":" not in link]
     assert [name for name in NAMES if ROOT / name not in seen] == []
+
+
+def test_the_table_of_figures_has_every_row() -> None:
+    """docs/explanation/architecture.md has a line for each figure `make figures` counts, before and now."""
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    table = page[page.index(architecture.BEGIN) : page.index(architecture.END)]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[3:]]
+    counted = [*architecture.static_figures(), *architecture.measured_paths()]
+    assert [name for name, _, _ in rows] == counted == list(architecture.BEFORE)
+    assert all(before and now for _, before, now in rows)
 
 
 def test_the_table_of_events_is_current() -> None:

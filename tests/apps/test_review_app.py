@@ -75,10 +75,9 @@ def test_a_plan_holds_nothing_of_how_findings_are_chosen(tmp_path: Path) -> None
     review = asyncio.run(run(tmp_path / "r", min_confidence=70, settings=settings(tmp_path / "home")))
     assert review.report.plan is not None
     assert all("review" not in task.context for task in review.report.plan.tasks)
-    asked = Supervisor("review", settings=settings(tmp_path / "home")).request("last")
-    assert asked is not None
-    assert asked.app is not None
-    assert (asked.app.name, asked.app.options["min_confidence"]) == ("review", 70)
+    home = Supervisor("review", settings=settings(tmp_path / "home")).home
+    app = replay_run(home, home.find("last")).start["request"]["app"]
+    assert (app["name"], app["options"]["min_confidence"]) == ("review", 70)
 
 
 def test_a_run_that_no_app_began_has_none(tmp_path: Path) -> None:
