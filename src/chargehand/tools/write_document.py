@@ -20,7 +20,6 @@ MAX_BYTES = 1_000_000
 MAX_DOCUMENTS = 200
 ENDINGS = ("md", "txt", "rst", "csv", "tsv", "json", "jsonl", "yaml", "yml", "toml", "xml", "tex", "ics")
 NAME = re.compile(rf"\w[\w ()+,&-]*(?:\.[\w ()+,&-]+)*\.(?:{'|'.join(ENDINGS)})")
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Names of devices on Windows, with any ending.
 DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d|conin|conout|clock)(?:\s*\..*)?", re.IGNORECASE)
 
