@@ -10,14 +10,19 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
 from chargehand.engine.local import model_calls as calls
+from chargehand.models import Attribution
 from chargehand.record.replay import replay
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
-from chargehand.values.effect import Question
+from chargehand.values.effect import ModelCall, Question
 from chargehand.values.event import Event
 from chargehand.values.plan import Plan
 from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
+from tests.flows import Flow, Said, escalate, works
+from tests.flows import task as flow_task
+from tests.flows import tasks as flow_tasks
+from tests.kernel import result
 
 HOUR = 3_600.0
 DONE = {"json": {"summary": "Done.", "output": "done", "confidence": 90}}
@@ -168,3 +173,20 @@ def test_an_approval_is_waiting_and_not_work(tmp_path: Path) -> None:
     asking = report.outcomes[0].usage
     assert (asking.seconds, asking.waiting_s) == (pytest.approx(2, abs=0.1), pytest.approx(HOUR, abs=1))
     assert report.timing.waiting_s == pytest.approx(HOUR, abs=1)
+
+
+def test_a_run_parked_while_the_statements_of_a_long_result_were_checked() -> None:
+    """It waits for people once nothing else can go on: what is worked out beside the loop goes on, and what follows."""
+    claims = [{"statement": f"Number {n} is a number.", "confidence": 90, "sources": []} for n in range(3000)]
+
+    async def talk(call: ModelCall, who: Attribution) -> Said:
+        if who.task == "a":
+            return escalate("ambiguous_input")
+        if who.task == "b":
+            await asyncio.sleep(60)
+            return result("Numbers.", claims=claims)
+        return works(call, who)
+
+    flow = Flow(talk, flow_tasks(flow_task("a"), flow_task("b"), flow_task("c", "b")), request={"ask": True})
+    assert flow.run().status == "waiting"
+    assert [e.task for e in flow.events if e.kind == "task_ended"] == ["b", "c"]

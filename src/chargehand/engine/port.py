@@ -14,13 +14,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, Question, ToolCall, ToolResult
 from chargehand.values.event import EventKind
 from chargehand.values.outcome import Outcome
+
+T = TypeVar("T")
 
 
 class RunRecord(Protocol):
@@ -94,6 +96,10 @@ class RunClock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None: ...
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        """The result of long work, done beside the loop; until then the run does not wait for people alone."""
+        ...
 
     def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
         """Cancel what is inside after `left()` seconds. The time does not pass while the task waits for a person.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -213,7 +212,7 @@ class _Attempt:
         assigned = self.assignment
         grounds = Grounds(self.task, assigned.inputs, self.results, means, assigned.tasks)
         many = len(answer.claims) + len(answer.findings) > _MOST_ON_THE_LOOP
-        held = await asyncio.to_thread(grounds.hold, answer) if many else grounds.hold(answer)
+        held = await self.engine.clock.compute(lambda: grounds.hold(answer)) if many else grounds.hold(answer)
         if rule == "strict" and (why := grounds.doubts(held)):
             return Unusable(why, empty=True)
         return held

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from chargehand.engine.port import Engine, RunBudget, RunClock, RunRecord
 from chargehand.values.base import JSON
@@ -29,6 +29,8 @@ from chargehand.values.event import EventKind
 from chargehand.values.key import within
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.workers import Assignment
+
+T = TypeVar("T")
 
 
 class NestedEngine:
@@ -193,6 +195,9 @@ class _NestedClock:
 
     async def sleep(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        return await self._clock.compute(work)
 
     def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
         return self._clock.timeout(self._key(task), left)

@@ -8,9 +8,12 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from types import TracebackType
+from typing import TypeVar
 
 from chargehand.engine.local.activity import Activity
 from chargehand.record.replay import Replay
+
+T = TypeVar("T")
 
 # What effects that are not on the record wait for, in this task and those it starts.
 _GATE: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("gate", default=None)
@@ -47,6 +50,10 @@ class LocalClock:
     async def sleep(self, seconds: float) -> None:
         with self._activity:
             await asyncio.sleep(seconds)
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        with self._activity:
+            return await asyncio.to_thread(work)
 
     def timeout(self, task: str, left: Callable[[], float | None]) -> _PausingTimeout:
         return _PausingTimeout(self._pauses, task, left)
