@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from chargehand.apps.review.analyzers import ANALYZERS, AnalyzerResult, Scope, child, process, standby
+from chargehand.apps.review.analyzers import ANALYZERS, AnalyzerResult, Scope, child, standby, tool_process
 from chargehand.errors import AnalyzerFailed
+from chargehand.process import ProcessResult
 
 CODE = (
     "import os\n\n\ndef f(db, keys):\n    # TODO: all at once\n    for key in keys:\n        db.execute('x', (key,))\n"
@@ -30,13 +31,13 @@ def scope(tmp_path: Path) -> Scope:
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The analyzers that had a child of their own."""
     tools: list[str] = []
-    real = process.run
+    real = tool_process.run
 
-    async def run(command: Sequence[str], *, tool: str, **options: Any) -> process.ProcessResult:
+    async def run(command: Sequence[str], *, tool: str, **options: Any) -> ProcessResult:
         tools.append(tool)
         return await real(command, tool=tool, **options)
 
-    monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr(tool_process, "run", run)
     return tools
 
 

@@ -11,8 +11,9 @@ from typing import Annotated
 from pydantic import Field
 
 from chargehand.errors import ToolError
-from chargehand.tools import isolation, material
+from chargehand.process import OutOfTime, run_process
 from chargehand.tools import line_matching as matching
+from chargehand.tools import material
 from chargehand.tools import read_hashes as reading
 from chargehand.tools.definition import tool
 from chargehand.tools.encoding import decode_text, is_text
@@ -114,9 +115,8 @@ async def _by_expression(query: str, ignore_case: bool, texts: list[tuple[str, s
     order = {"expression": query, "ignore_case": ignore_case, "texts": texts, "limit": MAX_MATCHES + 1}
     command = [sys.executable, "-I", "-S", "-B", matching.__file__]
     try:
-        async with asyncio.timeout(REGEX_SECONDS):
-            ended = await isolation.output_of(command, json.dumps(order).encode())
-    except TimeoutError:
+        ended = await run_process(command, stdin=json.dumps(order).encode(), seconds=REGEX_SECONDS)
+    except OutOfTime:
         raise ToolError(
             f"The search took more than {REGEX_SECONDS:.0f} s and was stopped; use a simpler expression or plain text."
         ) from None

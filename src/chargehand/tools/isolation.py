@@ -11,14 +11,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from chargehand.errors import UsageError
+from chargehand.process import TooMuchOutput, run_process
 from chargehand.tools.tool_context import ToolContext
 from chargehand.values.effect import ToolResult
 from chargehand.values.outcome import Fault
@@ -34,15 +33,6 @@ START = (
 )
 
 
-@dataclass(frozen=True)
-class ChildResult:
-    """How a child process ended."""
-
-    code: int
-    stdout: bytes
-    stderr: bytes
-
-
 async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_text: int) -> ToolResult:
     """Call the tool in a child process. UsageError when a child could not import it."""
     order = {
@@ -56,41 +46,18 @@ async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_t
         "folder": None if context.folder is None else str(context.folder),
         "max_text": max_text,
     }
-    ended = await output_of([sys.executable, "-c", START], json.dumps(order).encode())
+    try:
+        ended = await run_process([sys.executable, "-c", START], stdin=json.dumps(order).encode())
+    except TooMuchOutput as much:
+        message = f"The process of tool {tool.name} wrote more than {much} and was stopped"
+        return ToolResult(error=Fault(kind="tool", message=message))
     try:
         return ToolResult.model_validate_json(ended.stdout)
     except ValidationError:
-        last = ended.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with code {ended.code}"
-        said = f": {last[0]}" if last else ""
+        said = f": {ended.last_words}" if ended.last_words else ""
         message = f"The process of tool {tool.name} {how} and left no result{said}"
         return ToolResult(error=Fault(kind="tool", message=message))
-
-
-async def output_of(command: Sequence[str], stdin: bytes) -> ChildResult:
-    """Run a command to its end; on cancellation its whole process group is killed and waited for."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        stdout, stderr = await process.communicate(stdin)
-    except BaseException:
-        _kill_group(process.pid)
-        # A killed process ends at once; a second cancellation must not leave it unreaped.
-        await asyncio.shield(process.wait())
-        raise
-    return ChildResult(process.returncode or 0, stdout, stderr)
-
-
-def _kill_group(leader: int) -> None:
-    try:
-        os.killpg(leader, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 def _importable(tool: Tool) -> str | None:

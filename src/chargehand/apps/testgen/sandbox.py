@@ -28,9 +28,9 @@ from chargehand.apps.testgen.inside.warden import LONGEST_WAIT
 from chargehand.apps.testgen.snapshot import snapshot
 from chargehand.apps.testgen.walls import INSIDE, NOBODY, TOOLS, Means, command, environment
 from chargehand.errors import StorageError, UsageError
+from chargehand.process import OutOfTime, TooMuchOutput, run_process
 from chargehand.record.disk import private_folder
 from chargehand.record.home import default_path
-from chargehand.tools.isolation import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -125,23 +125,25 @@ class Room:
         }
         longest = sum(step.seconds or order["limits"]["seconds"] for step in steps) * LONGEST_WAIT + _AROUND_S
         try:
-            async with asyncio.timeout(longest):
-                return await self._run_order(order)
-        except TimeoutError:
+            return await self._run_order(order, longest)
+        except OutOfTime:
             raise SandboxBroken(f"The sandbox gave no answer within {longest} s") from None
+        except TooMuchOutput as much:
+            raise SandboxBroken(f"The sandbox gave an answer of more than {much}") from None
         finally:
             if not sealed:
                 shutil.rmtree(scratch, ignore_errors=True)
 
-    async def _run_order(self, order: Mapping[str, Any]) -> list[CommandResult]:
-        ended = await output_of(command(self.folder, self.means), json.dumps(order).encode())
+    async def _run_order(self, order: Mapping[str, Any], longest: float) -> list[CommandResult]:
+        started = command(self.folder, self.means)
+        ended = await run_process(started, stdin=json.dumps(order).encode(), seconds=longest)
         try:
             # Where the copy was says nothing to anybody: paths are the project's own.
             text = ended.stdout.decode().replace(f"{order['scratch']}/project/", "")
             told: list[dict[str, Any]] = json.loads(text)["steps"]
         except ValueError:
-            said = ended.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise SandboxBroken(f"The sandbox ended with code {ended.code}{f': {said[0]}' if said else ''}") from None
+            said = f": {ended.last_words}" if ended.last_words else ""
+            raise SandboxBroken(f"The sandbox ended with code {ended.code}{said}") from None
         return [CommandResult(**each) for each in told]
 
 

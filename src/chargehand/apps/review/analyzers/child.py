@@ -75,13 +75,13 @@ async def try_out(module: str) -> None:
 
 async def _ask(module: str, scope: Scope, *, small: bool) -> Any:
     """What a child answers: a small order goes to the one that stands by."""
-    from chargehand.apps.review.analyzers import packages, process, standby
+    from chargehand.apps.review.analyzers import packages, standby, tool_process
     from chargehand.errors import AnalyzerFailed
 
     order = _encode_order(module, scope)
     answer = await standby.ask(order) if small else None
     if answer is None:
-        ended = await process.run(command("alone"), tool=module, stdin=order)
+        ended = await tool_process.run(command("alone"), tool=module, stdin=order)
         if ended.code == MISSING:
             raise packages.missing(module)
         if ended.code != 0:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from chargehand.apps.review.analyzers import process
+from chargehand.apps.review.analyzers import tool_process
 from chargehand.errors import AnalyzerFailed
+from chargehand.process import ProcessResult
 
 OFF = (
     *("-c", "core.fsmonitor=false"),
@@ -58,10 +59,10 @@ async def ask_bytes(root: Path, *arguments: str) -> bytes | None:
     return ended.stdout if ended.code == 0 else None
 
 
-async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None) -> process.ProcessResult:
+async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None) -> ProcessResult:
     """git in a folder; where the repository is follows from that alone, also inside of a hook."""
     command = ["git", "--no-pager", *OFF, "-C", str(root), *arguments]
-    return await process.run(command, tool="git", env={**ENVIRONMENT, **(env or {})}, seconds=SECONDS)
+    return await tool_process.run(command, tool="git", env={**ENVIRONMENT, **(env or {})}, seconds=SECONDS)
 
 
 async def blame(root: Path, *arguments: str) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from chargehand.apps.review.analyzers import AnalyzerResult, Scope, categories, packages, process, suppression
+from chargehand.apps.review.analyzers import AnalyzerResult, Scope, categories, packages, suppression, tool_process
 from chargehand.apps.review.analyzers.hit import Hit
 from chargehand.apps.review.analyzers.shapes import Shapes
 from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader, is_python, text_key
@@ -111,7 +111,7 @@ class Failed(AnalyzerFailed):
 
 async def try_out() -> None:
     """Have ruff say its version. AnalyzerFailed when it does not."""
-    ended = await process.run([*_command(), "--version"], tool="ruff")
+    ended = await tool_process.run([*_command(), "--version"], tool="ruff")
     if ended.last_words.endswith("No module named ruff"):
         raise packages.missing("ruff")
     if ended.code:
@@ -129,7 +129,7 @@ async def _check(files: Sequence[str], lens: Lens) -> list[dict[str, Any]]:
     command += ["--select", f"{SELECT[lens]},E902"]
     if IGNORE[lens]:
         command += ["--ignore", IGNORE[lens]]
-    ended = await process.run([*command, "--", *files], tool="ruff")
+    ended = await tool_process.run([*command, "--", *files], tool="ruff")
     if ended.last_words.endswith("No module named ruff"):
         raise packages.missing("ruff")
     try:

@@ -9,14 +9,13 @@ import asyncio
 import atexit
 import os
 import select
-import signal
 import subprocess
 import threading
 import time
-from contextlib import suppress
 from weakref import WeakKeyDictionary
 
-from chargehand.apps.review.analyzers import child, process
+from chargehand.apps.review.analyzers import child, tool_process
+from chargehand.process import kill_group
 
 # Longer than any small order takes. What takes longer is asked alone, with all the time there is.
 SECONDS = 60.0
@@ -32,7 +31,7 @@ class _Child:
             bufsize=0,
             start_new_session=True,
             cwd=os.sep,
-            env=process.environment(),
+            env=tool_process.environment(),
         )
 
     @property
@@ -61,7 +60,7 @@ class _Child:
         while select.select([pipe], [], [], max(until - time.monotonic(), 0.0))[0]:
             part = os.read(pipe, 65536)
             size += len(part)
-            if not part or size > process.MAX_OUTPUT:
+            if not part or size > tool_process.MAX_OUTPUT:
                 return None
             parts.append(part)
             if part.endswith(b"\n"):
@@ -72,8 +71,7 @@ class _Child:
         """Whoever waits for its answer has none at once."""
         # Once it is known to be gone its number may be another's.
         if self.alive:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            kill_group(self._process.pid)
 
     def close(self) -> None:
         """Ended and forgotten; only by who has it for itself, since another's pipe may get the number of this one's."""

@@ -10,22 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review.analyzers import process
+from chargehand.apps.review.analyzers import tool_process
 from chargehand.errors import AnalyzerFailed
+from chargehand.process import ProcessResult
 from tests.pace import PATIENCE_S
 
 FOREVER = "import time\nwhile True: time.sleep(0.01)"
 
 
-def _python(code: str, **limits: float) -> process.ProcessResult:
+def _python(code: str, **limits: float) -> ProcessResult:
     command = [sys.executable, "-I", "-c", code]
-    return asyncio.run(process.run(command, tool="tool", **limits))  # pyright: ignore[reportArgumentType]
+    return asyncio.run(tool_process.run(command, tool="tool", **limits))  # pyright: ignore[reportArgumentType]
 
 
 def test_a_process_has_its_input_and_gives_output_and_code() -> None:
     """Both streams and the exit code come back."""
     code = "import sys; print(sys.stdin.read().upper()); print('oops', file=sys.stderr); sys.exit(3)"
-    ended = asyncio.run(process.run([sys.executable, "-I", "-c", code], tool="tool", stdin=b"hello"))
+    ended = asyncio.run(tool_process.run([sys.executable, "-I", "-c", code], tool="tool", stdin=b"hello"))
     assert (ended.code, ended.stdout, ended.last_words) == (3, b"HELLO\n", "oops")
 
 
@@ -44,7 +45,7 @@ def test_a_process_that_writes_without_end_is_killed() -> None:
 def test_a_command_that_is_not_there_is_an_error_of_one_sentence() -> None:
     """Not a traceback of the operating system."""
     with pytest.raises(AnalyzerFailed, match=r"^tool could not be started: No such file"):
-        asyncio.run(process.run(["/nowhere/at-all"], tool="tool"))
+        asyncio.run(tool_process.run(["/nowhere/at-all"], tool="tool"))
 
 
 def test_a_cancelled_analysis_leaves_no_process_behind(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_a_cancelled_analysis_leaves_no_process_behind(tmp_path: Path) -> None:
     )
 
     async def cancelled() -> None:
-        task = asyncio.create_task(process.run([sys.executable, "-I", "-c", code], tool="tool"))
+        task = asyncio.create_task(tool_process.run([sys.executable, "-I", "-c", code], tool="tool"))
         while not note.exists():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         task.cancel()

@@ -1,4 +1,4 @@
-"""A command becomes its output: own process group, time limit, output cap, an environment without surprises."""
+"""A command becomes its output: own process group, time limit, output cap; what it started is killed with it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,27 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from chargehand.errors import AnalyzerFailed
-
-SECONDS = 300.0
+# More than any result needs: a child that writes without end must not fill the memory.
+MAX_OUTPUT = 256 * 1024 * 1024
 # How long what was killed may take to be gone.
 GONE_S = 2.0
-MAX_OUTPUT = 64 * 1024 * 1024
-# What a tool may know of where it runs. No PYTHON*, GIT_*, RUFF_* or LD_* variable gets through.
-KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+
+
+class ProcessStopped(Exception):
+    """The process was killed at a limit."""
+
+
+class OutOfTime(ProcessStopped):
+    """It ran for longer than it may."""
+
+
+class TooMuchOutput(ProcessStopped):
+    """It wrote more than it may."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a process ended and what it wrote."""
+    """How a process ended and what it wrote. A negative code is the signal that ended it."""
 
     code: int
     stdout: bytes
@@ -33,48 +41,50 @@ class ProcessResult:
         return lines[-1].strip()[:300] if lines else ""
 
 
-async def run(
+async def run_process(
     command: Sequence[str],
     *,
-    tool: str,
     stdin: bytes = b"",
+    cwd: str | None = None,
     env: Mapping[str, str] | None = None,
-    seconds: float = SECONDS,
+    seconds: float | None = None,
     max_output: int = MAX_OUTPUT,
 ) -> ProcessResult:
-    """Run a command to its end outside the reviewed tree. AnalyzerFailed past its limits; killed when cancelled."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-            # Not the reviewed tree: a tool may load code or configuration from where it stands.
-            cwd=os.sep,
-            env={**environment(), **(env or {})},
-        )
-    except OSError as error:
-        raise AnalyzerFailed(f"{tool} could not be started: {error.strerror or error}.") from error
+    """Run a command to its end. ProcessStopped past its limits, OSError where it cannot be started.
+
+    Past a limit, and when cancelled, its whole process group is killed and waited for. `max_output` is for each stream.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+        cwd=cwd,
+        env=env,
+    )
     try:
         async with asyncio.timeout(seconds):
-            return await _communicate(process, stdin, tool, max_output)
-    except TimeoutError:
-        raise AnalyzerFailed(f"{tool} was stopped after {seconds:g} s; review fewer files at once.") from None
-    finally:
-        if process.returncode is None:
-            _kill_group(process.pid)
-            # A killed process ends at once; a second cancellation must not leave it unreaped.
-            await asyncio.shield(_over(process))
+            return await _communicate(process, stdin, max_output)
+    except BaseException as error:
+        # The leader may be gone already, and what it started still hold its pipes.
+        kill_group(process.pid)
+        # A killed process ends at once; a second cancellation must not leave it unreaped.
+        await asyncio.shield(_over(process))
+        if isinstance(error, TimeoutError):
+            raise OutOfTime(f"{seconds:g} s") from None
+        raise
 
 
-def environment() -> dict[str, str]:
-    """The variables a tool gets."""
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    return {**kept, "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
+def kill_group(leader: int) -> None:
+    """Kill a process that leads a group, and all in the group; nothing happens where they are gone."""
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
 
 
-async def _communicate(process: asyncio.subprocess.Process, stdin: bytes, tool: str, max_output: int) -> ProcessResult:
+async def _communicate(process: asyncio.subprocess.Process, stdin: bytes, max_output: int) -> ProcessResult:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -83,14 +93,9 @@ async def _communicate(process: asyncio.subprocess.Process, stdin: bytes, tool: 
             group.create_task(_feed(process.stdin, stdin))
             out = group.create_task(_read(process.stdout, max_output))
             err = group.create_task(_read(process.stderr, max_output))
-    except* _TooMuch:
-        message = f"{tool} wrote more than {max_output // 1024} KB; review fewer files at once."
-        raise AnalyzerFailed(message) from None
+    except* TooMuchOutput:
+        raise TooMuchOutput(f"{max_output // 1024} KB") from None
     return ProcessResult(await process.wait(), out.result(), err.result())
-
-
-class _TooMuch(Exception):
-    """More output than the cap."""
 
 
 async def _feed(pipe: asyncio.StreamWriter, data: bytes) -> None:
@@ -110,7 +115,7 @@ async def _read(pipe: asyncio.StreamReader, limit: int) -> bytes:
     while part := await pipe.read(65536):
         size += len(part)
         if size > limit:
-            raise _TooMuch
+            raise TooMuchOutput
         parts.append(part)
     return b"".join(parts)
 
@@ -133,10 +138,3 @@ async def _over(process: asyncio.subprocess.Process) -> None:
 async def _drain(pipe: asyncio.StreamReader) -> None:
     while await pipe.read(65536):
         continue
-
-
-def _kill_group(leader: int) -> None:
-    try:
-        os.killpg(leader, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
