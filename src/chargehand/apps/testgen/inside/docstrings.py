@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from chargehand.apps.testgen.inside.notes import Notes
     from chargehand.apps.testgen.inside.values import SUBJECT
 else:  # chargehand itself is not there inside
+    from notes import Notes
     from values import SUBJECT
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from chargehand.apps.testgen.inside.reached import Reached
     from chargehand.apps.testgen.inside.values import SUBJECT
 else:  # chargehand itself is not there inside
-    from notes import describe_error
+    from notes import Notes, describe_error
+    from reached import Reached
     from values import SUBJECT
 
 Writer = Callable[..., str]
