@@ -55,7 +55,9 @@ def prepare(folder: Path) -> dict[str, str]:
     """Write the plan and the script into the folder; the environment in which commands run there."""
     (folder / "plan.json").write_text(json.dumps(PLAN))
     (folder / "script.json").write_text(json.dumps(SCRIPT))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CHARGEHAND_")}
+    # Files that were edited since they were compiled are compiled by the first round, and for good.
+    left_out = ("CHARGEHAND_", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     return kept | {"CHARGEHAND_HOME": str(folder / "home")}
 
 

@@ -19,6 +19,10 @@ NEVER = {"aiohttp", "rich", "duckdb", "chargehand.apps", "chargehand.evaluation"
 STAGES = {"chargehand.flow", "chargehand.planner", "chargehand.dispatcher", "chargehand.synthesizer"}
 # The most modules of the command, Python's own included, and what is not among them.
 BOUNDS: dict[str, tuple[int, set[str]]] = {
+    "show last": (290, NEVER | STAGES | {"asyncio", "chargehand.team", "chargehand.engine"}),
+    "show last --json": (290, NEVER | STAGES | {"asyncio", "chargehand.team", "chargehand.engine"}),
+    "check plan.json": (400, NEVER | STAGES | {"chargehand.engine"}),
+    "run --plan plan.json, one task, scripted": (500, NEVER | {"chargehand.models.http_model"}),
     "runs": (190, NEVER | STAGES | {"asyncio", "pydantic", "pydantic_core", "chargehand.team", "chargehand.engine"}),
 }
 

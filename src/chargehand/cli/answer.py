@@ -45,6 +45,8 @@ def answer(run_id: str, question: str, text: str) -> None:
 
 def listing(run: str, questions: Sequence[Question]) -> list[str]:
     """The open questions as lines, each with how to answer it."""
+    if not questions:
+        return []
     from chargehand.engine.people import choices, describe_question
 
     lines: list[str] = []
@@ -55,7 +57,7 @@ def listing(run: str, questions: Sequence[Question]) -> list[str]:
         lines += [f"    chargehand answer {run} {question.id} {_quote_choice(choice)}" for choice in choices(question)]
     if len(questions) > MOST:
         lines += ["", f"and {len(questions) - MOST} more questions: chargehand show {run} --json"]
-    return [*lines, ""] if lines else []
+    return [*lines, ""]
 
 
 def _quote_choice(choice: str) -> str:

@@ -14,7 +14,7 @@ from chargehand.cli.command import Command, screen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chargehand.runs.supervisor import Supervisor
+    from chargehand.runs.prepared_team import PreparedTeam
     from chargehand.team import Team
     from chargehand.text.plan_json import Reading
     from chargehand.values.plan import Problem
@@ -89,22 +89,22 @@ def _of_evals(folder: Path, team: Team) -> Sequence[Problem]:
 
 def _of_plan(path: str, team: str | None) -> list[Problem]:
     from chargehand.cli import read_inputs as inputs
-    from chargehand.cli.make_supervisor import supervisor
+    from chargehand.cli.make_supervisor import prepared_team
     from chargehand.text.plan_json import read
 
     data = inputs.read_bytes(path, "a plan")
     reading = read(inputs.parse_json(data, path, "a plan"))
-    door = supervisor(team or reading.plan.team, {}, given=team is not None)
-    return place_problems(_find_problems(reading, door), data, path)
+    prepared = prepared_team(team or reading.plan.team, given=team is not None)
+    return place_problems(_find_problems(reading, prepared), data, path)
 
 
-def _find_problems(reading: Reading, door: Supervisor) -> list[Problem]:
-    settings = door.team_settings()
+def _find_problems(reading: Reading, prepared: PreparedTeam) -> list[Problem]:
+    settings = prepared.team_settings()
     return reading.problems(
-        door.team.assignable,
+        prepared.team.assignable,
         max_tasks=settings.max_tasks,
         budget_tokens=settings.budget.tokens,
-        factory=door.team.factory,
+        factory=prepared.team.factory,
     )
 
 

@@ -5,69 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import TYPE_CHECKING, assert_never
 from urllib.parse import urlsplit
-
-from pydantic import Field
 
 from chargehand import __version__
 from chargehand.errors import MissingKey, UsageError
 from chargehand.limits import ProviderLimits, ProviderRegistry
 from chargehand.models import ModelClient, prices
-from chargehand.models.anthropic import Anthropic
-from chargehand.models.http_model import HttpModel
-from chargehand.models.model_errors import Endpoint
-from chargehand.models.openai_chat import OpenAI
 from chargehand.models.prices import Price
-from chargehand.models.transport import Transport
-from chargehand.values.base import Value
+from chargehand.models.provider import Provider, built_in
 
-Wire = Literal["openai", "anthropic"]
+if TYPE_CHECKING:
+    from chargehand.models.transport import Transport
+
 # All runs of a process share what a provider allows.
 REGISTRY = ProviderRegistry()
-
-
-class Provider(Value):
-    """Where models are served. The key in `key_env` goes to `base_url` and nowhere else."""
-
-    name: str
-    base_url: str
-    wire: Wire
-    key_env: str | None = None
-    key_required: bool = False
-    # What it allows: requests and tokens a minute, calls at once. None is no limit but what it answers.
-    rpm: int | None = Field(default=None, gt=0)
-    tpm: int | None = Field(default=None, gt=0)
-    max_concurrent: int | None = Field(default=None, gt=0)
-
-
-def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
-    """The providers that need no setting up, with the base URLs the environment gives."""
-    known = (
-        Provider(
-            name="anthropic",
-            base_url=env.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com",
-            wire="anthropic",
-            key_env="ANTHROPIC_API_KEY",
-            key_required=True,
-        ),
-        Provider(
-            name="openai",
-            base_url=env.get("OPENAI_BASE_URL") or "https://api.openai.com/v1",
-            wire="openai",
-            key_env="OPENAI_API_KEY",
-            key_required=True,
-        ),
-        Provider(name="ollama", base_url="http://localhost:11434/v1", wire="openai"),
-        Provider(
-            name="openrouter",
-            base_url="https://openrouter.ai/api/v1",
-            wire="openai",
-            key_env="OPENROUTER_API_KEY",
-            key_required=True,
-        ),
-    )
-    return {provider.name: provider for provider in known}
 
 
 class Models:
@@ -84,7 +36,7 @@ class Models:
         # By what stands after `scripted:`.
         self._scripts: dict[str, ModelClient] = dict(scripts or {})
         self._clients: dict[str, ModelClient] = {}
-        self._transport = Transport(env)
+        self._transport: Transport | None = None
 
     @property
     def providers(self) -> Mapping[str, Provider]:
@@ -132,7 +84,8 @@ class Models:
         return REGISTRY.limits_for(prefix, provider.base_url, **limits)
 
     async def close(self) -> None:
-        await self._transport.close()
+        if self._transport is not None:
+            await self._transport.close()
         for script in self._scripts.values():
             await script.close()
 
@@ -150,6 +103,14 @@ class Models:
         raise UsageError(f"unknown provider {prefix!r} in model {model!r}; {hint}")
 
     def _connect(self, provider: Provider, model: str) -> ModelClient:
+        # A script needs no wire format.
+        from chargehand.models.anthropic import Anthropic
+        from chargehand.models.http_model import HttpModel
+        from chargehand.models.model_errors import Endpoint
+        from chargehand.models.openai_chat import OpenAI
+        from chargehand.models.transport import Transport
+
+        self._transport = self._transport or Transport(self._env)
         key = self._key(provider, model)
         base = _base(provider)
         headers = {"Content-Type": "application/json", "User-Agent": f"chargehand/{__version__}"}

@@ -9,13 +9,11 @@ does not (a deleted lock file, a network file system).
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
@@ -201,12 +199,17 @@ class _Writer:
         except BaseException:
             self._lock.release()
             raise
+        # Readers need neither a thread nor an event loop.
+        from asyncio import get_running_loop
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._loop = get_running_loop
         # Bytes that are in the WAL alone.
         self._unfolded = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"journal-{path.stem}")
 
     async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._append, events, blobs)
+        await self._loop().run_in_executor(self._thread, self._append, events, blobs)
         if self._unfolded > _FOLD_BYTES:
             self._thread.submit(self._fold)
 

@@ -16,16 +16,15 @@ from chargehand.errors import InvalidPlan, RunOwned, UsageError
 from chargehand.models import ModelClient
 from chargehand.models.resolve import Models
 from chargehand.record.disk import reading
-from chargehand.record.home import Home
 from chargehand.record.replay import Replay, replay
-from chargehand.record.trust import TrustRegistry
 from chargehand.runs.answer_question import record_answer
+from chargehand.runs.prepared_team import PreparedTeam
 from chargehand.runs.read_record import final_report, open_questions, replay_run, report_so_far, unfinished_report
 from chargehand.runs.resume import Added, check_begun, job_of
 from chargehand.runs.session import RunJob, Session, check_models
-from chargehand.settings import OF_TEAM, SCRIPT, Settings, as_before, found_from, load_settings
+from chargehand.settings import Settings, as_before
 from chargehand.synthesizer import OnDraft
-from chargehand.team import Team, folder_of, load
+from chargehand.team import Team, load
 from chargehand.text.plan_json import parse
 from chargehand.tools import BUILTIN
 from chargehand.values.base import JSON
@@ -42,12 +41,8 @@ CANCEL_WAIT_S = 3.0
 OnSession = Callable[[Session], None]
 
 
-class RunLife:
-    """The home runs are recorded in, the team and the models they go on with.
-
-    `model` is `provider:name`, or a client of your own such as a ScriptedModel. Settings come from the environment and
-    the files `chargehand` reads, unless given.
-    """
+class RunLife(PreparedTeam):
+    """The home runs are recorded in, the team and the models they go on with."""
 
     def __init__(
         self,
@@ -57,51 +52,8 @@ class RunLife:
         home: str | Path | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self._clients: dict[str, ModelClient] = {}
-        if model is not None and not isinstance(model, str):
-            self._clients["client"] = model
-            model = "scripted:client"
+        super().__init__(team, model=model, home=home, settings=settings)
         self._in_use: dict[str, tuple[Models, int]] = {}
-        self.warnings: list[str] = []
-        if settings is None:
-            settings, self.warnings = load_settings(os.environ, Path.cwd(), {"model": model})
-        if model is not None:
-            model = model if self._clients else found_from(model, Path.cwd())
-            settings = settings.model_copy(update={"model": model})
-        if home is not None:
-            settings = settings.model_copy(update={"home": str(Path(home).expanduser().absolute())})
-        self.settings = settings
-        self.home = Home(Path(settings.home))
-        self._trust = TrustRegistry(settings.home)
-        self._given = team
-        # How to load the team again: a shipped name, or a folder wherever the next command is given.
-        self.team_ref = None if isinstance(team, Team) else _reference(team or settings.team)
-
-    @property
-    def team(self) -> Team:
-        """The team, loaded at first use."""
-        if not isinstance(self._given, Team):
-            self._given = load(self.team_ref or "general", self._trust)
-        return self._given
-
-    def team_settings(self) -> Settings:
-        """With the team's own limits, budget and models laid over what files set, and the script it brings found."""
-        settings = self.settings.for_team(self.team.models, self.team.budget, self.team.limits)
-        return settings.with_script(self.script()) if OF_TEAM in settings.named_models else settings
-
-    def script(self) -> str:
-        """The script the team brings: what `scripted` without a file plays."""
-        if self.team_ref is None:
-            raise UsageError(
-                f"The model is {OF_TEAM!r}, but a team made in Python brings no script: give a ScriptedModel."
-            )
-        script = folder_of(self.team_ref).absolute() / SCRIPT
-        if not script.is_file():
-            raise UsageError(
-                f"The model is {OF_TEAM!r}, but the team {self.team.name!r} brings no script: there is no {script}. "
-                "Name one with --model scripted:FILE, or another model."
-            )
-        return str(script)
 
     # -- going on ----------------------------------------------------------------------------------------------------
 
@@ -299,10 +251,6 @@ class RunLife:
                 self._in_use[name] = (models, users - 1)
             else:
                 await models.close()
-
-
-def _reference(team: str | Path) -> str:
-    return str(Path(team).absolute()) if os.path.isdir(team) else str(team)
 
 
 def team_for(team: Team, request: Request) -> tuple[Team, list[str]]:

@@ -1,0 +1,78 @@
+"""A team, found and loaded, with the settings and the home its runs have: enough to check a plan, nothing runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from chargehand.errors import UsageError
+from chargehand.models import ModelClient
+from chargehand.record.home import Home
+from chargehand.record.trust import TrustRegistry
+from chargehand.settings import OF_TEAM, SCRIPT, Settings, found_from, load_settings
+from chargehand.team import Team, folder_of, load
+
+
+class PreparedTeam:
+    """A team with the settings that count for it, and the home its runs are recorded in.
+
+    `model` is `provider:name`, or a client of your own such as a ScriptedModel. Settings come from the environment and
+    the files `chargehand` reads, unless given.
+    """
+
+    def __init__(
+        self,
+        team: Team | str | Path | None = None,
+        *,
+        model: str | ModelClient | None = None,
+        home: str | Path | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self._clients: dict[str, ModelClient] = {}
+        if model is not None and not isinstance(model, str):
+            self._clients["client"] = model
+            model = "scripted:client"
+        self.warnings: list[str] = []
+        if settings is None:
+            settings, self.warnings = load_settings(os.environ, Path.cwd(), {"model": model})
+        if model is not None:
+            model = model if self._clients else found_from(model, Path.cwd())
+            settings = settings.model_copy(update={"model": model})
+        if home is not None:
+            settings = settings.model_copy(update={"home": str(Path(home).expanduser().absolute())})
+        self.settings = settings
+        self.home = Home(Path(settings.home))
+        self._trust = TrustRegistry(settings.home)
+        self._given: Team | str | Path | None = team
+        # How to load the team again: a shipped name, or a folder wherever the next command is given.
+        self.team_ref: str | None = None if isinstance(team, Team) else _reference(team or settings.team)
+
+    @property
+    def team(self) -> Team:
+        """The team, loaded at first use."""
+        if not isinstance(self._given, Team):
+            self._given = load(self.team_ref or "general", self._trust)
+        return self._given
+
+    def team_settings(self) -> Settings:
+        """With the team's own limits, budget and models laid over what files set, and the script it brings found."""
+        settings = self.settings.for_team(self.team.models, self.team.budget, self.team.limits)
+        return settings.with_script(self.script()) if OF_TEAM in settings.named_models else settings
+
+    def script(self) -> str:
+        """The script the team brings: what `scripted` without a file plays."""
+        if self.team_ref is None:
+            raise UsageError(
+                f"The model is {OF_TEAM!r}, but a team made in Python brings no script: give a ScriptedModel."
+            )
+        script = folder_of(self.team_ref).absolute() / SCRIPT
+        if not script.is_file():
+            raise UsageError(
+                f"The model is {OF_TEAM!r}, but the team {self.team.name!r} brings no script: there is no {script}. "
+                "Name one with --model scripted:FILE, or another model."
+            )
+        return str(script)
+
+
+def _reference(team: str | Path) -> str:
+    return str(Path(team).absolute()) if os.path.isdir(team) else str(team)
