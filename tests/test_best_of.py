@@ -25,7 +25,7 @@ from chargehand.text.plan_json import read
 from chargehand.text.redaction import Redactor
 from chargehand.trace import fold, to_html
 from chargehand.values.effect import ModelCall
-from chargehand.values.key import place
+from chargehand.values.key import Key
 from chargehand.values.outcome import Outcome, Usage, done, failed
 from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import Policy
@@ -86,7 +86,7 @@ def test_members_work_side_by_side_and_the_best_counts() -> None:
     assert (outcome.usage.calls, outcome.usage.tokens) == (4, 440)
     called = sorted(event.data["key"] for event in flow.events if event.kind == "model_called")
     assert called == ["a/1/b1/model/1", "a/1/b2/model/1", "a/1/b3/model/1", "a/1/select/1"]
-    assert {place(key) for key in called} == {("a", 1)}
+    assert {Key.parse(key)[1:] for key in called} == {("a", 1)}
     assert len({who.idempotency_key for _, _, who in flow.model.asked}) == 4
 
 

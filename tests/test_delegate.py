@@ -21,7 +21,7 @@ from chargehand.trace import fold, to_html
 from chargehand.trace.run_parts import TaskState, arrange_tasks
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
-from chargehand.values.key import above, lineage, place, within
+from chargehand.values.key import Key, TaskPath, within
 from chargehand.values.message import Reply
 from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
@@ -69,24 +69,40 @@ def flow(**fields: Any) -> Flow:
 
 def test_paths_say_where_a_nested_task_is() -> None:
     """A key of a nested team belongs to the nested task, its supervisor's to the task around it."""
-    assert place("t3/2/model/4") == ("t3", 2)
-    assert place("t3/1/t1/2/model/4") == ("t3/1/t1", 2)
-    assert place("t3/1/t1/once/send/abc") == ("t3/1/t1", None)
-    assert place("t3/1/@plan/1") == ("t3", 1)
-    assert place("t3/1/t2/1/@synthesis/1") == ("t3/1/t2", 1)
-    assert place("t3/1/b2/model/1") == ("t3", 1)
-    assert place("t3/1/x1.n1/1/recovery/2") == ("t3/1/x1.n1", 1)
-    assert above("t3/1/t2/2/t5") == [("t3/1/t2", 2), ("t3", 1)]
-    assert lineage("t3") == ["t3"]
+    assert Key.parse("t3/2/model/4")[1:] == ("t3", 2)
+    assert Key.parse("t3/1/t1/2/model/4")[1:] == ("t3/1/t1", 2)
+    assert Key.parse("t3/1/t1/once/send/abc")[1:] == ("t3/1/t1", None)
+    assert Key.parse("t3/1/@plan/1")[1:] == ("t3", 1)
+    assert Key.parse("t3/1/t2/1/@synthesis/1")[1:] == ("t3/1/t2", 1)
+    assert Key.parse("t3/1/b2/model/1")[1:] == ("t3", 1)
+    assert Key.parse("t3/1/x1.n1/1/recovery/2")[1:] == ("t3/1/x1.n1", 1)
+    assert TaskPath.parse("t3/1/t2/2/t5").around == (
+        ("t3/1/t2", 2),
+        ("t3", 1),
+    )
+    assert TaskPath.parse("t3").lineage == ("t3",)
+
+
+def test_a_key_is_written_as_it_was_read() -> None:
+    """It also says of which team its task is: the run's own, or the one that does an attempt."""
+    for text, scope in (
+        ("@plan/1", ""),
+        ("t3/2/model/4", ""),
+        ("t3/1/t1/2/model/4", "t3/1"),
+        ("a/1/b/2/c/3/ask", "a/1/b/2"),
+    ):
+        key = Key.parse(text)
+        assert (str(key), key.within) == (text, scope)
+        assert key.path is None or (str(key.path), key.path.within) == (key.task, scope)
 
 
 @pytest.mark.parametrize("id", ["model", "b1", "route", "split", "ask", "t1"])
 def test_a_nested_task_of_any_name_is_found_by_its_key(id: str) -> None:
     """Ids that mean something else in a key are marked."""
     path = within("t3/1", id)
-    assert place(f"{path}/2/model/1") == (path, 2)
-    assert place(f"{path}/ask") == (path, None)
-    assert above(path) == [("t3", 1)]
+    assert Key.parse(f"{path}/2/model/1")[1:] == (path, 2)
+    assert Key.parse(f"{path}/ask")[1:] == (path, None)
+    assert TaskPath.parse(path).around == (("t3", 1),)
 
 
 def test_a_team_does_a_task_of_another_team() -> None:

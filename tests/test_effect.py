@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from chargehand.values.base import Value
 from chargehand.values.effect import ModelCall, ModelResult, Question, ToolCall, ToolResult
-from chargehand.values.key import place
+from chargehand.values.key import Key
 from chargehand.values.message import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.values.outcome import Fault
 
@@ -136,4 +136,4 @@ def test_a_tool_calls_fingerprint_is_its_tool_and_arguments() -> None:
 )
 def test_a_key_says_where_it_belongs(key: str, expected: tuple[str | None, int | None]) -> None:
     """Task and attempt are read off the key; the supervisor's own keys have neither."""
-    assert place(key) == expected
+    assert Key.parse(key)[1:] == expected

@@ -16,7 +16,7 @@ from chargehand.synthesizer.citations import keeps_open
 from chargehand.testing import run_virtual
 from chargehand.trace import RunState, fold
 from chargehand.values.event import FIELDS, Event
-from chargehand.values.key import lineage, within
+from chargehand.values.key import TaskPath, within
 from chargehand.values.outcome import Outcome
 from chargehand.values.recovery_policy import MOST_ATTEMPTS
 from chargehand.values.report import Report
@@ -353,7 +353,7 @@ def _check_bill(world: World, played: Played) -> None:
 
 
 def _with_those_around(task: str | None) -> list[str | None]:
-    return [None] if task is None else [*lineage(task)]
+    return [None] if task is None else [*TaskPath.parse(task).lineage]
 
 
 def _is_stopped(event: Event, report: Report) -> bool:

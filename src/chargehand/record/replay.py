@@ -13,7 +13,7 @@ from chargehand.record.disk import MISSHAPEN, damaged
 from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON
 from chargehand.values.event import Event
-from chargehand.values.key import lineage, wholes
+from chargehand.values.key import TaskPath
 from chargehand.values.outcome import Outcome, Usage
 
 Data = dict[str, Any]
@@ -165,14 +165,14 @@ class Replay:
                 self.ended[event.task or outcome.task] = outcome
             case "question_asked":
                 self.questions[data["key"]] = data["question"]
-                for task in lineage(event.task) if event.task is not None else ():
+                for task in TaskPath.parse(event.task).lineage if event.task is not None else ():
                     number, since = self._waiting.get(task, (0, self._owned_at(event)))
                     self._waiting[task] = number + 1, since
             case "question_answered":
                 self.answers[data["key"]] = data["answer"]
                 # While it only waited for the person, the run did not run.
                 self._owned_before -= data.get("parked_s") or 0.0
-                for task in lineage(event.task) if event.task is not None else ():
+                for task in TaskPath.parse(event.task).lineage if event.task is not None else ():
                     if task in self._waiting:
                         self._end_wait(task, self._owned_at(event))
             case "budget_reserved":
@@ -226,7 +226,7 @@ class Replay:
             self.lost.append(Usage.model_validate(data["lost"]))
         elif data.get("estimated"):
             self.estimated.append(data["tokens"])
-        for whole in () if task is None else wholes(task):
+        for whole in () if task is None else TaskPath.parse(task).wholes:
             tokens, usd = self.spent_by_task.get(whole, (0, 0.0))
             self.spent_by_task[whole] = (tokens + data["tokens"], usd + (data["usd"] or 0.0))
 

@@ -11,7 +11,7 @@ from chargehand.record.replay import Replay, replay
 from chargehand.runs.read_record import open_questions
 from chargehand.values.effect import Question
 from chargehand.values.event import Event
-from chargehand.values.key import place
+from chargehand.values.key import Key
 from chargehand.values.plan import FactoryLimits
 from chargehand.values.request import Request
 from chargehand.values.run_status import FINISHED
@@ -26,7 +26,7 @@ async def record_answer(run: str, journal: Journal, question: str, words: str) -
     workers = [name for worker in team["workers"] for name in (worker["name"], worker.get("pool")) if name]
     factory = FactoryLimits.model_validate(team["factory"]) if team.get("factory") else None
     answer = read_words(Question.model_validate(state.questions[key]), words, request, workers, factory)
-    task, attempt = place(key)
+    _, task, attempt = Key.parse(key)
     data = {"key": key, "answer": answer, "by": "command"}
     event = Event(run, state.seq + 1, time.time(), "question_answered", task, attempt, data)
     await journal.append([event], {})

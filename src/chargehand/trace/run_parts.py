@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from chargehand.values.key import above
+from chargehand.values.key import TaskPath
 
 TaskStatus = Literal["waiting", "ready", "running", "done", "failed", "escalated", "skipped"]
 TASK_STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
@@ -112,7 +112,7 @@ class TaskState:
     @property
     def depth(self) -> int:
         """How many teams it is inside of, besides the run's own."""
-        return len(above(self.id))
+        return len(TaskPath.parse(self.id).around)
 
     @property
     def label(self) -> str:
@@ -128,7 +128,7 @@ def arrange_tasks(tasks: Iterable[TaskState]) -> list[TaskState]:
     known = {task.id: task for task in tasks}
     below: dict[str, list[TaskState]] = {}
     for task in known.values():
-        around = next((id for id, _ in above(task.id) if id in known), "")
+        around = next((id for id, _ in TaskPath.parse(task.id).around if id in known), "")
         below.setdefault(around, []).append(task)
     found: list[TaskState] = []
     todo = below.get("", [])[::-1]

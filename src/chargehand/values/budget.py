@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from chargehand.values.base import Value
-from chargehand.values.key import wholes
+from chargehand.values.key import TaskPath
 
 DEFAULT_TOKENS = 500_000
 # A call with less room than this for its answer is not worth making.
@@ -293,7 +293,7 @@ class Ledger:
         """The run's, the task's own if it has one, and also those of the whole it is a part of or nested in."""
         if task is None or not self._tasks:
             return (self._run,)
-        return (self._run, *(self._tasks[name] for name in wholes(task) if name in self._tasks))
+        return (self._run, *(self._tasks[name] for name in TaskPath.parse(task).wholes if name in self._tasks))
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Where a run is, as text: keys and the paths of tasks in them.
+"""Where a run is: keys, and the paths of tasks in them. Both are texts on the record, and are parsed here only.
 
 t3/2/model/4         task t3, attempt 2, fourth model call
 t3/1/t1/2/model/1    task t1 of the team that does attempt 1 of t3, its own attempt 2
@@ -9,6 +9,8 @@ t3/1/@plan/1         that team's planner
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import NamedTuple
 
 # What follows an attempt in a key, with a number after it: not to be taken for a task of a nested team.
 _NUMBERED = frozenset(
@@ -17,21 +19,68 @@ _NUMBERED = frozenset(
 _MEMBER = re.compile(r"b\d+")
 # What follows a task in a key: an attempt, or what is done once for all attempts.
 _AFTER_A_TASK = re.compile(r"\d+|ask|once")
+# About as many as there are tasks in a wide plan: their paths are asked for with each call.
+_KEPT = 16_384
 
 
-def place(key: str) -> tuple[str | None, int | None]:
-    """The task and attempt a key belongs to; keys of the supervisor itself start with `@` and have neither."""
-    if key.startswith("@"):
-        return None, None
-    parts = key.split("/")
-    at = 0
-    while True:
-        attempt = parts[at + 1] if len(parts) > at + 1 else ""
-        if not attempt.isdigit():
-            return "/".join(parts[: at + 1]), None
-        if len(parts) <= at + 3 or not _is_task(parts[at + 2]) or not _AFTER_A_TASK.fullmatch(parts[at + 3]):
-            return "/".join(parts[: at + 1]), int(attempt)
-        at += 2
+class Key(NamedTuple):
+    """The place of an effect, a decision or a question. Keys of the supervisor itself have no task and no attempt."""
+
+    text: str
+    task: str | None
+    attempt: int | None
+
+    @staticmethod
+    def parse(text: str) -> Key:
+        """Keys of the supervisor itself start with `@`."""
+        if text[:1] == "@":
+            return Key(text, None, None)
+        parts = text.split("/")
+        at, last = 0, len(parts) - 1
+        attempt: int | None = None
+        while last > at and parts[at + 1].isdigit():
+            inner = at + 2
+            if last <= inner or not _is_task(parts[inner]) or not _AFTER_A_TASK.fullmatch(parts[inner + 1]):
+                attempt = int(parts[at + 1])
+                break
+            at = inner
+        return Key(text, "/".join(parts[: at + 1]) if at else parts[0], attempt)
+
+    @property
+    def path(self) -> TaskPath | None:
+        return None if self.task is None else TaskPath.parse(self.task)
+
+    @property
+    def within(self) -> str:
+        """The attempt whose team the task is of, such as `t3/1`; empty for a task of the run's own team."""
+        return "" if self.task is None else TaskPath.parse(self.task).within
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class TaskPath(NamedTuple):
+    """A task with those it is nested in."""
+
+    text: str
+    # The tasks and attempts it is in, the nearest first.
+    around: tuple[tuple[str, int], ...]
+    # The task and those it is in.
+    lineage: tuple[str, ...]
+    # The task, those it is in, and those that any of them is a part of.
+    wholes: tuple[str, ...]
+
+    @staticmethod
+    def parse(text: str) -> TaskPath:
+        return _parse_path(text)
+
+    @property
+    def within(self) -> str:
+        """The attempt whose team the task is of, such as `t3/1`; empty for a task of the run's own team."""
+        return f"{self.around[0][0]}/{self.around[0][1]}" if self.around else ""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def within(scope: str, task: str) -> str:
@@ -41,25 +90,19 @@ def within(scope: str, task: str) -> str:
     return f"{scope}/{name if _is_task(name) else f'.{name}'}{slash}{rest}"
 
 
-def above(task: str) -> list[tuple[str, int]]:
-    """The tasks and attempts a nested task is in, the nearest first."""
-    found: list[tuple[str, int]] = []
+@lru_cache(_KEPT)
+def _parse_path(text: str) -> TaskPath:
+    around: list[tuple[str, int]] = []
+    task = text
     while True:
-        around, _, rest = task.rpartition("/")[0].rpartition("/")
-        if not around or not rest.isdigit():
-            return found
-        task = around
-        found.append((task, int(rest)))
-
-
-def lineage(task: str) -> list[str]:
-    """The task and those it is in."""
-    return [task, *(each for each, _ in above(task))]
-
-
-def wholes(task: str) -> list[str]:
-    """The task, those it is in, and those that any of them is a part of."""
-    return list(dict.fromkeys(name for each in lineage(task) for name in (each, each.partition(".s.")[0])))
+        outer, _, attempt = task.rpartition("/")[0].rpartition("/")
+        if not outer or not attempt.isdigit():
+            break
+        task = outer
+        around.append((task, int(attempt)))
+    lineage = (text, *(each for each, _ in around))
+    wholes = dict.fromkeys(name for each in lineage for name in (each, each.partition(".s.")[0]))
+    return TaskPath(text, tuple(around), lineage, tuple(wholes))
 
 
 def _is_task(part: str) -> bool:

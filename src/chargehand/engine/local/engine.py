@@ -48,7 +48,7 @@ from chargehand.values.effect import (
     ToolResult,
 )
 from chargehand.values.event import EventKind
-from chargehand.values.key import place
+from chargehand.values.key import Key
 from chargehand.values.outcome import Usage
 
 T = TypeVar("T")
@@ -160,8 +160,8 @@ class LocalEngine:
         if key in self.replay.decisions:
             return self.replay.decisions[key]
         value = choose()
-        task, attempt = place(key)
-        self.emit("decision", task=task, attempt=attempt, key=key, decision=decision, value=value, reason=reason)
+        at = Key.parse(key)
+        self.emit("decision", task=at.task, attempt=at.attempt, key=key, decision=decision, value=value, reason=reason)
         with self._activity:
             await self.commit()
         return value
@@ -183,7 +183,7 @@ class LocalEngine:
     async def perform(
         self, key: str, effect: Effect, *, on_text: Callable[[str], None] | None = None
     ) -> ModelResult | ToolResult | AnalysisResult:
-        task, attempt = place(key)
+        _, task, attempt = Key.parse(key)
         site = Site(key, task, self._attempts.get(task) if attempt is None else attempt)
         if (recorded := self.replay.committed.get(key)) is not None:
             if recorded["fingerprint"] != effect.fingerprint:

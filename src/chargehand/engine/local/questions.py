@@ -17,7 +17,7 @@ from chargehand.engine.people import Later
 from chargehand.record.replay import Replay
 from chargehand.values.base import JSON
 from chargehand.values.effect import Question
-from chargehand.values.key import lineage, place
+from chargehand.values.key import Key
 
 
 class Questions:
@@ -77,9 +77,9 @@ class Inquiries:
     async def ask(self, key: str, question: Question) -> JSON:
         if key in self._questions.answers:
             return self._questions.answers[key]
-        site = Site(key, *place(key))
-        with self._clock.pause(lineage(site.task) if site.task is not None else ()):
-            return await self._wait_for_answer(site, question)
+        at = Key.parse(key)
+        with self._clock.pause(() if at.path is None else at.path.lineage):
+            return await self._wait_for_answer(Site(key, at.task, at.attempt), question)
 
     async def _wait_for_answer(self, site: Site, question: Question) -> JSON:
         answers = self._questions.answers

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from chargehand.record.replay import Replay
 from chargehand.values.base import JSON
 from chargehand.values.effect import ToolResult
-from chargehand.values.key import above, place
+from chargehand.values.key import Key, TaskPath
 from chargehand.values.outcome import Outcome
 
 
@@ -19,7 +19,8 @@ class LocalRecord:
         # Tasks and attempts of which something was sent, in this session or before.
         self._sent: set[tuple[str | None, int | None]] = set()
         for key in (*replay.committed, *replay.intents):
-            self.mark_sent(*place(key))
+            at = Key.parse(key)
+            self.mark_sent(at.task, at.attempt)
         # Texts with addresses that tools returned in this session.
         self._returned: list[str] = []
 
@@ -53,7 +54,8 @@ class LocalRecord:
     def mark_sent(self, task: str | None, attempt: int | None) -> None:
         """Something of this attempt, and so of those it is nested in, was sent."""
         self._sent.add((task, attempt))
-        self._sent.update(above(task) if task is not None else ())
+        if task is not None:
+            self._sent.update(TaskPath.parse(task).around)
 
     def keep_text(self, result: ToolResult) -> None:
         """Keep what a tool returned in this session, if there may be an address in it."""

@@ -14,7 +14,7 @@ from chargehand.models.prices import Price
 from chargehand.record.replay import Replay
 from chargehand.values.budget import Budget, Calibration, Deny, Grant, Ledger, Wait, Wish
 from chargehand.values.effect import ModelCall
-from chargehand.values.key import place
+from chargehand.values.key import Key
 from chargehand.values.outcome import Usage
 
 # An estimate this much above what was set aside is worth setting aside anew.
@@ -202,7 +202,8 @@ class LocalBudget:
     def settle_left_behind(self) -> None:
         """Put on the record what is counted for the calls that were in flight when a session before died."""
         for each in (*self._replay.written_off.values(), *self._left_behind):
-            self._recorder.emit("budget_settled", *place(each.key), each.settled)
+            at = Key.parse(each.key)
+            self._recorder.emit("budget_settled", at.task, at.attempt, each.settled)
 
     def hold(self, tokens: int) -> None:
         self.ledger.to_write = tokens
