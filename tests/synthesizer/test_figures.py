@@ -1,4 +1,4 @@
-"""Which figures a text holds, in which normal form, and that no text is too much."""
+"""Which figures a text states, in which normal form, and that no text is too much."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.synthesizer.figures import figures
-from chargehand.synthesizer.numerals import plain
-from chargehand.synthesizer.units import quantity
+from chargehand.synthesizer.figures import figures, plain
 
 
 def values(text: str) -> list[str]:
-    return [f.value if f.unit is None else f"{f.value} {f.unit}" for f in figures(text)]
+    return [figure.value for figure in figures(text)]
 
 
 @pytest.mark.parametrize(
@@ -30,48 +28,25 @@ def test_one_number_has_one_value(text: str) -> None:
     ("text", "expected"),
     [
         ("1.234.567 and 1,234,567 and 12,34,567", ["1234567", "1234567", "1234567"]),
-        ("0,5 or 12,5 % or .5", ["0.5", "12.5 %", "0.5"]),
+        ("0,5 or 12,5 % or .5", ["0.5", "12.5", "0.5"]),
         ("rows 1,2,3", ["1", "2", "3"]),
-        ("$5m, 5 million dollars, USD 5,000,000, US$5M", ["5000000 USD"] * 4),
-        ("EUR 3.2bn, 3.2 billion euros, €3.2 billion", ["3200000000 EUR"] * 3),
-        ("12 %, 12 percent, twelve per cent, 12%", ["12 %"] * 4),
-        ("3 percentage points, 25 basis points", ["3 pp", "25 bp"]),
-        ("10-20 ms, from 10 to 20 ms, 10–20 ms", ["10 ms", "20 ms"] * 3),
-        ("$5–10 million and 5-10 million people", ["5000000 USD", "10000000 USD", "5000000", "10000000"]),
-        ("-5 °C, (−7%), -$4, 3 - 2", ["-5 °C", "-7 %", "-4 USD", "3", "2"]),
+        ("$5m, 5 million dollars, USD 5,000,000, US$5M", ["5000000"] * 4),
+        ("EUR 3.2bn, 3.2 billion euros, €3.2 billion", ["3200000000"] * 3),
+        ("12 %, 12 percent, 12 per cent, 12%", ["12"] * 4),
+        ("10-20 ms, from 10 to 20 ms, 10–20 ms", ["10", "20"] * 3),
+        ("-5 °C, (−7%), -$4, 3 - 2", ["-5", "-7", "-4", "3", "2"]),
         ("1e6, 1.5e-3", ["1000000", "0.0015"]),
-        ("10k rows, 5M users, 32 KB, 5 mg/day, 120 km/h", ["10000", "5000000", "32 kB", "5 mg/day", "120 km/h"]),
-        ("120/80 mmHg, 3 of 5, 3rd, 30-day, 3x", ["120", "80 mmHg", "3", "5", "3", "30 day", "3 x"]),
-        ("v2.10, version 2.1.3, Python 3.10, 10.0.0.1", ["2.10", "2.1.3", "3.10", "10.0.0.1"]),
-        ("two nodes, twenty-five users, two hundred people, a dozen, three million euros",
-         ["2", "25", "200", "12", "3000000 EUR"]),
-        ("between 5 and 10 kg, 3 and 4 kg", ["5 kg", "10 kg", "3", "4 kg"]),
-        ("0€0", ["0", "0 EUR"]),
-        ("one replica, but no one and one of them", ["1"]),
+        ("10k rows, 5M users, 32 KB, 5 mg/day, 120 km/h", ["10000", "5000000", "32", "5", "120"]),
+        ("120/80 mmHg, 3 of 5, 3rd, 30-day, 3x", ["120", "80", "3", "5", "3", "30", "3"]),
+        ("version 2.1.3, 10.0.0.1, 3.10", ["2.1.3", "10.0.0.1", "3.1"]),
+        ("0€0", ["0", "0"]),
         ('{"totals": [10, 20], "n": 5}', ["10", "20", "5"]),
-    ],
-)  # fmt: skip
-def test_numbers_with_scale_and_unit(text: str, expected: list[str]) -> None:
-    """Money, percent, physical units, ranges, versions and words."""
-    assert values(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("5 March 2024; Mar 5th, 2024; 2024-03-05; 2024/03/05; 5.3.2024; 03/05/2024", ["2024-03-05"] * 6),
-        ("25/12/2024 and 12/25/2024", ["2024-12-25", "2024-12-25"]),
-        ("March 2024, 2024-03, 5 March, May 5", ["2024-03", "2024-03", "--03-05", "--05-05"]),
-        ("Q3 2024, 2024 Q3, Q3", ["2024-Q3", "2024-Q3", "Q3"]),
-        ("14:30, 2:30 pm, 2:30 PM, 5pm, 12 am", ["T14:30", "T14:30", "T14:30", "T17:00", "T00:00"]),
-        ("2024-03-05T14:30:00Z", ["2024-03-05", "T14:30"]),
+        ("2024-03-05, 5 March 2024, 14:30", ["2024", "5", "5", "2024", "14", "30"]),
     ],
 )
-def test_dates_and_times(text: str, expected: list[str]) -> None:
-    """In several spellings, one value each."""
-    found = figures(text)
-    assert [figure.value for figure in found] == expected
-    assert {figure.kind for figure in found} == {"date"}
+def test_digits_and_scales(text: str, expected: list[str]) -> None:
+    """Separators, signs and scales are read; units are not, and dates and times are their numbers without the month."""
+    assert values(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,16 +55,15 @@ def test_dates_and_times(text: str, expected: list[str]) -> None:
         "1. First\n2) Second\n  3. Third",
         "## 2.1 Results",
         "> 4. Quoted",
-        "As shown [1], [2, 3] and [t3], also Oslo[4].",
-        "https://example.org/2024/12?x=3",
-        "See main.py:12-15, a/b.c:3:4 and lib.py#L12-L15.",
-        "t3, sha256, x86, COVID-19, GPT-4, 3a4f, 2FA, a_1",
-        "It&#39;s fine.",
+        "As shown [1] and [t3], also Oslo[4].",
+        "https://example.org/2024/12?x=3 www.example.org/2024",
+        "t3, sha256, x86, 3a4f, a_1",
+        "two nodes, twenty-five users, a dozen",
         "",
     ],
 )
-def test_what_is_no_figure(text: str) -> None:
-    """Numbering, citations, places in files, urls and names."""
+def test_what_is_not_a_figure(text: str) -> None:
+    """Numbering, citations, urls, names and words."""
     assert values(text) == []
 
 
@@ -98,7 +72,7 @@ def test_a_figure_knows_its_place() -> None:
     text = "In 2023 it cost 5 million dollars, or -3 %."
     for figure in figures(text):
         assert text[figure.start : figure.end] == figure.text
-    assert [figure.text for figure in figures(text)] == ["2023", "5 million dollars", "-3 %"]
+    assert [figure.text for figure in figures(text)] == ["2023", "5 million", "-3 %"]
 
 
 @given(st.text(alphabet="0123456789.,-' \u202f_$€%kMbneE:/#[]()vtQTpamMarchonesi\n", max_size=60))
@@ -122,13 +96,6 @@ def test_grouping_never_changes_a_value(number: int, digits: int) -> None:
 def test_moving_the_point_there_and_back(number: int, shift: int) -> None:
     """Is nothing."""
     assert plain(plain(str(number), shift), -shift) == str(number)
-
-
-def test_quantities_compare_over_units() -> None:
-    """45 minutes are 0.75 hours; versions stay what they are."""
-    assert quantity("45", "min") == quantity("0.75", "h")
-    assert quantity("45", "min") != quantity("45", "h")
-    assert quantity("2.1.3", None) == ("", "2.1.3")
 
 
 def test_a_megabyte_is_read() -> None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from chargehand import Supervisor
-from chargehand.synthesizer.evidence import held_in_text
+from chargehand.synthesizer.evidence import readings, values_in
 from chargehand.synthesizer.figures import figures
 from chargehand.team import load
 from chargehand.testing import ScriptedModel
@@ -26,13 +26,13 @@ ADVICE = {"patient": "Not medical advice", "portfolio": "Not financial advice", 
 def test_every_figure_of_the_portfolio_report_was_computed_by_query_data_or_read_in_the_policy(played: Run) -> None:
     """None is a model's: what is not a result of a query is a figure of the rules, as the file has it."""
     run = played("portfolio")
-    computed, rules = held_in_text(run.texts("query_data")), held_in_text(run.texts("read_file"))
-    stated = [figure for figure in figures(_without_labels(run.report.answer)) if any(map(str.isdigit, figure.text))]
-    by_query = [figure for figure in stated if computed.has_exactly(figure)]
-    assert [figure.text for figure in stated if figure not in by_query and not rules.has_exactly(figure)] == []
+    computed, rules = values_in(run.texts("query_data")), values_in(run.texts("read_file"))
+    stated = figures(_without_labels(run.report.answer))
+    by_query = [figure for figure in stated if not computed.isdisjoint(readings(figure))]
+    assert [figure.text for figure in stated if figure not in by_query and rules.isdisjoint(readings(figure))] == []
     from_rules = {figure.text for figure in stated if figure not in by_query}
-    assert from_rules <= {"5,000 EUR", "5,200 EUR"}
-    assert {"283,679.15 EUR", "18,488.00 EUR", "21,705.07 EUR"} <= {figure.text for figure in by_query}
+    assert from_rules <= {"5,000", "5,200"}
+    assert {"283,679.15", "18,488.00", "21,705.07"} <= {figure.text for figure in by_query}
     assert run.report.provenance.problems == ()
 
 
@@ -58,12 +58,12 @@ def test_rows_that_workers_report_stand_in_what_query_data_returned(name: str, p
     """Every number of a result in tables was computed by the tool, dates and names aside."""
     run = played(name)
     asked = {each.task for each in run.returned if each.tool == "query_data"}
-    computed = held_in_text(run.texts("query_data"))
+    computed = values_in(run.texts("query_data"))
     for outcome in run.report.outcomes:
         if outcome.task in asked:
             numbers = list(_numbers(outcome.output["tables"]))
             assert len(numbers) > 10
-            missing = [n for n in numbers if not any(map(computed.has_exactly, figures(f"= {abs(n)}")))]
+            missing = [n for n in numbers if any(computed.isdisjoint(readings(f)) for f in figures(f"= {abs(n)}"))]
             assert missing == [], outcome.task
 
 

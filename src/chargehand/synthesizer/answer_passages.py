@@ -9,7 +9,7 @@ or of the one after it that does nothing but cite.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal, TypeAlias
@@ -81,26 +81,6 @@ def _attribute(found: list[Paragraph], tasks: tuple[str, ...]) -> None:
 
 def _has_list(passages: Iterable[AnswerPassage]) -> bool:
     return any(passage.kind in _LISTED for passage in passages)
-
-
-def announced_lengths(parts: Sequence[Paragraph]) -> dict[int, set[str]]:
-    """For each paragraph how long the lists are that begin in it or up to two on: "3 reasons:", and there they are."""
-    lists: list[tuple[int, int]] = []
-    before = 0
-    for paragraph in parts:
-        listed = [passage for passage in paragraph.passages if passage.kind in ("item", "row")]
-        length = sum(not passage.text.startswith((" ", "\t")) for passage in listed)
-        if before and length and len(listed) == len(paragraph.passages):
-            begins, so_far = lists.pop()
-            lists.append((begins, so_far + length))
-        elif length:
-            lists.append((paragraph.number, length))
-        before = length
-    lengths: dict[int, set[str]] = {paragraph.number: set() for paragraph in parts}
-    for begins, length in lists:
-        for number in range(max(begins - 2, 1), begins + 1):
-            lengths[number].add(str(length))
-    return lengths
 
 
 def _paragraph(number: int, text: str, citations: Citations, lead: tuple[str, ...]) -> Paragraph:

@@ -13,23 +13,22 @@ Each problem is a code and a sentence:
 The first two keep a run from being complete. All are worth telling the synthesizer, and it alone is told what to do
 about them. Unused results stand in `unused` and not among the problems; they keep a run from being complete as well.
 
-Not held against anything: figures that only count or label (`exempt.py`), what the request itself says, the length of a
-list the answer goes on to give, the number of this run's own tasks and findings, and code.
+Not looked up: whole numbers up to 3, or up to the number of items that the answer lists (at most 12), what the request
+itself says, the number of this run's own tasks and findings, number words, and code.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from chargehand.synthesizer.answer_passages import AnswerPassage, Paragraph, announced_lengths, read
-from chargehand.synthesizer.evidence import Evidence, Held, held_in_text
-from chargehand.synthesizer.exempt_figures import speaks_of_a_gap, stated_figures
-from chargehand.synthesizer.figures import Figure
+from chargehand.synthesizer.answer_passages import AnswerPassage, Paragraph, read
+from chargehand.synthesizer.evidence import Evidence, readings, values_in
+from chargehand.synthesizer.figures import Figure, figures, most_counted
+from chargehand.synthesizer.gap_wording import speaks_of_a_gap
 from chargehand.synthesizer.plain_report import paragraphs
 from chargehand.synthesizer.sentences import is_record
 from chargehand.synthesizer.urls import normal, urls
@@ -60,11 +59,6 @@ ADVICE: dict[Code, str] = {
 KEEPS_OPEN: tuple[Code, ...] = ("unknown_citation", "unsupported_figure")
 # Problems of one kind that are spelled out; more help neither the model nor the reader.
 MOST_OF_A_KIND = 10
-_OF_THE_RUN = re.compile(
-    r"\s+(?:of\s+(?:the\s+)?(?:\w+\s+)?)?(?:\w+\s+){0,2}(?:tasks?|workers?|results?|findings?|issues?|problems?|claims?"
-    r"|reports?|reviewers?|warnings?|critical|sources)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,18 +201,16 @@ class _Check:
 
     def figures(self, parts: Sequence[Paragraph]) -> Iterator[tuple[int, _Problem]]:
         """The problems, each with its paragraph."""
-        lengths = announced_lengths(parts)
-        told: set[tuple[int, str, str | None]] = set()
+        seen: set[tuple[int, str]] = set()
+        most = most_counted(sum(passage.kind in ("item", "row", "heading") for passage in _passages(parts)))
         for passage in _passages(parts):
             cited = frozenset(passage.tasks)
-            for figure in stated_figures(passage.text):
-                if figure.unit is None and figure.value in lengths[passage.paragraph]:
+            for figure in figures(passage.text):
+                if figure.counts_up_to(most) or (passage.paragraph, figure.value) in seen:
                     continue
-                if (place := (passage.paragraph, figure.value, figure.unit)) not in told:
-                    problem = self._figure(figure, passage, cited)
-                    if problem is not None:
-                        told.add(place)
-                        yield passage.paragraph, problem
+                if (problem := self._figure(figure, passage, cited)) is not None:
+                    seen.add((passage.paragraph, figure.value))
+                    yield passage.paragraph, problem
 
     def without_result(self, parts: Sequence[Paragraph], told: Collection[int]) -> Iterator[_Problem]:
         """What rests on failure; once for each paragraph, and not of those whose figures are told already."""
@@ -236,12 +228,9 @@ class _Check:
         return not speaks_of_a_gap(passage.text, [outcome.summary for outcome in outcomes])
 
     def _figure(self, figure: Figure, passage: AnswerPassage, cited: Collection[str]) -> _Problem | None:
-        before = passage.text[max(figure.start - 24, 0) : figure.start]
-        if self._given.has(figure, before) or self._counts_the_run(figure, passage.text):
+        if not self._given.isdisjoint(readings(figure)) or self.evidence.has(figure, cited):
             return None
-        if self.evidence.has(figure, before, cited):
-            return None
-        somewhere = self.evidence.has(figure, before, self.outcomes)
+        somewhere = self.evidence.has(figure, self.outcomes)
         said = f"Paragraph {passage.paragraph} says {figure.text}"
         if not somewhere:
             where = f"[{', '.join(passage.tasks[:5])}] does not contain" if passage.tasks else "no result contains"
@@ -259,26 +248,17 @@ class _Check:
                     yield "unknown_url", f"Paragraph {number} gives {url[:200]}, which no result contains."
 
     @cached_property
-    def _given(self) -> Held:
-        return held_in_text(self.known.text)
-
-    @cached_property
-    def _urls(self) -> frozenset[str]:
-        given = (normal(url) for url in urls(self.known.text))
-        return self.evidence.urls.union(self.known.urls, given)
-
-    @cached_property
-    def _of_the_run(self) -> frozenset[str]:
-        """How many tasks and findings there are, in all and of each kind, merged and not."""
+    def _given(self) -> frozenset[str]:
+        """What needs no result: the values of the request, and how many tasks and findings there are."""
         outcomes = self.outcomes.values()
         done = sum(outcome.ok for outcome in outcomes)
         counts = [len(outcomes), done, len(outcomes) - done]
         every = [finding for outcome in outcomes for finding in outcome.findings]
         for findings in (every, [item for item in self.merged if isinstance(item, Finding)]):
             counts += [len(findings), *Counter(finding.severity for finding in findings).values()]
-        return frozenset(map(str, counts))
+        return values_in(self.known.text).union(map(str, counts))
 
-    def _counts_the_run(self, figure: Figure, text: str) -> bool:
-        if figure.unit is not None or figure.value not in self._of_the_run:
-            return False
-        return _OF_THE_RUN.match(text, figure.end, figure.end + 60) is not None
+    @cached_property
+    def _urls(self) -> frozenset[str]:
+        given = (normal(url) for url in urls(self.known.text))
+        return self.evidence.urls.union(self.known.urls, given)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from chargehand.synthesizer.disagreements import Disagreement
 from chargehand.synthesizer.figures import figures
@@ -34,9 +33,6 @@ _TURNS = re.compile(_TURN, re.IGNORECASE)
 _TURNS_FIRST = re.compile(rf"[\W_]*{_TURN}", re.IGNORECASE)
 # Not before a citation, which belongs to the sentence it follows.
 _BETWEEN = re.compile(r"(?<!\bvs\.)(?<=[.!?])\s+(?=[^\[\s])|\n+(?=\s*(?:[-*+|#>]|\d+[.)]))")
-
-
-_Value: TypeAlias = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +114,11 @@ def _turns(disagreement: Disagreement, sides: frozenset[str], sentences: Sequenc
     return False
 
 
-def _states_all(disagreement: Disagreement, stated: set[_Value]) -> bool:
-    by_task: dict[str, set[_Value]] = {}
+def _states_all(disagreement: Disagreement, stated: set[str]) -> bool:
+    by_task: dict[str, set[str]] = {}
     for each in disagreement.statements:
         by_task.setdefault(each.task, set()).update(_values([each.text]))
-    shared = set[_Value]().union(*by_task.values()).intersection(*by_task.values())
+    shared = set[str]().union(*by_task.values()).intersection(*by_task.values())
     return all(not stated.isdisjoint(values - shared) for values in by_task.values())
 
 
@@ -151,8 +147,8 @@ def _denies(one: Wording, other: Wording) -> bool:
     return opposite != negated or (not opposite and is_graded(one, other))
 
 
-def _values(texts: Iterable[str]) -> set[_Value]:
-    return {(figure.value, figure.unit) for text in texts for figure in figures(text)}
+def _values(texts: Iterable[str]) -> set[str]:
+    return {figure.value for text in texts for figure in figures(text)}
 
 
 def _citations(disagreement: Disagreement) -> str:

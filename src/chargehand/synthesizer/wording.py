@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -21,6 +22,25 @@ _NAME: Final = re.compile(r"\$\w+|\w*[_./:+]\w.*|.*\(\)|.*[a-zà-ÿ][A-Z].*|[A-Z
 _QUOTED: Final = re.compile(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”")
 _ENDS: Final = frozenset(".!?:\n")
 _YEAR: Final = re.compile(r"1[5-9][0-9]{2}|2[01][0-9]{2}")
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH: Final = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
+    r"|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
+)
+# 2024-03-05; 5 March 2024 and 5 March; March 5th, 2024 and March 5; March 2024.
+_DATE: Final = re.compile(
+    rf"""(?<![\w.-])(?:
+      (?P<y1>[12][0-9]{{3}})-(?P<m1>0[1-9]|1[0-2])-(?P<d1>[0-3][0-9])(?![\w-])
+    | (?P<d2>[0-3]?[0-9])(?:st|nd|rd|th)?\ (?P<m2>{_MONTH})(?:,?\ (?P<y2>[12][0-9]{{3}})(?![0-9]))?
+    | (?P<m3>{_MONTH})\ (?P<d3>[0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9]|[.,:][0-9]|\ ?%)
+        (?:,?\ (?P<y3>[12][0-9]{{3}})(?![0-9]))?
+    | (?P<m4>{_MONTH}),?\ (?P<y4>[12][0-9]{{3}})(?![0-9])
+    )""",
+    re.VERBOSE,
+)
+_DATE_PARTS: Final = (("y1", "y2", "y3", "y4"), ("m1", "m2", "m3", "m4"), ("d1", "d2", "d3"))
+# `ms`, `kg` and `%`, as they are written.
+_UNIT: Final = re.compile(r"[ -]?([%°€$£]|[A-Za-zµ]{1,3})(?!\w)")
 _BEFORE_YEAR: Final = re.compile(
     r"(?i:\b(?:in|since|until|till|by|from|to|of|during|for|before|after|between|and|through|year|fy|early|late|mid|end"
     r"|around|circa)[ -]|[(–,-] ?)\Z"
@@ -48,9 +68,9 @@ class Wording:
     bag: frozenset[str]  # the words, without figures
     topics: frozenset[str]  # as the bag, with a word and its opposite as one
     answers: tuple[tuple[str, bool], ...]  # the questions that words answer, and how; sorted
-    days: tuple[Figure, ...]  # dates, and numbers that are years
-    numbers: tuple[Figure, ...]  # the other figures
-    amounts: tuple[tuple[str, str, str], ...]  # kind, unit and value of the figures: equal if they say the same
+    days: frozenset[str]  # dates, and numbers that are years
+    numbers: frozenset[tuple[str, str]]  # unit and value of the other figures
+    amounts: tuple[tuple[str, str], ...]  # days and numbers: equal if they say the same
     names: frozenset[str]  # words that name one thing: people, places, products, identifiers, what is quoted
     first: str | None  # the word a sentence starts with, which may be a name
     than: frozenset[str]  # what something is compared with, or goes to or comes from
@@ -78,17 +98,20 @@ def _wording(text: str) -> Wording:
         text = text[:MOST_CHARACTERS]
     if "<" in text:
         text = _TAG.sub(" ", text)
-    found = figures(text)
     reader = _Reader(_quotes(text))
+    days: set[str] = set()
+    numbers: list[tuple[str, str]] = []
     at = 0
-    for figure in found:
-        reader.read(text, at, figure.start)
-        reader.words.append(_COUNT if figure.unit is None and not _is_day(text, figure) else _AMOUNT)
+    for start, end, day, number in _read_figures(text):
+        reader.read(text, at, start)
+        reader.words.append(_COUNT if number is not None and not number[0] else _AMOUNT)
         reader.start, reader.previous, reader.by = False, "", False
-        at = figure.end
+        at = end
+        if number is not None:
+            numbers.append(number)
+        else:
+            days.add(day)
     reader.read(text, at, len(text))
-    days = tuple(figure for figure in found if _is_day(text, figure))
-    numbers = tuple(figure for figure in found if figure not in days) if days else found
     bag = frozenset(reader.words) - {_COUNT, _AMOUNT}
     answers = tuple(sorted({answer for word in bag if (answer := question(word))}))
     topics = frozenset(answer[0] if (answer := question(word)) else word for word in bag)
@@ -97,9 +120,10 @@ def _wording(text: str) -> Wording:
         bag=bag,
         topics=topics,
         answers=answers,
-        days=days,
-        numbers=numbers,
-        amounts=_amounts(days, numbers),
+        days=frozenset(days),
+        numbers=frozenset(numbers),
+        # Within one unit the order counts, since `3 of 5` is not `5 of 3`. Days have no order.
+        amounts=(*(("day", day) for day in sorted(days)), *sorted(numbers, key=lambda number: number[0])),
         names=frozenset(reader.names()),
         first=reader.first,
         than=frozenset(reader.than),
@@ -110,19 +134,34 @@ def _wording(text: str) -> Wording:
     )
 
 
-def _amounts(days: tuple[Figure, ...], numbers: tuple[Figure, ...]) -> tuple[tuple[str, str, str], ...]:
-    """Numbers by unit; within one unit the order counts, since `3 of 5` is not `5 of 3`. Days have no order."""
-    return (
-        *sorted(("date", "", figure.value) for figure in days),
-        *sorted((("number", figure.unit or "", figure.value) for figure in numbers), key=lambda amount: amount[1]),
-    )
+def _read_figures(text: str) -> Iterator[tuple[int, int, str, tuple[str, str] | None]]:
+    """The place of each figure and either the day it is, or the unit and value of the number."""
+    dates = [(match.start(), match.end(), _iso(match)) for match in _DATE.finditer(text)]
+    at = 0
+    for figure in figures(text):
+        while at < len(dates) and dates[at][0] <= figure.start:
+            yield *dates[at], None
+            at += 1
+        if at and figure.start < dates[at - 1][1]:
+            continue
+        if _is_year(text, figure):
+            yield figure.start, figure.end, figure.value, None
+            continue
+        unit = _UNIT.match(text, figure.end)
+        name = unit[1] if unit and not is_stop(unit[1].lower()) else ""
+        yield figure.start, unit.end() if unit and name else figure.end, "", (name or figure.sign, figure.value)
+    yield from ((*date, None) for date in dates[at:])
 
 
-def _is_day(text: str, figure: Figure) -> bool:
-    """A date, or what looks like a year and stands where one does: `in 2015`, not `took 2015 steps`."""
-    if figure.kind == "date":
-        return True
-    if figure.unit is not None or not _YEAR.fullmatch(figure.text):
+def _iso(match: re.Match[str]) -> str:
+    year, month, day = (next(filter(None, map(match.group, names)), "") for names in _DATE_PARTS)
+    number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+    return f"{year or '-'}-{number:02}" + (f"-{int(day):02}" if day else "")
+
+
+def _is_year(text: str, figure: Figure) -> bool:
+    """What looks like a year and is where one is: `in 2015`, not `took 2015 steps`."""
+    if not _YEAR.fullmatch(figure.text):
         return False
     return _BEFORE_YEAR.search(text[max(0, figure.start - 12) : figure.start]) is not None
 

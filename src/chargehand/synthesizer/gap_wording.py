@@ -1,0 +1,31 @@
+"""A passage of an answer -> whether it speaks of what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from chargehand.synthesizer.similarity import dice
+from chargehand.synthesizer.wording import wording
+
+# How a missing result is spoken of, besides by a negation.
+_MISSING = re.compile(
+    r"\b(?:fail|unavailab|skip|time[ds]?[ -]?out|unknown|open\b|incomplete|pending|gap|error|unable|unread|unanswer"
+    r"|undeterm|unclear|uncertain|unresolved|unfinished|abort|cancel|refus|denied|block|stopped|broke|outage|escalat|wait"
+    r"|remains?\b|still\b|only partial|left (?:out|open)|fehl|unbekannt|offen|manqu|échou|falta|fall[óo])",
+    re.IGNORECASE,
+)
+_OF_ITS_REASON = 0.4
+
+
+def speaks_of_a_gap(text: str, reasons: Iterable[str]) -> bool:
+    """Whether a text says that something is missing, or why: in words for it, by a denial, or in those of a reason.
+
+    A single word, as in `Source:`, says nothing else.
+    """
+    if _MISSING.search(text):
+        return True
+    said = wording(text)
+    if said.negated or len(said.bag) < 2:
+        return True
+    return any(dice(said.bag, wording(why).bag) >= _OF_ITS_REASON for why in reasons)
