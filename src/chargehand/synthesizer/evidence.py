@@ -65,10 +65,10 @@ class Evidence:
 
     def _rounding_to(self, figure: Figure) -> Iterator[str]:
         low, high = _rounded_from(figure)
-        for size, value in self._by_size[bisect_left(self._by_size, (low, "")) :] if low else ():
-            if size > high:
-                return
-            yield value
+        at = bisect_left(self._by_size, (low, ""))
+        while high and at < len(self._by_size) and self._by_size[at][0] <= high:
+            yield self._by_size[at][1]
+            at += 1
 
     @cached_property
     def _by_size(self) -> list[tuple[float, str]]:
