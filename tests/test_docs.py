@@ -7,6 +7,9 @@ is only a file name is that file. `sh` blocks need a key or the network: only th
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import json
 import os
 import re
@@ -15,19 +18,27 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 import pytest
 
+from chargehand import Supervisor, Team, Worker, tool
 from chargehand.cli import COMMANDS, cli
 from chargehand.errors import ErrorKind
 from chargehand.models.scripted import Script, ScriptedModel
 from chargehand.settings import load_settings
 from chargehand.text.plan_json import parse
+from chargehand.values.base import Value
+from chargehand.values.budget import Budget
+from chargehand.values.effect import Role
 from chargehand.values.event import KINDS
-from chargehand.values.plan import ProblemCode, Task, errors_in
+from chargehand.values.outcome import Claim, Contradiction, Finding, Gap, Outcome, Usage
+from chargehand.values.plan import Plan, Problem, ProblemCode, Task, WorkerSpec, errors_in
+from chargehand.values.report import Provenance, Report, Timing
+from chargehand.values.request import Request
 from chargehand.values.run_status import EXIT_CODES
 from scripts import architecture
 from scripts.reference_events import events_reference
@@ -43,6 +54,11 @@ OTHER_FLAGS = {
     "CHANGELOG.md": {"--from-ref"},
     "docs/how-to/generate-tests.md": {"--cov-fail-under"},
     "docs/how-to/review-code.md": {"--from-ref", "--to-ref", "--all-files"},
+}
+# Names of other programs' settings and functions, and of a reader's own code.
+OTHER_WORDS = {
+    "CONTRIBUTING.md": {path.stem for path in (ROOT / "tests").rglob("test_*.py")},
+    "docs/reference/tools.md": {"north_sales"},
 }
 
 
@@ -279,6 +295,216 @@ def test_the_docs_name_no_command_or_flag_that_help_does_not_know() -> None:
             used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r'"[^"]*"', "", rest)))
             wrong += [f"{name}: chargehand {command} {flag}" for flag in sorted(used - known[command] - known[""])]
     assert wrong == []
+
+
+PACKAGE = ROOT / "src" / "chargehand"
+FOLDERS = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+# A file of a reader's team.
+TEAM_FILES = {"tools.py"}
+# Pages about the code itself: every other module and folder they name is one of ours.
+ABOUT_CODE = [name for name in NAMES if re.match(r"CONTRIBUTING|docs/(explanation|adr)/", name)]
+
+
+def inline_code(text: str) -> list[str]:
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_names_no_module_or_folder_that_does_not_exist(name: str) -> None:
+    """A path in backticks that begins with a folder of the package leads to a file or folder there is."""
+    missing: list[str] = []
+    for line in prose(ROOT / name).splitlines():
+        # `engine/`: `port.py`: the second path of a line may be relative to the first.
+        bases = [ROOT, PACKAGE]
+        for path in filter(re.compile(r"[\w.-]+(/[\w.-]+)*(\.py|/)").fullmatch, inline_code(line)):
+            if name not in ABOUT_CODE and path.split("/")[0] not in FOLDERS:
+                continue
+            if path[0] != "." and path not in TEAM_FILES and not any((base / path).exists() for base in bases):
+                missing.append(path)
+            bases.append(PACKAGE / path)
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_names_no_python_object_that_does_not_exist(name: str) -> None:
+    """`chargehand.x.y` in backticks can be imported, or is a group of entry points."""
+    dotted = re.findall(r"`chargehand((?:\.[A-Za-z_]\w*)+)\b(?!\.(?:toml|json))", prose(ROOT / name))
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"].get("entry-points", {})
+    names = {path for path in dotted if path != ".toml" and f"chargehand{path}" not in groups}
+    missing = [path for path in sorted(names) if not _importable(path.split(".")[1:])]
+    assert missing == []
+
+
+def _importable(parts: list[str]) -> bool:
+    found: Any = importlib.import_module("chargehand")
+    where = "chargehand"
+    for part in parts:
+        where = f"{where}.{part}"
+        try:
+            found = importlib.import_module(where)
+        except ImportError:
+            found = getattr(found, part, None)
+    return found is not None
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """Every word of the package's own files, and those of the examples and tools the pages speak of."""
+    files = [
+        *(path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".toml", ".json", ".md", ".js")),
+        *(path for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".toml", ".json", ".csv")),
+        *(ROOT / name for name in ("pyproject.toml", "Makefile", "action.yml", ".pre-commit-hooks.yaml")),
+    ]
+    return frozenset(
+        word for path in files if path.is_file() for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_names_no_field_event_or_class_that_does_not_exist(name: str) -> None:
+    """`two_words` and `TwoWords` in backticks are words of the code, or of a block of the same page."""
+    shown = {word for block in blocks(ROOT / name) for word in re.findall(r"\w+", block.text)}
+    named = {
+        word
+        for typed in inline_code(prose(ROOT / name))
+        for word in re.findall(r"[A-Za-z_]\w*", typed)
+        if re.fullmatch(r"[a-z]+(?:_[a-z]+)+|(?:[A-Z][a-z]+){2,}", word)
+    }
+    assert sorted(named - known_words() - shown - OTHER_WORDS.get(name, set())) == []
+
+
+def sections(page: Path) -> dict[str, str]:
+    """The text under each heading, by the heading."""
+    parts = re.split(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def first_column(text: str) -> list[str]:
+    """What is in backticks in the first column of the tables of a text."""
+    return [word for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for word in inline_code(row)]
+
+
+VALUES: dict[str, type[Value]] = {
+    value.__name__: value
+    for value in (
+        Plan, Task, WorkerSpec, Problem, Outcome, Claim, Finding, Gap, Contradiction, Provenance, Usage, Timing, Report,
+        Request,
+    )
+}  # fmt: skip
+
+
+def _properties(value: type[Value]) -> set[str]:
+    return {name for name, member in vars(value).items() if isinstance(member, property)}
+
+
+def test_a_table_of_fields_names_the_fields_of_the_value() -> None:
+    """In the reference a section called after a value lists each of its fields, and no other."""
+    wrong: list[str] = []
+    documented: set[str] = set()
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
+        for heading, text in sections(page).items():
+            if (value := VALUES.get(heading)) is None or not (named := first_column(text)):
+                continue
+            documented.add(heading)
+            fields = set(value.model_fields)
+            wrong += [
+                f"{page.name}: {heading} has no {word}" for word in named if word not in fields | _properties(value)
+            ]
+            wrong += [f"{page.name}: {heading}.{word} is missing" for word in sorted(fields - set(named))]
+    assert wrong == []
+    assert documented == {
+        "Task",
+        "Outcome",
+        "Claim",
+        "Finding",
+        "Gap",
+        "Contradiction",
+        "Provenance",
+        "Usage",
+        "Timing",
+        "Report",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "name"), [(Task, "task"), (Outcome, "outcome"), (Report, "report"), (Budget, "budget")]
+)
+def test_a_page_names_no_field_of_a_value_that_it_does_not_have(value: type[Value], name: str) -> None:
+    """`task.tier` and the like are fields of the value."""
+    wrong = [
+        f"{page}: {name}.{field}"
+        for page, path in zip(NAMES, PAGES, strict=True)
+        for typed in inline_code(prose(path))
+        for field in re.findall(rf"(?<![\w.]){name}\.(\w+)", typed)
+        if field not in {"md", "py", "json", "toml", "html", "to_json", *value.model_fields, *_properties(value)}
+    ]
+    assert wrong == []
+
+
+ROLES = set(get_args(Role))
+
+
+def test_pages_that_list_the_roles_list_those_of_the_code() -> None:
+    """The table of replies, the settings and the glossary know each role and no other."""
+    scripted = sections(ROOT / "docs" / "reference" / "scripted-model.md")["Roles"]
+    settings = sections(ROOT / "docs" / "reference" / "configuration.md")["Models"]
+    [listed] = re.findall(r"^The roles are ([^.]+)\.", settings, re.MULTILINE)
+    [row] = re.findall(
+        r"^\| \*\*role\*\* \|.*$", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert set(first_column(scripted)) == ROLES
+    assert set(inline_code(listed)) == ROLES
+    assert set(inline_code(row)) == ROLES
+
+
+def test_a_page_names_no_role_that_does_not_exist() -> None:
+    """A role in a script, in a heading of settings or after the word role is one of the code."""
+    wrong: list[str] = []
+    for page, name in zip(PAGES, NAMES, strict=True):
+        text = page.read_text(encoding="utf-8")
+        named = re.findall(r'"role": ?"(\w+)"', text) + re.findall(r"\[models\.([a-z]+)\]", text)
+        named += re.findall(r"\brole `(\w+)`|`(?:role=)(\w+)`", text)
+        words = [word for found in named for word in ([found] if isinstance(found, str) else found) if word]
+        wrong += [f"{name}: {word}" for word in words if word not in ROLES | {"user", "system", "assistant", "tool"}]
+    assert wrong == []
+
+
+SIGNATURES: dict[str, Any] = {
+    "Supervisor": Supervisor.__init__,
+    "Team": Team.__init__,
+    "Worker": Worker.__init__,
+    "tool": tool,
+    **{
+        name: getattr(Supervisor, name)
+        for name in ("run", "run_sync", "stream", "plan", "resume", "rerun", "cancel", "report", "questions", "answer")
+    },
+}
+
+
+def test_the_python_page_gives_every_parameter_of_every_call() -> None:
+    """The signatures of docs/reference/python.md have the names of the code, all of them, in its order."""
+    page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    shown: dict[str, list[str]] = {}
+    for name, parameters in re.findall(r"`@?(?:await )?(\w+)(\([^`]*\))`", page):
+        if name in SIGNATURES:
+            shown[name] = _parameters(f"def {name}{parameters}: ...")
+    real = {name: list(inspect.signature(call).parameters) for name, call in SIGNATURES.items()}
+    assert shown == {name: [p for p in parameters if p not in ("self", "fn")] for name, parameters in real.items()}
+
+
+def _parameters(definition: str) -> list[str]:
+    [function] = ast.parse(definition).body
+    assert isinstance(function, ast.FunctionDef)
+    given = function.args
+    return [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.kwarg) if a is not None]
+
+
+def test_the_tables_of_folders_list_every_folder() -> None:
+    """Architecture and CONTRIBUTING name each folder of the package, so that a reader finds it."""
+    architecture = first_column(sections(ROOT / "docs" / "explanation" / "architecture.md")["Where things are"])
+    contributing = sections(ROOT / "CONTRIBUTING.md")["Where to change what"]
+    assert FOLDERS - {"teams"} - set(architecture) == set()
+    assert [folder for folder in sorted(FOLDERS) if f"`{folder}/" not in contributing] == []
 
 
 def test_links_lead_somewhere() -> None:
