@@ -222,7 +222,7 @@ def test_the_example_of_the_readme_uses_its_tool_and_prints_its_answer(tmp_path:
     assert printed.startswith("Oslo has 717,710 inhabitants [t1, t2]. () input_tokens=")
     assert [seen.task for seen in told] == ["t1"]
     assert "717710" in told[0].text
-    assert {seen.body["model"] for seen in server.requests} == {"claude-sonnet-4-5"}
+    assert {seen.body["model"] for seen in server.requests} == {"claude-sonnet-5-5"}
 
 
 def test_a_page_that_shows_what_does_not_come_is_found(tmp_path: Path) -> None:

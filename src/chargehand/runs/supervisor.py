@@ -1,6 +1,6 @@
 """The front door: Supervisor(team, model).run(request) -> Report. The command line comes in by the same door.
 
-report = Supervisor(team, model="anthropic:claude-sonnet-4-5").run_sync("Describe Oslo in two sentences.")
+report = Supervisor(team, model="anthropic:claude-sonnet-5-5").run_sync("Describe Oslo in two sentences.")
 """
 
 from __future__ import annotations
