@@ -92,7 +92,7 @@ def test_words_become_answers(kind: Any, words: str, answer: Any) -> None:
     [
         ("plan", "", "empty"),
         ("task", "   ", "empty"),
-        ("plan", "approve but drop t2", "no answer to a plan"),
+        ("plan", "approve but drop t2", "not an answer to a plan"),
         ("plan", "maybe", "say `approve`"),
         ("plan", '{"tasks": [', "not JSON"),
         ("plan", '{"tasks": 3}', "tasks"),
@@ -411,7 +411,7 @@ def test_somebody_to_ask_can_be_given_in_python(tmp_path: Path) -> None:
     assert report.plan is not None
     assert [t.id for t in report.plan.tasks] == ["t7"]
     assert heard[0] is None
-    assert "no answer to a plan" in (heard[1] or "")
+    assert "not an answer to a plan" in (heard[1] or "")
     assert "nobody" in (heard[2] or "")
 
 

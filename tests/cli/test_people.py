@@ -329,7 +329,7 @@ def test_on_a_terminal_a_plan_is_approved_where_it_is_shown(shell: Shell, term: 
     assert b"2 tasks, parallel" in screen.seen
     screen.type("approve, but cheaper\n")
     screen.until("plan> ")
-    assert b"no answer to a plan" in screen.seen
+    assert b"not an answer to a plan" in screen.seen
     screen.type("@nothing.json\n")
     screen.until("plan> ")
     assert b"Cannot read nothing.json" in screen.seen

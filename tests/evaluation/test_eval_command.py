@@ -331,7 +331,7 @@ def test_an_interrupted_evaluation_says_how_to_go_on(shell: Shell) -> None:
     child.send_signal(signal.SIGINT)
     found = finished(child)
     assert found.code == 130
-    assert "Interrupted with 1 of 2 results: the same command goes on from there." in found.err
+    assert "Interrupted with 1 of 2 results: the same command continues from there." in found.err
     assert "Traceback" not in found.err
 
 

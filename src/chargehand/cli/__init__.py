@@ -18,7 +18,7 @@ from chargehand.errors import ChargehandError
 
 # name -> (module, attribute, one line of help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    "run": ("chargehand.cli.run", "run", "Answer a request with a team: plan, work, one answer."),
+    "run": ("chargehand.cli.run", "run", "Answer a request with a team: plan, run the tasks, write one answer."),
     "plan": ("chargehand.cli.plan", "plan", "Make the plan for a request and run nothing."),
     "check": ("chargehand.cli.check", "check", "Find everything wrong with a plan file or a team folder."),
     "review": ("chargehand.cli.review", "review", "Review code: a folder, what changed since a revision, or a patch."),
@@ -28,16 +28,16 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Write tests for functions that have none, run in a sandbox first.",
     ),
     "runs": ("chargehand.cli.runs", "runs", "List the runs in this home, or prune them."),
-    "show": ("chargehand.cli.runs", "show", "Show what became of a run."),
-    "resume": ("chargehand.cli.run", "resume", "Go on with a run that stopped; nothing done is repeated."),
+    "show": ("chargehand.cli.runs", "show", "Show the result of a run, or how far it is."),
+    "resume": ("chargehand.cli.run", "resume", "Continue a run that stopped; nothing recorded is repeated."),
     "rerun": ("chargehand.cli.run", "rerun", "Run the same request again, reusing what has not changed."),
-    "cancel": ("chargehand.cli.runs", "cancel", "Stop a run, whichever process has it; it can be resumed."),
-    "answer": ("chargehand.cli.answer", "answer", "Answer what a run asks a person; resume goes on with it."),
+    "cancel": ("chargehand.cli.runs", "cancel", "Stop a run, also one of another process; it can be resumed."),
+    "answer": ("chargehand.cli.answer", "answer", "Answer a question that a run asks a person; then resume the run."),
     "trace": ("chargehand.cli.trace", "trace", "Export the record of a run as JSON, JSON lines or a page."),
     "eval": ("chargehand.cli.eval", "eval", "Measure how well teams and models do on labelled cases."),
-    "models": ("chargehand.cli.models", "models", "Show which model does what, its price and whether its key is set."),
-    "teams": ("chargehand.cli.teams", "teams", "List the teams that ship and those in this folder, or begin one."),
-    "doctor": ("chargehand.cli.doctor", "doctor", "Check whether chargehand can work here."),
+    "models": ("chargehand.cli.models", "models", "Show the model of each role, its price and whether its key is set."),
+    "teams": ("chargehand.cli.teams", "teams", "List the teams that ship and those in this folder, or make a new one."),
+    "doctor": ("chargehand.cli.doctor", "doctor", "Check whether chargehand can run here."),
     "trust": ("chargehand.cli.models", "trust", "Let the files in a folder set endpoints, keys and tool code."),
     "schema": ("chargehand.cli.schemas", "schema", "Print the JSON schema of a value."),
     "completion": ("chargehand.cli.completion", "completion", "Print the completion script of a shell."),
@@ -85,9 +85,9 @@ class Commands(click.Group):
 @click.version_option(__version__, "--version", message="chargehand %(version)s")
 @click.pass_context
 def cli(ctx: click.Context, verbose: bool, quiet: bool) -> None:
-    """Supervisor-worker teams of LLM agents: a plan as data, run as dataflow, every step on the record.
+    """Supervisor-worker teams of LLM agents: a plan as data, run as dataflow, every step recorded.
 
-    Begin with: chargehand run "Compare Oslo and Bergen as a place for a small data team"
+    Start with: chargehand run "Compare Oslo and Bergen as a place for a small data team"
     """
     ctx.obj = {"verbose": verbose, "quiet": quiet}
 

@@ -21,7 +21,7 @@ MOST = 20
 @click.argument("question")
 @click.argument("text", metavar="TEXT|@FILE|-")
 def answer(run_id: str, question: str, text: str) -> None:
-    """Answer QUESTION of RUN and put it on the record; `chargehand resume RUN` goes on with it.
+    """Record the answer to QUESTION of RUN; `chargehand resume RUN` then continues the run.
 
     To a plan: `approve`, `reject [reason]`, or @FILE with an edited plan. To a tool call: `approve` or `reject
     [reason]`. To anything else: the answer itself. @FILE is what FILE holds, `-` is stdin. `chargehand show RUN` lists
@@ -40,7 +40,7 @@ def answer(run_id: str, question: str, text: str) -> None:
     out.say(f"The answer to {question} is on the record of {name}.")
     for line in listing(name, left):
         out.say(line)
-    out.say(f"Go on with: chargehand resume {name}")
+    out.say(f"Continue with: chargehand resume {name}")
 
 
 def listing(run: str, questions: Sequence[Question]) -> list[str]:

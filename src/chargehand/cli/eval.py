@@ -24,7 +24,7 @@ PARTIAL, FAILED, USAGE, INTERRUPTED = 3, 1, 2, 130
 @click.argument("suite", metavar="SUITE")
 @click.option("--model", "models", multiple=True, metavar="MODEL", help="provider:name; several are compared.")
 @click.option("--team", "teams", multiple=True, metavar="TEAM", help="Try these teams. [default: the team of SUITE]")
-@click.option("--judge", metavar="MODEL", help="Who judges rubrics. [default: each candidate's own model]")
+@click.option("--judge", metavar="MODEL", help="The model that judges rubrics. [default: each candidate's own model]")
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="How often to try each case.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=4, show_default=True, help="How many cases at once.")
 @click.option("--baseline", metavar="FILE", help="What --json gave before: exit 1 if anything got worse.")
@@ -84,7 +84,9 @@ def eval(
     try:
         results = asyncio.run(measure(wanted, store, progress.on_result, jobs))
     except KeyboardInterrupt:
-        out.complain(f"Interrupted with {progress.done} of {len(wanted)} results: the same command goes on from there.")
+        out.complain(
+            f"Interrupted with {progress.done} of {len(wanted)} results: the same command continues from there."
+        )
         return INTERRUPTED
     evaluation = summarise(
         SuiteInfo(name=read.name, hash=read.hash, cases=len(read.cases)),

@@ -51,7 +51,7 @@ def _file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Pat
 @click.option("--model", metavar="MODEL", help="provider:name for every role, as anthropic:claude-sonnet-5-5.")
 @click.option("--tokens", type=int, metavar="N", help="At most N tokens, input and output. [default: 500,000]")
 @click.option("--usd", type=float, metavar="X", help="At most X dollars; needs models whose price is known.")
-@click.option("--deadline", type=float, metavar="S", help="Answer within S seconds with what is there by then.")
+@click.option("--deadline", type=float, metavar="S", help="Answer within S seconds, with the results so far.")
 @click.option("--max-concurrent", type=int, metavar="N", help="At most N calls at once. [default: 8]")
 @click.option("--max-tasks", type=int, metavar="N", help="At most N tasks in a plan. [default: 1,000]")
 @click.option("--approve", is_flag=True, help="Ask before the plan runs: approve, edit or reject it.")
@@ -83,11 +83,11 @@ def run(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Answer REQUEST with a team: plan, work in parallel, one answer on stdout.
+    """Answer REQUEST with a team: plan, run tasks in parallel, print one answer on stdout.
 
-    REQUEST `-` reads it from stdin; with --plan it may be left out. Everything is on the record: a run that is stopped,
-    by Ctrl-C or by a crash, goes on with `chargehand resume last`. A person is asked on the terminal; where there is
-    none, the run waits with exit code 4 for `chargehand answer`.
+    REQUEST `-` reads it from stdin; with --plan it may be left out. Everything is recorded: after Ctrl-C or a crash,
+    `chargehand resume last` continues the run. A person is asked on the terminal; without a terminal, the run waits
+    with exit code 4 for `chargehand answer`.
     """
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import supervisor
@@ -147,7 +147,7 @@ def resume(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Go on with RUN, with the team and settings it started with. Nothing that is on the record is done again.
+    """Continue RUN with the team and settings it started with. Nothing that is recorded is done again.
 
     RUN is an id, the beginning of one, or `last`. A run that has ended prints its answer.
     """

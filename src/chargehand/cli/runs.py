@@ -123,7 +123,7 @@ def _show(report: Report, questions: Sequence[Question], out: Screen) -> None:
 @click.command(cls=Command)
 @click.argument("run_id", metavar="RUN")
 def cancel(run_id: str) -> int:
-    """Stop RUN, whichever process has it, within a second. What it has done stays; `resume` goes on with it."""
+    """Stop RUN within a second, also a run of another process. Its results are kept; `resume` continues it."""
     import asyncio
 
     from chargehand.cli.make_supervisor import records
@@ -133,7 +133,7 @@ def cancel(run_id: str) -> int:
     status, stopped = asyncio.run(door.cancel(name))
     out = screen()
     if stopped:
-        out.say(f"{name} is cancelled. Go on with it: chargehand resume {name}")
+        out.say(f"{name} is cancelled. Continue it with: chargehand resume {name}")
     elif status == "running":
         out.complain(f"{name} was asked to stop but has not yet: it is run by {door.home.owner(name)}.")
         return 1

@@ -20,7 +20,7 @@ from chargehand.cli.command import Command, screen
     help="Where the tests go; nothing there is overwritten. [default: tests/generated in PATH's project]",
 )
 @click.option("--model", metavar="MODEL", help="provider:name of a model that writes tests as well.")
-@click.option("--unsafe-run", is_flag=True, help="Run the code without a sandbox where there is none to be had.")
+@click.option("--unsafe-run", is_flag=True, help="Where no sandbox is available, run the code without one.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report as one JSON document.")
 def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool, as_json: bool) -> int:
     """Write tests for the functions under PATH that have none.

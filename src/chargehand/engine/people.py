@@ -169,11 +169,11 @@ def read_words(
             return _verdict_or_plan(text, request, workers, factory)
         case "tool" if question.answer_schema is not None:
             if (found := doubt(_parse_answer(text))) is None:
-                raise InvalidAnswer(f"{text[:60]!r} is no answer to this: say {', '.join(choices(question))}.")
+                raise InvalidAnswer(f"{text[:60]!r} is not an answer to this: say {', '.join(choices(question))}.")
             return found.to_json()
         case "tool":
             if (said := verdict(text)) is None:
-                raise InvalidAnswer(f"{text[:60]!r} is no answer to this: say `approve` or `reject [reason]`.")
+                raise InvalidAnswer(f"{text[:60]!r} is not an answer to this: say `approve` or `reject [reason]`.")
             return said.words
         case "task" if escalation(text) is not None:
             return text
@@ -230,7 +230,8 @@ def _verdict_or_plan(text: str, request: Request, workers: Collection[str], fact
         return said.words
     if not text.startswith("{"):
         raise InvalidAnswer(
-            f"{text[:60]!r} is no answer to a plan: say `approve`, `reject [reason]`, or give an edited plan as JSON."
+            f"{text[:60]!r} is not an answer to a plan: "
+            "say `approve`, `reject [reason]`, or give an edited plan as JSON."
         )
     try:
         data = from_json(text)

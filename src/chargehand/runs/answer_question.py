@@ -40,7 +40,7 @@ def _key_of(run: str, question: str, state: Replay) -> str:
         raise NoOpenQuestion(f"{run} has ended ({state.status}): nothing is asked any more. See: chargehand show {run}")
     ids = {asked["id"]: key for key, asked in state.questions.items()}
     still = ", ".join(asked.id for asked in open_questions(state))
-    listed = f" Open: {still}." if still else f" Nothing is open; go on with: chargehand resume {run}"
+    listed = f" Open: {still}." if still else f" Nothing is open; continue with: chargehand resume {run}"
     if question not in ids:
         raise NoOpenQuestion(f"{run} asks no question {question!r}.{listed}")
     if ids[question] in state.answers:

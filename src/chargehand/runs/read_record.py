@@ -94,7 +94,7 @@ def _next(state: Replay, status: RunStatus) -> str:
     commands = [f"chargehand answer {state.run} {id} TEXT" for id in asked[:_MOST_COMMANDS]]
     if len(asked) > _MOST_COMMANDS:
         commands.append(f"chargehand show {state.run} (for {len(asked) - _MOST_COMMANDS} more)")
-    return " Go on with: " + ", then ".join([*commands, f"chargehand resume {state.run}"])
+    return " Continue with: " + ", then ".join([*commands, f"chargehand resume {state.run}"])
 
 
 _MOST_COMMANDS = 5
