@@ -327,8 +327,11 @@ def test_a_page_names_no_module_or_folder_that_does_not_exist(name: str) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_names_no_python_object_that_does_not_exist(name: str) -> None:
-    """`chargehand.x.y` in backticks can be imported, or is a group of entry points."""
-    dotted = re.findall(r"`chargehand((?:\.[A-Za-z_]\w*)+)\b(?!\.(?:toml|json))", prose(ROOT / name))
+    """`chargehand.x.y` in backticks can be imported, or is a group of entry points; so can x.y() in a diagram."""
+    page = ROOT / name
+    dotted = re.findall(r"`chargehand((?:\.[A-Za-z_]\w*)+)\b(?!\.(?:toml|json))", prose(page))
+    diagrams = "".join(block.text for block in blocks(page) if block.language == "mermaid")
+    dotted += [f".{called}" for called in re.findall(r"\b(\w+\.\w+)\(", diagrams)]
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"].get("entry-points", {})
     names = {path for path in dotted if path != ".toml" and f"chargehand{path}" not in groups}
     missing = [path for path in sorted(names) if not _importable(path.split(".")[1:])]
