@@ -57,7 +57,7 @@ def test_without_a_model_the_error_lists_the_ways(place: Place) -> None:
     settings, _ = place.load()
     with pytest.raises(MissingKey) as caught:
         settings.model_for("planner")
-    for way in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "--model ollama:llama3", "--model scripted:FILE"):
+    for way in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "--model ollama:llama3.1", "--model scripted:FILE"):
         assert way in str(caught.value)
 
 

@@ -1,6 +1,6 @@
 """Turns a provider's answers into how many calls it may have at once: one more for a round of successes, half on a 429.
 
-All calls begun between two halvings are one epoch. The first refusal of an epoch halves; the others tell the same news.
+All calls begun between two halvings are one epoch. The first refusal of an epoch halves; the others change nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Adaptive:
     def record_success(self, epoch: int, in_flight: int) -> None:
         """A call was answered while `in_flight` were under way, itself included."""
         self._refusals = 0
-        # A limit that holds nobody back is not tested by a success.
+        # A success says nothing about a limit that was not reached.
         if epoch != self.epoch or in_flight * 2 < self.limit:
             return
         self._successes += 1

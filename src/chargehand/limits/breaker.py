@@ -1,4 +1,4 @@
-"""Turns results in a row into whether to go on: a worker or provider that keeps failing is left alone, then tried.
+"""Results in a row -> whether calls may begin: a worker or provider that keeps failing gets none, then one as a trial.
 
     state       a call may begin        success            failure
     closed      always                  forgets failures   counted; the threshold opens it
@@ -42,13 +42,13 @@ class Breaker:
     cooldown_s: float = 1.0
     longest_s: float = 30.0
     state: State = field(default="closed", init=False)
-    # Why it is in this state; shown to who is sent away.
+    # Why it is in this state; part of the refusal.
     reason: str = field(default="", init=False)
     # Open until the end: nothing is tried again.
     for_good: bool = field(default=False, init=False)
     # Counts changes of state. A ticket of an earlier generation is late.
     _generation: int = field(default=0, init=False)
-    # Who failed since the last success; only while closed.
+    # The tasks that failed since the last success; only while closed.
     _failed: set[str] = field(default_factory=set[str], init=False)
     # How long it is or will next be open.
     _cooldown: float = field(default=0.0, init=False)
@@ -66,7 +66,7 @@ class Breaker:
         return now if self.state == "closed" else self._retry_at
 
     def begin(self, now: float) -> Ticket:
-        """Let a call begin. Unless closed it is the trial, and nobody else begins until it ends or takes too long."""
+        """Let a call begin. Unless closed it is the trial, and no other call begins until it ends or takes too long."""
         assert self.allows(now), f"{self.name} is {self.state} until {self._retry_at}"
         if self.state == "closed":
             return Ticket(self._generation)
@@ -96,7 +96,7 @@ class Breaker:
         return self._open(now, f"{len(self._failed)} failures in a row, the last: {reason}")
 
     def forget(self, ticket: Ticket, now: float) -> None:
-        """Forget a call that was broken off: nothing was learnt, and a trial may go to somebody else."""
+        """Forget a call that was interrupted: it says nothing, and another call may be the trial."""
         if ticket.generation == self._generation and self.state == "half_open":
             self._retry_at = now
 

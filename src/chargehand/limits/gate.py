@@ -12,7 +12,7 @@ class Gate:
     """At most `limit` slots; free ones go to the lowest order first, so that begun tasks end before new ones start."""
 
     limit: int
-    # Invariant: 0 <= held <= limit, and nobody waits while a slot is free.
+    # Invariant: 0 <= held <= limit, and no waiter exists while a slot is free.
     held: int = 0
     _waiting: list[tuple[int, int, asyncio.Future[None]]] = field(
         default_factory=list[tuple[int, int, asyncio.Future[None]]]
@@ -20,7 +20,7 @@ class Gate:
     _arrivals: int = 0
 
     def try_acquire(self) -> bool:
-        """Take a slot if one is free; then nobody waits for it."""
+        """Take a slot if one is free; then there are no waiters."""
         if self.held >= self.limit:
             return False
         self.held += 1

@@ -23,7 +23,7 @@ from chargehand.limits.breaker import Breaker, BreakerChange, Ticket
 from chargehand.limits.fair import FairQueue
 from chargehand.limits.rate import Rate
 
-# `cancelled` was sent and broken off; `unsent` never left, so that everything is given back.
+# `cancelled` was sent and interrupted; `unsent` was never sent, so its whole permit is returned.
 CallResult = Literal[
     "ok", "rate_limited", "overloaded", "connection", "timeout", "auth", "other", "cancelled", "unsent"
 ]
@@ -121,7 +121,7 @@ class ProviderLimits:
         # Since when nothing may start because of the breaker or Retry-After; None while it may.
         self._out_since: float | None = None
         self._failures = 0
-        # The next moment at which time alone changes something for a waiter. None when nobody waits for time.
+        # The next moment at which time alone changes something for a waiter. None when no waiter waits for time.
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -142,7 +142,7 @@ class ProviderLimits:
     # -- for callers -------------------------------------------------------------------------------------------------
 
     def try_acquire(self, run: str, tokens: int, now: float) -> Permit | Refused | None:
-        """A permit if one is free and nobody waits, a refusal if the run's key was refused, else None."""
+        """A permit if one is free and there are no waiters, a refusal if the run's key was refused, else None."""
         if (barred := self._barred.get(run)) is not None:
             return Refused(None, barred.reason)
         if self._head() is None and self._ready_at(now, tokens) <= now:
@@ -171,7 +171,7 @@ class ProviderLimits:
             raise
 
     def leave(self, run: str, now: float) -> None:
-        """Forget a run that ended: whoever still waits is refused, and a refused key counts no more."""
+        """Forget a run that ended: its waiters are refused, and its refused key no longer counts."""
         self._barred.pop(run, None)
         self._refuse_run(run, Refused(None, f"run {run} has ended"))
         self._pump(now)
@@ -232,7 +232,7 @@ class ProviderLimits:
         return [change for change in changes if change is not None]
 
     def _record_failure(self, ticket: Ticket, now: float, why: str) -> BreakerChange | None:
-        self._failures += 1  # every failure of a provider counts, whoever asked
+        self._failures += 1  # every failure of a provider counts, from any run
         return self.breaker.record_failure(ticket, now, str(self._failures), why)
 
     def _bar(self, run: str, why: str) -> BreakerChange | None:
@@ -249,7 +249,7 @@ class ProviderLimits:
     # -- the queue ---------------------------------------------------------------------------------------------------
 
     def _pump(self, now: float) -> None:
-        """Serve whom it is time for, send away who will not wait longer, and come back when time changes that.
+        """Serve the waiters that are due, refuse those that waited too long, and schedule the next look.
 
         Invariant: afterwards no waiter could be served before `_timer` unless a permit is given back or someone comes.
         """
@@ -293,7 +293,7 @@ class ProviderLimits:
         return Permit(run, tokens, ticket.change, self, ticket, self.adaptive.epoch)
 
     def _refuse_the_impatient(self, now: float) -> float:
-        """Send away whoever waited long enough for a provider that is out; when the next one will have."""
+        """Refuse waiters that waited long enough for an unavailable provider; returns when the next one will have."""
         outage = self._outage(now)
         if outage is None:
             self._out_since = None
@@ -343,7 +343,7 @@ class ProviderRegistry:
         tpm: float | None = None,
         max_concurrent: int | None = None,
     ) -> ProviderLimits:
-        """The provider's limits on the running loop; those given hold besides the ones given before."""
+        """The provider's limits on the running loop; they apply in addition to limits given before."""
         for loop in [loop for loop in self._loops if loop.is_closed()]:
             del self._loops[loop]  # a waiter left behind there keeps its loop alive
         known = self._loops.setdefault(asyncio.get_running_loop(), {})

@@ -51,13 +51,13 @@ class Bucket:
 
 @dataclass(slots=True)
 class Rate:
-    """Requests and tokens per minute; None is no limit."""
+    """Requests and tokens per minute; None means no limit."""
 
     requests: Bucket | None = None
     tokens: Bucket | None = None
 
     def wait_for(self, now: float, requests: int, tokens: int) -> float:
-        """Seconds until both fit, if nobody else takes any."""
+        """Seconds until both fit, if no other call takes any."""
         return max(
             self.requests.wait_for(now, requests) if self.requests else 0.0,
             self.tokens.wait_for(now, tokens) if self.tokens else 0.0,

@@ -20,7 +20,7 @@ class Attribution(NamedTuple):
 
 
 class ModelClient(Protocol):
-    """Answers model calls. It never retries: whoever calls it decides that.
+    """Answers model calls. It never retries: the caller decides that.
 
     1. `complete` returns a Reply or raises errors.ModelError; nothing else but cancellation leaves it.
     2. With `on_text` the reply is streamed: the pieces, joined, are the reply's text.

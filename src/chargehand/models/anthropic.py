@@ -161,7 +161,7 @@ def _turns(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
 
 
 def _say(turns: list[dict[str, Any]], block: dict[str, Any]) -> None:
-    """Add a block to the user's turn: all results of one round of tool calls must stand in one turn."""
+    """Add a block to the user's turn: all results of one round of tool calls must be in one turn."""
     if turns and turns[-1]["role"] == "user":
         turns[-1]["content"].append(block)
     else:
@@ -221,7 +221,7 @@ def _arguments_text(arguments: object) -> str:
 
 
 def _input(written: str) -> Any:
-    """A streamed call's input: the object, or the text as it is when it is none."""
+    """A streamed call's input: the object, or the text as it is when it is not an object."""
     if not written.strip():
         return {}
     try:

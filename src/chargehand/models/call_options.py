@@ -8,7 +8,7 @@ from typing import cast
 from chargehand.errors import ModelError
 from chargehand.values.base import JSON
 
-# Sampling and effort: what a file nobody has trusted may set. None of them reaches further than the text of the reply.
+# Sampling and effort: what a file without trust may set. None of them affects more than the text of the reply.
 HARMLESS = frozenset(
     {
         "frequency_penalty",
@@ -26,7 +26,7 @@ HARMLESS = frozenset(
         "verbosity",
     }
 )
-# What a call is made of, what it may cost, and what the provider would do besides answering it.
+# What a call is made of, what it may cost, and what the provider would do in addition to answering.
 _OWN = frozenset(
     {
         "function_call",
@@ -51,7 +51,7 @@ _OWN = frozenset(
 
 
 def wrong_option(name: str, value: JSON) -> str | None:
-    """Why the option may not be sent, whoever set it, and what to do; None for one that may."""
+    """Why the option may not be sent, from any source, and what to do; None for one that may."""
     # Some servers read names without regard to case.
     if (low := name.lower()) in _OWN:
         return f"{name!r} is not an option: chargehand itself sets it. {_REMEDIES.get(low, 'Leave it out.')}"

@@ -18,7 +18,7 @@ from chargehand.values.effect import ModelCall
 from chargehand.values.message import Message, Reply, TokenCount, ToolRequest
 
 _REASONING = re.compile(r"(gpt-[5-9]|o\d)(?!.*-chat)")
-# These take function tools on this wire only when told not to reason.
+# These accept function tools on this wire only with reasoning switched off.
 _TOOLS_WITHOUT_REASONING = ("gpt-5.6", "gpt-6")
 _SAMPLING = frozenset({"temperature", "top_p"})
 
@@ -154,7 +154,7 @@ def _rest(
         body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
     elif wanted is not None:
         # Local servers turn the schema into a grammar for the whole answer, which forbids tool calls: with tools that
-        # may be called they are told in words.
+        # may be called they get it in words.
         advice = to_json({"role": "system", "content": schema.instruction(output_schema)})
     if stream:
         body["stream"] = True

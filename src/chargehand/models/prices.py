@@ -1,4 +1,4 @@
-"""A dated table: what known models cost, how much they can read, and which one stands for a tier."""
+"""A dated table: what known models cost, how much they can read, and which one is the default of a tier."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def known_window(provider: str, name: str) -> int | None:
 
 
 def default_model(provider: str, tier: Tier) -> str | None:
-    """The model, as `provider:name`, that stands for a tier when nobody chose one."""
+    """The model, as `provider:name`, that a tier uses when no model was chosen."""
     name = _DEFAULTS.get(provider, {}).get(tier)
     return f"{provider}:{name}" if name else None
 

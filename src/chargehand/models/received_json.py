@@ -16,7 +16,7 @@ BOM = "\ufeff"
 
 
 def read_json(data: bytes | str, *, piece: bool = False) -> Any:
-    """The JSON; ValueError when it is none. In a `piece` of a stream half a pair is kept: the other may still come."""
+    """The JSON; ValueError when it is not JSON. In a `piece` of a stream half a pair is kept: the rest may follow."""
     try:
         return from_json(data)
     except ValueError:

@@ -9,7 +9,7 @@ from chargehand.values.message import TokenCount
 
 
 def fields_of(said: object) -> Mapping[str, Any]:
-    """The fields of a usage object. Anything else stands for a number that is none, so that it is not overlooked."""
+    """The fields of a usage object. Anything else becomes an invalid number, so that it is not overlooked."""
     if isinstance(said, Mapping):
         return cast("Mapping[str, Any]", said)
     return {} if said is None else {"prompt_tokens": said, "input_tokens": said}

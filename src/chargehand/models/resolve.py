@@ -33,7 +33,7 @@ class Models:
     ) -> None:
         self._providers = {**built_in(env), **providers}
         self._env = env
-        # By what stands after `scripted:`.
+        # By what comes after `scripted:`.
         self._scripts: dict[str, ModelClient] = dict(scripts or {})
         self._clients: dict[str, ModelClient] = {}
         self._transport: Transport | None = None

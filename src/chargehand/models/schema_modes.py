@@ -17,7 +17,7 @@ _WORDS = frozenset(
 
 @lru_cache(maxsize=256)
 def instruction(packed: bytes) -> str:
-    """What a model without a JSON-schema mode is told; `packed` is the schema as JSON."""
+    """The instruction for a model without a JSON-schema mode; `packed` is the schema as JSON."""
     return f"Answer with one JSON value that fits this JSON Schema, and with nothing else around it:\n{packed.decode()}"
 
 

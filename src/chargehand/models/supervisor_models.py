@@ -32,6 +32,6 @@ class SupervisorModel(Value):
         )
 
 
-# The examiner is a scorer of the large tier, who looks again at what is in doubt.
+# The examiner is a scorer of the large tier that looks again at doubtful findings.
 Seat = Role | Literal["examiner"]
 SupervisorModels = Mapping[Seat, SupervisorModel]

@@ -230,7 +230,7 @@ def _attribution_headers(attribution: Attribution) -> dict[str, str]:
 
 
 def _header(value: str) -> str:
-    """The value as it may stand in a header: printable ASCII of bounded length."""
+    """The value as it may be in a header: printable ASCII of bounded length."""
     if len(value) <= 255 and value.isascii() and value.isprintable():
         return value
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in value[:255])

@@ -37,7 +37,7 @@ class Cache:
         self._largest = largest
 
     def get(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """What is there of these keys."""
+        """The stored values of these keys."""
         wanted, now = list(dict.fromkeys(keys)), time.time()
 
         def read(database: sqlite3.Connection) -> dict[str, bytes]:
@@ -54,7 +54,7 @@ class Cache:
         return self._within(read, {}) if self._path.is_file() else {}
 
     def put(self, entries: Mapping[str, bytes]) -> None:
-        """Keep these, and let the longest unused go when there is no room for all."""
+        """Store these, and remove the longest unused ones when there is no room for all."""
         rows = [(key, value, time.time()) for key, value in entries.items()]
 
         def write(database: sqlite3.Connection) -> None:
@@ -79,12 +79,12 @@ class Cache:
         database.executemany("delete from entry where key = ?", gone)
 
     def _within(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
-        """One transaction. A cache that cannot be used is as good as none; one that is damaged is begun anew."""
+        """One transaction. A cache that cannot be used counts as empty; a damaged one is made again."""
         try:
             private_folder(self._path.parent)
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             with closing(sqlite3.connect(self._path, timeout=PATIENCE_S)) as database:
-                # What a power cut damages is begun anew: no commit has to wait for the disk.
+                # A cache that a power cut damages is made again, so no commit has to wait for the disk.
                 database.executescript(f"pragma synchronous = off;{_TABLE}")
                 done = work(database)
                 database.commit()

@@ -53,7 +53,7 @@ async def c02_reading_can_start_anywhere(place: JournalPlace) -> None:
 
 
 async def c03_seq_has_no_holes(place: JournalPlace) -> None:
-    """3. A batch that does not go on from the last seq by ones is refused whole."""
+    """3. A batch that does not continue from the last seq by ones is refused whole."""
     journal = place.open()
     await journal.append([_event(place, 1)], {})
     for wrong in ([1], [3], [0], [2, 4], [2, 2], [3, 2]):
@@ -65,7 +65,7 @@ async def c03_seq_has_no_holes(place: JournalPlace) -> None:
 
 
 async def c04_a_new_owner_ends_the_old_one(place: JournalPlace) -> None:
-    """4. Once another has opened the run, the old owner's append changes nothing; the new one goes on where it was."""
+    """4. Once another has opened the run, the old owner's append changes nothing; the new owner continues."""
     old = place.open()
     await old.append([_event(place, 1)], {})
     new = place.open()

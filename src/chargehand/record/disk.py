@@ -93,5 +93,5 @@ def _sqlite(path: Path, error: sqlite3.Error, name: str) -> StorageError:
                 f"The disk failed at {path} ({error}): nothing more was recorded. Check the disk, then resume."
             )
         case _:
-            # Not a database, a page that is none, a table or column that is not there, text that is not UTF-8.
+            # Not a database, a damaged page, a missing table or column, text that is not UTF-8.
             return damaged(path, error)

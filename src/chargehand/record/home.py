@@ -95,13 +95,13 @@ class Home:
         return path
 
     def documents(self, run: str) -> list[Path]:
-        """What was written for the person who asked, by name."""
+        """The documents that workers of the run wrote, by name."""
         folder = self._record(run).with_suffix("") / "documents"
         with storage(folder):
             return sorted(path for path in folder.glob("[!.]*") if path.is_file())
 
     def owner(self, run: str) -> str | None:
-        """Who runs this run now, in words; None when nobody does."""
+        """The process that executes this run now, in words; None if there is none."""
         return lock.owner(self._record(run).with_suffix(".lock"))
 
     def request_cancel(self, run: str) -> None:
@@ -147,7 +147,7 @@ class Home:
         stale = [run for run in ids if run not in known or self._died(known[run])]
         mended, unreadable = self._fold(stale)
         if mended or gone:
-            # A home that cannot be written to is still listed; the repair is made by the next one who can.
+            # A home that cannot be written to is still listed; the next process that can write makes the repair.
             self._index.put(mended.values(), gone)
         lines = known | mended | unreadable
         listed = [self._as_it_is(lines[run]) for run in ids]
@@ -256,7 +256,7 @@ class Home:
         return {run for run in ids if _RUN.fullmatch(run)}
 
     def _fold(self, runs: list[str]) -> tuple[dict[str, RunInfo], dict[str, RunInfo]]:
-        """The lines of runs as their records tell them; apart, those of records that cannot be read now."""
+        """The lines of runs, from their records; separately, those of records that cannot be read now."""
         folded: dict[str, RunInfo] = {}
         unreadable: dict[str, RunInfo] = {}
         for run in runs:
@@ -285,7 +285,7 @@ class Home:
             return time.time()
 
     def _died(self, info: RunInfo) -> bool:
-        """Said to be running, but nobody runs it: its owner died, perhaps after recording the end."""
+        """Whether it is listed as running without an owner: the owner died, perhaps after recording the end."""
         return info.status == "running" and self.owner(info.run) is None
 
     def _as_it_is(self, info: RunInfo) -> RunInfo:

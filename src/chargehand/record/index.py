@@ -1,7 +1,7 @@
 """The small index of runs: one line per run, for listing without opening every record.
 
 The index is a copy: all of it can be folded again from the records (`summarise`), so a missing or damaged one is made
-anew and a failing one never fails a run.
+again and a failing one never fails a run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SCHEMA = (
 _SELECT = "SELECT run, started, ended, status, request, team, parent FROM runs WHERE :only IS NULL OR run = :only"
 _REPLACE = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
 _BUSY_S = 1.0
-# What SQLite says of a file that is not the index, or no longer: only then is it made anew, never because it is busy.
+# What SQLite says of a file that is not the index, or no longer: only then is it made again, never because it is busy.
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
 
 
@@ -118,7 +118,7 @@ class RunIndex:
 
 
 def summarise(run: str, journal: Journal, started: float) -> RunInfo:
-    """Fold a record into its line. `started` stands in for a run that recorded nothing yet."""
+    """Fold a record into its line. `started` is used for a run that has recorded nothing yet."""
     info = RunInfo(run=run, started=started)
     asked: set[str] = set()
     first = True

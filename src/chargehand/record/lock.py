@@ -1,4 +1,4 @@
-"""One owner per run: an OS file lock, freed by the system when its holder dies, that says who holds it."""
+"""One owner per run: an OS file lock, released by the system when its holder dies; it names its holder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from chargehand.errors import RunOwned
 from chargehand.record.disk import storage
 
-# Asking who the owner is takes the lock for some microseconds; an owner-to-be tries again before giving up.
+# Reading the owner's name takes the lock for some microseconds; a process that wants the run tries again first.
 _TRIES = 5
 _PAUSE_S = 0.01
 
@@ -35,7 +35,7 @@ class OwnerLock:
                     f"Run {run} is being run by {_describe(self._file)}. Wait for it to end, or stop it with "
                     f"`chargehand cancel {run}`, then try again."
                 )
-            # A full disk must not keep anybody from pruning: unsigned, the lock holds all the same.
+            # A full disk must not prevent pruning: the lock also holds without a name in it.
             with suppress(OSError):
                 _sign(self._file)
         except BaseException:
@@ -49,7 +49,7 @@ class OwnerLock:
 
 
 def owner(path: Path) -> str | None:
-    """Who holds the lock, in words; None when it is free. Creates nothing."""
+    """The holder of the lock, in words; None when it is free. Creates nothing."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""The record in memory: the twin of the SQLite journal, for tests and for runs nobody will resume."""
+"""The record in memory: the twin of the SQLite journal, for tests and for runs that are never resumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chargehand.values.event import Event
 class MemoryStore:
     """What outlives a handle, as a file does: open it again to resume the run."""
 
-    # Events without their data, beside the data as packed: nobody can change the record through a value they hold.
+    # Events without their data, and the data as packed bytes: no caller can change the record through a value it holds.
     events: list[tuple[Event, bytes]] = field(default_factory=list[tuple[Event, bytes]])
     blobs: dict[str, bytes] = field(default_factory=dict[str, bytes])
     epoch: int = 0

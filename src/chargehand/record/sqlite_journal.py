@@ -1,7 +1,7 @@
 """The record as one SQLite file per run: WAL, every commit on disk before `append` returns, one owner at a time.
 
     <run>.sqlite   events with a checksum each, blobs, the owner's epoch; mode 0600, and so its -wal and -shm
-    <run>.lock     the owner's lock (`lock.py`); stays behind, means nothing when nobody holds it
+    <run>.lock     the owner's lock (`lock.py`); it stays there, and means nothing when no process holds it
 
 The lock keeps honest processes apart; the epoch, checked inside every append, keeps the record whole when the lock
 does not (a deleted lock file, a network file system).
@@ -79,7 +79,7 @@ class SqliteJournal:
         try:
             return cls(path, _Writer(path, new=True))
         except BaseException:
-            # A run that never began is no run.
+            # A run that never began does not count as a run.
             path.unlink(missing_ok=True)
             raise
 
@@ -235,7 +235,7 @@ class _Writer:
         self._unfolded += sum(len(value) for value in (*rows[5::_COLUMNS], *stored[1::2]) if value)
 
     def _is_owner(self, connection: sqlite3.Connection) -> bool:
-        """Whether nobody has opened the run since; of a new file, which has no tables then, they are made."""
+        """Whether no other process has opened the run since. In a new file the tables are made here."""
         if self._new:
             if _format(connection):
                 return False
@@ -243,7 +243,7 @@ class _Writer:
         return connection.execute("SELECT epoch FROM meta").fetchone() == (self.epoch,)
 
     def _fold(self) -> None:
-        """Now and then move the WAL into the file: after a commit and not inside of it, so that nobody waits for it."""
+        """Now and then move the WAL into the file: after a commit and not inside it, so that no caller waits for it."""
         self._unfolded = 0
         # Where a reader is in the way, or the disk is full, it is done the next time or at the end.
         with suppress(sqlite3.Error):
@@ -315,7 +315,7 @@ def _begin(connection: sqlite3.Connection) -> tuple[int, int]:
 
 def _take_over(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
     """Make this process the owner: its epoch, and the last `seq` written by those before it."""
-    # No schema: nothing was ever committed, by an owner who may still be there.
+    # No schema: nothing was ever committed; the owner may still be running.
     known = _format(connection)
     if not known:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -368,7 +368,7 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
         try:
             return _connect(path, "mode=ro")
         except sqlite3.OperationalError:
-            # Reading a WAL file needs a writable folder, unless nobody writes and all is in the file itself.
+            # Reading a WAL file needs a writable folder, unless no process writes and all is in the file itself.
             wal = path.with_name(path.name + "-wal")
             if wal.exists() and wal.stat().st_size > 0:
                 raise

@@ -84,7 +84,7 @@ def _forced_model(flags: Mapping[str, Any], env: Mapping[str, str], providers: M
     provider, _, rest = str(name).partition(":")
     if not provider or not rest:
         raise UsageError(
-            f"{source} is {name!r}: write 'provider:name', like 'ollama:llama3' or 'scripted:replies.json'."
+            f"{source} is {name!r}: write 'provider:name', like 'ollama:llama3.1' or 'scripted:replies.json'."
         )
     if provider not in (known := {*providers, *NOT_SERVED}):
         raise UsageError(f"{source} is {name!r}, but there is no provider {provider!r}.{suggestion(provider, known)}")
@@ -92,7 +92,7 @@ def _forced_model(flags: Mapping[str, Any], env: Mapping[str, str], providers: M
 
 
 def _defaults_by_key(env: Mapping[str, str]) -> dict[Tier, str]:
-    """The default models of the first provider whose key is there."""
+    """The default models of the first provider whose key is set."""
     for name in ("anthropic", "openai"):
         key = built_in(env)[name].key_env
         if key and env.get(key, "").strip():
@@ -108,7 +108,7 @@ def _built_in(env: Mapping[str, str]) -> dict[str, Provider]:
 
 
 def _not_in_env(providers: Mapping[str, Provider], env: Mapping[str, str]) -> dict[str, Provider]:
-    """Without those whose endpoint the environment names: it wins whole, so that no file's key goes to its endpoint."""
+    """Without those whose endpoint the environment names, so that no file's key is sent to that endpoint."""
     return {name: provider for name, provider in providers.items() if not env.get(BASE_URLS.get(name, ""))}
 
 

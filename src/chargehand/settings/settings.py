@@ -30,7 +30,7 @@ DEFAULT_TIER: dict[Role, Tier] = {
 }
 NO_MODEL = (
     "No model is configured: export ANTHROPIC_API_KEY or OPENAI_API_KEY, name one with --model or CHARGEHAND_MODEL "
-    "(`--model ollama:llama3` needs no key), or play a script with `--model scripted:FILE` (`--model scripted` is the "
+    "(`--model ollama:llama3.1` needs no key), or use a script with `--model scripted:FILE` (`--model scripted` is the "
     "team's own)."
 )
 # The tiers to look at when one has no model of its own, nearest first.
@@ -65,7 +65,7 @@ class ModelSettings(Value):
 
 
 class Limits(Value):
-    """How wide and how large; None leaves it to the settings."""
+    """Limits of a run; None leaves a limit to the settings."""
 
     max_concurrent: int | None = Field(default=None, gt=0)
     max_tasks: int | None = Field(default=None, gt=0)
@@ -76,7 +76,7 @@ class Settings(Value):
     """Holds names of key variables, never a key, so that it can be stored with a run."""
 
     home: str
-    # Set by --model or CHARGEHAND_MODEL: stands for every tier, role and worker.
+    # Set by --model or CHARGEHAND_MODEL: used for every tier, role and worker.
     model: str | None = None
     tiers: dict[Tier, str] = Field(default_factory=dict[Tier, str])
     roles: dict[Role, RoleModel] = Field(default_factory=dict[Role, RoleModel])

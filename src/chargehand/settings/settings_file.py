@@ -153,7 +153,7 @@ class SettingsReader:
     def _model(self, data: Mapping[str, Any], key: str, *path: str) -> str | None:
         name = self.text(data, key, *path)
         if name is not None and name != OF_TEAM and not all(name.partition(":")):
-            self.wrong((*path, key), f"{name!r} is not a model: write 'provider:name', like 'ollama:llama3'.")
+            self.wrong((*path, key), f"{name!r} is not a model: write 'provider:name', like 'ollama:llama3.1'.")
             return None
         return None if name is None else found_from(name, self.file.path.parent)
 
@@ -238,7 +238,7 @@ def _provider(
 
 
 def _drop_unknown_providers(reader: SettingsReader, layer: Layer, known: Collection[str]) -> None:
-    """A model of a provider nobody defined is an error; from an untrusted file, a line and no more."""
+    """A model of an undefined provider is an error; in an untrusted file it is only a warning line."""
 
     def is_known(name: str | None, path: Sequence[str]) -> bool:
         provider = (name or "").partition(":")[0]

@@ -30,7 +30,7 @@ def as_before(run: str, before: Settings, now: Settings) -> tuple[Settings, list
     if now.model is None and before.model is not None:
         now = now.model_copy(update={"model": before.model})
     elif now.model is None and not before.has_model:
-        now = now.without_model()  # it was done without: a key that is there now is no leave to send anything out
+        now = now.without_model()  # the run had no model: a key that is set now does not allow one
     then, here = _providers(before), _providers(now)
     if then == here:
         return now, []
@@ -60,6 +60,6 @@ def _moved_warning(run: str, stored: Provider, now: str) -> str:
     )
     return (
         f"{run} was started with {stored.name} at {stored.base_url}, but {stored.key_env} is now for {now}, and a key "
-        f"goes only to the endpoint it was configured with. To go on there: {again}. To use the new one: "
+        f"goes only to the endpoint it was configured with. To continue there: {again}. To use the new one: "
         f"chargehand rerun {run}"
     )

@@ -1,4 +1,4 @@
-"""Reads a TOML file into data that knows where each key stands, so that errors can say so."""
+"""Reads a TOML file into data with the place of each key, so that errors can name it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def read(path: Path, label: str | None = None) -> TomlFile:
 
 
 def line_of(error: UnicodeDecodeError) -> int:
-    """The line of the byte that is no text."""
+    """The line of the byte that is not text."""
     return error.object.count(b"\n", 0, error.start) + 1
 
 

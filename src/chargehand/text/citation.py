@@ -103,7 +103,7 @@ class Citations:
                 yield Citation(found.start(), found.end(), names, address and address[1:-1])
 
     def _names(self, inside: str) -> tuple[Named, ...]:
-        """What the brackets name; nothing when they are no citation."""
+        """What the brackets name; nothing when they are not a citation."""
         before = _BEFORE.match(inside)
         parts = [part.strip() for part in _BETWEEN.split(inside[before.end() :] if before else inside)]
         known = [self._known_task(part) for part in parts]

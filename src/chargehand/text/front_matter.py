@@ -33,7 +33,7 @@ class FrontMatterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One key's value and the line it stands on."""
+    """The value of one key, and its line."""
 
     value: FieldValue
     line: int
@@ -104,7 +104,7 @@ def _value(rest: str, more: list[str], line: int) -> FieldValue:
     below = [text for text in more if text.strip() and not text.lstrip().startswith("#")]
     if not rest and below and all(_ITEM.match(text) for text in below):
         return [_scalar((_ITEM.match(text) or [None, None])[1] or "", line) for text in below]
-    # A value that goes on below its key is one value, folded.
+    # A value that continues below its key is one value, folded.
     whole = " ".join([rest, *(text.strip() for text in below)]).strip()
     if whole.startswith("["):
         if not whole.endswith("]"):
@@ -143,7 +143,7 @@ def _unquote(text: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Parts between commas that stand outside of brackets and quotes."""
+    """Parts between commas that are outside brackets and quotes."""
     parts: list[str] = []
     begun, depth, quote = 0, 0, ""
     for at, char in enumerate(text):

@@ -1,4 +1,4 @@
-"""Turns what a model wrote into JSON data, or into the sentence that says why it is none.
+"""Turns what a model wrote into JSON data, or into the sentence that says why it is not JSON.
 
 Repairs are those with one reading only: wrapping is taken off and spelling is put right, but what is missing is never
 made up. An answer that was cut off stays unreadable. Time is linear in the length of the text.
@@ -81,7 +81,7 @@ def read_json(text: str) -> tuple[JSON | None, str | None]:
 
 
 def read_object(text: str, schema: dict[str, JSON] | None = None) -> tuple[dict[str, JSON] | None, list[str]]:
-    """The JSON object in a text, when it satisfies the schema; else None and what to tell the model."""
+    """The JSON object in a text, if it satisfies the schema; else None and the message for the model."""
     data, problem = read_json(text)
     if problem is not None:
         return None, [problem]
@@ -123,7 +123,7 @@ def _search(text: str, start: int, problem: str) -> tuple[JSON | None, str | Non
             break
     if best is not None:
         return best[1], None
-    # What json says of prose ("Expecting value") helps nobody.
+    # The error of `json` for prose ("Expecting value") does not help a model.
     plain = problem if _LIKE_JSON.match(text) else "There is no JSON in the answer; answer with JSON only."
     return None, unreadable or plain
 

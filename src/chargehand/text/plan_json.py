@@ -65,7 +65,7 @@ class Reading:
 
 
 def parse(data: JSON) -> Plan:
-    """JSON data as a plan; when it has not the shape of one, all that can be told is in one InvalidPlan."""
+    """JSON data as a plan; if it does not have the shape of one, an InvalidPlan lists all problems."""
     reading = read(data)
     if reading.misshapen:
         problems = reading.problems(None)

@@ -59,7 +59,7 @@ class Redactor:
     def redact_delivered(self, value: Any) -> Any:
         """Text or JSON that was asked for, without what is a secret beyond doubt: known values and keys by their form.
 
-        What a field is called, and what stands after `token =`, is left as it is: it may be the very answer.
+        The names of fields, and text after `token =`, are left as they are: they may be the answer itself.
         """
         match value:
             case str():
@@ -79,7 +79,7 @@ class Redactor:
         return text
 
     def json(self, value: Any) -> Any:
-        """The value with every string in it redacted, keys too; a string under a telling key goes as a whole."""
+        """The value with all its strings redacted, keys too; a string under a secret's name is replaced whole."""
         match value:
             case str():
                 return self.text(value)
@@ -140,7 +140,7 @@ def _worth_hiding(value: str) -> bool:
     return len(value) >= SHORTEST and value.lower() not in COMMON and not PATH_LIKE.fullmatch(value)
 
 
-# --- what is written after a telling name --------------------------------------------------------------------------
+# --- what is written after the name of a secret --------------------------------------------------------------------
 
 
 def _is_mixed(value: str) -> bool:
@@ -186,7 +186,7 @@ def _not_words(match: re.Match[str]) -> bool:
 
 
 def _starting(prefix: str) -> str:
-    """An expression for a literal that does not continue a word; an escape (`\\n`, `%20`) before it is no word.
+    """An expression for a literal that does not continue a word; an escape (`\\n`, `%20`) before it is not a word.
 
     The literal comes first and what is before it is looked at afterwards: so the scan is a search for the literal.
     """
@@ -357,9 +357,9 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
 )
 
-# In the order of the patterns: what has a form of its own goes before what only stands at a telling place.
+# In the order of the patterns: secrets with a form of their own come before text that only follows a secret's name.
 TRIGGERS = tuple((trigger, pattern) for pattern in PATTERNS for trigger in pattern.triggers)
-# Whose form nothing else has: taken out even of an answer.
+# Secrets with an unmistakable form: removed even from an answer.
 UNMISTAKABLE = tuple(
     (trigger, pattern)
     for trigger, pattern in TRIGGERS

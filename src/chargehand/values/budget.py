@@ -31,7 +31,7 @@ SMALLEST_CEILING = 4 * SMALLEST_SHARE
 
 
 class Budget(Value):
-    """At most this much; None is no limit."""
+    """At most this much; None means no limit."""
 
     tokens: int | None = Field(default=None, gt=0)
     steps: int | None = Field(default=None, gt=0)
@@ -133,7 +133,7 @@ class Account:
 
 @dataclass(slots=True)
 class Ledger:
-    """Who has set aside how much of a run's budget and of its tasks'. Every method is one atomic step.
+    """How much of the budget of a run and of its tasks is reserved, and for what. Every method is one atomic step.
 
     Invariant: spent + set aside + held back <= the limit, but for `short`, the estimation error of settled calls.
     """
@@ -143,7 +143,7 @@ class Ledger:
     # Held back for the synthesis: what it will write, and what it will read.
     to_write: int = 0
     to_read: int = 0
-    # USD a token of input and of output of who writes the answer; None where that is unknown.
+    # USD per token of input and output of the model that writes the answer; None if unknown.
     writer: tuple[float, float] | None = None
     # By how many tokens settled calls went over what was set aside for them, in all.
     short: int = 0

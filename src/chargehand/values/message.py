@@ -13,7 +13,7 @@ from chargehand.values.base import JSON, Value
 
 
 class ToolRequest(Value):
-    """A model's wish to call a tool. `arguments` is None when what it wrote is not a JSON object: see `raw`."""
+    """A tool call that a model asks for. `arguments` is None when the model did not write a JSON object: see `raw`."""
 
     id: str
     name: str
@@ -53,7 +53,7 @@ class Message(Value):
 
 
 class ToolSpec(Value):
-    """What a model is told of a tool."""
+    """A tool as it is described to a model."""
 
     name: str
     description: str
@@ -73,7 +73,7 @@ class TokenCount(Value):
 
 
 class Reply(Value):
-    """What a model answered. `usage` is None when the provider did not say, or said what cannot be read."""
+    """What a model answered. `usage` is None when the provider did not report it, or reported something unreadable."""
 
     text: str = ""
     tool_calls: tuple[ToolRequest, ...] = ()

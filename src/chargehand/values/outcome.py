@@ -1,4 +1,4 @@
-"""What became of a task: Done | Failed | Escalated | Skipped, one JSON shape, with findings, claims and usage."""
+"""How a task ended: Done | Failed | Escalated | Skipped, one JSON shape, with findings, claims and usage."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Escalation(Value):
 
 
 class Score(Value):
-    """What a scorer says of a result: how far its success criterion is met."""
+    """A scorer's judgement of a result: how far it meets its success criterion."""
 
     score: Confidence
     met: bool
@@ -109,11 +109,11 @@ class Gap(Value):
 
 
 class Evidence(Value):
-    """What was found when the sources of a model's result were held against what it was given and had read."""
+    """The result of comparing the sources of a model's result with what the model was given and had read."""
 
-    # Sources that named nothing of it; they were taken out.
+    # Sources that the model had not seen; they were removed.
     removed: int = 0
-    # Statements that only the model's own knowledge stands for.
+    # Statements whose only source is the model's own knowledge.
     own_knowledge: int = 0
 
     @staticmethod
@@ -183,7 +183,7 @@ def done(
 
 
 def failed(task: str, worker: str, kind: ErrorKind, message: str, *, output: JSON = None) -> Outcome:
-    """The task failed; `output` is what was there when it did."""
+    """The task failed; `output` is the partial result, if there is one."""
     return Outcome(
         task=task,
         status="failed",
@@ -196,7 +196,7 @@ def failed(task: str, worker: str, kind: ErrorKind, message: str, *, output: JSO
 
 
 def escalated(task: str, worker: str, reason: EscalationReason, message: str, partial: JSON = None) -> Outcome:
-    """The worker says it cannot; its partial result is the output."""
+    """The worker says that it cannot do the task; its partial result is the output."""
     return Outcome(
         task=task,
         status="escalated",

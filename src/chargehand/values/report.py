@@ -16,7 +16,7 @@ _MOST_NAMED = 10
 
 
 def evidence_notes(outcomes: Iterable[Outcome]) -> tuple[str, ...]:
-    """What the sources of the results came to when they were checked, where that is worth saying: a sentence each."""
+    """Sentences about the checked sources of the results; none when there is nothing to report."""
     done = [(outcome.task, outcome.evidence) for outcome in outcomes if outcome.ok and outcome.evidence is not None]
     notes: list[str] = []
     if false := {task: each.removed for task, each in done if each.removed}:
@@ -39,14 +39,14 @@ def _named(tasks: Collection[str]) -> str:
 
 
 class LeftOut(Value):
-    """A done task whose result the answer does without, and why."""
+    """A done task whose result the answer does not use, and why."""
 
     task: str
     reason: str
 
 
 class Provenance(Value):
-    """Which tasks each paragraph of the answer cites, what is wrong with that, and which results it does without.
+    """Which tasks each paragraph of the answer cites, what is wrong with that, and which results it does not use.
 
     A done task is cited, used through one that is, in `left_out` with the reason, or in `unused`.
     """
@@ -93,7 +93,7 @@ class Report(Value):
     notes: tuple[str, ...] = ()
     # Why the run as a whole failed.
     error: Fault | None = None
-    # Nobody could be reached: the answer is what the team says then.
+    # No worker could be reached: the answer is the team's `when_nothing`.
     when_nothing: bool = False
     # The answer as data, when the request gave a schema for it.
     data: JSON = None
@@ -106,7 +106,7 @@ class Report(Value):
 
     @property
     def exit_code(self) -> int:
-        """A wrong key is the caller's to mend, as a missing one is."""
+        """2 for a wrong key, as for a missing one: the caller has to correct it."""
         return 2 if self.error is not None and self.error.kind == "auth" else EXIT_CODES[self.status]
 
     def to_json(self) -> dict[str, JSON]:

@@ -1,4 +1,4 @@
-"""What was asked: the words, the material, the team, the budget and the deadline."""
+"""What was asked: the text, the material, the budget and the deadline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Earlier(Value):
 class Subject(Value):
     """What a given plan is about, for a planner that may add tasks to it: names and figures, never what is in files."""
 
-    # Name -> what is told of it.
+    # Name -> what the planner sees of it.
     files: dict[str, JSON] = Field(default_factory=dict[str, JSON])
     notes: str = ""
 
@@ -42,7 +42,7 @@ class AppRun(Value):
 
 class Request(Value):
     text: str
-    # The words in it that rules of routing are held against; None is all of them. Results of others never are.
+    # The part of it that routing rules are matched with; None means all of it. Results of other tasks are never part.
     asked: str | None = None
     material: tuple[Material, ...] = ()
     budget: Budget = Field(default_factory=Budget)
@@ -58,7 +58,7 @@ class Request(Value):
     web: bool = False
     answer_schema: dict[str, JSON] | None = None
     earlier: Earlier | None = None
-    # Of a given plan to which tasks may be added; without it, that runs as it is.
+    # Set when a planner may add tasks to a given plan; without it, the plan runs as it is.
     subject: Subject | None = None
     # What is known to be missing before anything begins.
     gaps: tuple[Gap, ...] = ()
