@@ -170,5 +170,5 @@ def test_a_wrong_file_says_where(tmp_path: Path, content: str, said: str) -> Non
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """A script that is not there is a usage error."""
-    with pytest.raises(UsageError, match=r"cannot read the script .*absent\.json"):
+    with pytest.raises(UsageError, match=r"The script .*absent\.json cannot be read"):
         ScriptedModel.load(tmp_path / "absent.json")

@@ -95,12 +95,12 @@ class Models:
             return prefix, name
         known = [*self._providers, "scripted"]
         if not colon:
-            raise UsageError(f"{model!r} names no provider; {_advice(model, known)}")
+            raise UsageError(f"The model {model!r} names no provider: {_advice(model, known)}")
         if not name:
-            raise UsageError(f"{model!r} names no model; write {prefix}:NAME")
+            raise UsageError(f"{model!r} names a provider and no model: write {prefix}:NAME.")
         close = difflib.get_close_matches(prefix, known, n=1)
-        hint = f"did you mean {close[0]}:{name}?" if close else f"known are {', '.join(known)}"
-        raise UsageError(f"unknown provider {prefix!r} in model {model!r}; {hint}")
+        hint = f"did you mean {close[0]}:{name}?" if close else f"use one of {', '.join(known)}."
+        raise UsageError(f"The model {model!r} names the unknown provider {prefix!r}: {hint}")
 
     def _connect(self, provider: Provider, model: str) -> ModelClient:
         # A script needs no wire format.
@@ -134,7 +134,7 @@ class Models:
         variable = provider.key_env
         key = self._env.get(variable, "").strip() if variable else ""
         if key and not (key.isascii() and key.isprintable()):
-            raise UsageError(f"{variable} holds characters no key has; set it again")
+            raise UsageError(f"{variable} holds characters that no key has: set it again.")
         if not key and provider.key_required:
             raise MissingKey(f"{model} needs a key: set {variable}, as in export {variable}=...")
         return key or None
@@ -143,8 +143,8 @@ class Models:
 def _base(provider: Provider) -> str:
     if not _usable(provider.base_url):
         raise UsageError(
-            f"provider {provider.name} has the base URL {provider.base_url.rpartition('@')[2]!r}; "
-            "it must be http://HOST or https://HOST, without a user name"
+            f"The provider {provider.name} has the base URL {provider.base_url.rpartition('@')[2]!r}: "
+            "it must be http://HOST or https://HOST, without a user name."
         )
     return provider.base_url.rstrip("/")
 
@@ -169,4 +169,4 @@ def _advice(model: str, known: list[str]) -> str:
         return f"did you mean anthropic:{model}?"
     if model.startswith(("gpt-", "o1", "o3", "o4")):
         return f"did you mean openai:{model}?"
-    return f"write PROVIDER:NAME with one of {', '.join(known)}"
+    return f"write PROVIDER:NAME with one of {', '.join(known)}."

@@ -95,9 +95,9 @@ class ScriptedModel:
         try:
             data: Any = from_json(path.read_bytes())
         except OSError as error:
-            raise UsageError(f"cannot read the script {path}: {error.strerror}; name an existing file") from None
+            raise UsageError(f"The script {path} cannot be read: {error.strerror}. Name an existing file.") from None
         except ValueError as error:
-            raise UsageError(f"the script {path} is not JSON: {error}; it should be {_SHAPE}") from None
+            raise UsageError(f"The script {path} is not JSON: {error}. It should be {_SHAPE}.") from None
         _script(data, str(path))
         return cls(data["replies"], str(path))
 
@@ -169,7 +169,7 @@ def _script(data: Any, source: str) -> Script:
         return Script.model_validate(data)
     except ValidationError as error:
         problems = [_problem(dict(found)) for found in error.errors(include_url=False)[:5]]
-        raise UsageError(f"{source} is not a script: {'; '.join(problems)}; it should be {_SHAPE}") from None
+        raise UsageError(f"{source} is not a script: {'; '.join(problems)}. It should be {_SHAPE}.") from None
 
 
 _KEYS = sorted(

@@ -189,7 +189,7 @@ def _proxy_url(proxy: str) -> URL:
         parts = URL()
     if parts.scheme not in ("http", "https") or not parts.host:
         shown = proxy.rpartition("@")[2]
-        raise UsageError(f"the proxy {shown!r} in the environment cannot be used; set HTTPS_PROXY to http://HOST:PORT")
+        raise UsageError(f"The proxy {shown!r} in the environment cannot be used: set HTTPS_PROXY to http://HOST:PORT.")
     return parts
 
 
@@ -212,7 +212,7 @@ def _tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
             try:
                 context.load_verify_locations(cafile=path)
             except OSError as error:
-                raise UsageError(f"{name} names {path}, which is not a readable CA file: {error.strerror}") from None
+                raise UsageError(f"{name} names {path}, which is not a readable CA file: {error.strerror}.") from None
     return context
 
 

@@ -50,7 +50,7 @@ def _providers(settings: Settings) -> set[str]:
 
 
 def _join_names(names: set[str]) -> str:
-    return " and ".join(sorted(names)) or "nobody"
+    return " and ".join(sorted(names)) or "no provider"
 
 
 def _moved_warning(run: str, stored: Provider, now: str) -> str:
