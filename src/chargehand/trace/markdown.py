@@ -1,7 +1,8 @@
 """Markdown a model wrote -> HTML that can do nothing but be read.
 
-markdown-it parses and escapes. Raw HTML, images and entities are plain text. Links go to http, https, mailto and to
-places in the page. A definition (`[name]: url`) and indented text stay text: neither may hide a citation.
+markdown-it parses and escapes. Raw HTML and entities are plain text, an image is a link. Links go to http,
+https, mailto and to places in the page. A definition (`[name]: url`) and indented text stay text: neither may
+hide a citation.
 """
 
 from __future__ import annotations
