@@ -20,11 +20,14 @@ from typing import Any
 
 ROUNDS = 15
 YARDSTICK = "import argparse, json, sqlite3"
-# What libraries cost by themselves: no command is below the sum of those it needs.
+_MODEL = "from pydantic import BaseModel\nclass Model(BaseModel): field: int"
+# What libraries cost by themselves. Together they cost less than the sum, since they share imports.
 FLOORS = {
     "click": "import click",
     "asyncio": "import asyncio",
-    "one pydantic model": "from pydantic import BaseModel\nclass Model(BaseModel): field: int",
+    "one pydantic model": _MODEL,
+    "click and one pydantic model": f"import click\n{_MODEL}",
+    "click, asyncio and one pydantic model": f"import click, asyncio\n{_MODEL}",
 }
 PLAN: dict[str, Any] = {
     "goal": "One line about Oslo",
