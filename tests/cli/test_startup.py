@@ -14,15 +14,16 @@ from tests.cli.terminal import ROOT
 LOADED = (
     "import sys; from chargehand.cli import main\ntry: main({args!r})\nfinally: print(*sys.modules, file=sys.stderr)"
 )
-# Neither a client nor a renderer nor a database nor an application has to do with any of these.
-NEVER = {"aiohttp", "rich", "duckdb", "chargehand.apps", "chargehand.evaluation", "chargehand.models.transport"}
+# Neither a client nor a renderer nor a database nor an app has to do with any of these; the registry of apps says so.
+NEVER = {"aiohttp", "rich", "duckdb", "chargehand.evaluation", "chargehand.models.transport"}
+NEVER |= {"chargehand.apps.port", "chargehand.apps.review", "chargehand.apps.testgen"}
 STAGES = {"chargehand.flow", "chargehand.planner", "chargehand.dispatcher", "chargehand.synthesizer"}
 # The most modules of the command, Python's own included, and what is not among them.
 BOUNDS: dict[str, tuple[int, set[str]]] = {
     "show last": (290, NEVER | STAGES | {"asyncio", "chargehand.team", "chargehand.engine"}),
     "show last --json": (290, NEVER | STAGES | {"asyncio", "chargehand.team", "chargehand.engine"}),
     "check plan.json": (400, NEVER | STAGES | {"chargehand.engine"}),
-    "run --plan plan.json, one task, scripted": (500, NEVER | {"chargehand.models.http_model"}),
+    "run --plan plan.json, one task, scripted": (510, NEVER | {"chargehand.models.http_model"}),
     "runs": (190, NEVER | STAGES | {"asyncio", "pydantic", "pydantic_core", "chargehand.team", "chargehand.engine"}),
 }
 

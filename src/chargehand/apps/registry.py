@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from chargehand.apps.port import App
 from chargehand.record.disk import reading
 from chargehand.record.replay import Replay
 from chargehand.text.plan_json import parse
 from chargehand.values.request import Request
+
+if TYPE_CHECKING:
+    from chargehand.apps.port import App
 
 # Each module has `recall(options)`, which gives an App.
 _MODULES = {"review": "chargehand.apps.review.app", "testgen": "chargehand.apps.testgen.app"}

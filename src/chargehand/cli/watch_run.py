@@ -9,9 +9,8 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from chargehand.apps.port import HasReport
 from chargehand.cli.ask_person import Terminal
 from chargehand.cli.progress_lines import Lines, Progress
 from chargehand.cli.report_footer import print_footer
@@ -24,14 +23,17 @@ from chargehand.synthesizer import OnDraft
 from chargehand.trace import RunState
 from chargehand.values.report import Report
 
+if TYPE_CHECKING:
+    from chargehand.apps.port import HasReport
+
 # Told to stop now, the process is gone after this long whatever is stuck; the record holds what was done.
 LAST_GRACE_S = 1.0
 
 OnSession = Callable[[Session], None]
 
 
-R = TypeVar("R", bound=Report | HasReport)
-R_co = TypeVar("R_co", bound=Report | HasReport, covariant=True)
+R = TypeVar("R", bound="Report | HasReport")
+R_co = TypeVar("R_co", bound="Report | HasReport", covariant=True)
 
 
 class Start(Protocol[R_co]):
