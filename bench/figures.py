@@ -18,7 +18,7 @@ from hashlib import blake2b
 from importlib.metadata import distributions
 from pathlib import Path
 
-from chargehand.synthesizer.citations import provenance_of
+from chargehand.synthesizer.check_citations import provenance_of
 from chargehand.values.outcome import Outcome
 
 MOST_OF_A_SOURCE = 500

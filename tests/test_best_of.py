@@ -19,7 +19,7 @@ from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
 from chargehand.settings import Settings
 from chargehand.team import Worker
-from chargehand.team.agents import roster
+from chargehand.team.roster import roster
 from chargehand.testing import run_virtual
 from chargehand.text.plan_json import read
 from chargehand.text.redaction import Redactor

@@ -13,7 +13,7 @@ from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryStore
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
-from chargehand.team.agents import factory
+from chargehand.team.roster import factory
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, ToolRequest
 from chargehand.values.plan import Plan, WorkerSpec

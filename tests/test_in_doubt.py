@@ -14,7 +14,7 @@ from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
 from chargehand.runs.answer_question import record_answer
-from chargehand.runs.read_record import open_questions
+from chargehand.runs.report_from_record import open_questions
 from chargehand.values.effect import ModelCall, Question
 from chargehand.values.message import Reply, ToolRequest
 from chargehand.values.request import Request

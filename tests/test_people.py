@@ -22,7 +22,7 @@ from chargehand.planner.preview import preview
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
 from chargehand.settings import Settings
-from chargehand.team.agents import roster
+from chargehand.team.roster import roster
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
 from chargehand.trace import fold

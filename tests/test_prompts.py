@@ -20,7 +20,7 @@ from chargehand.planner import extend as extension
 from chargehand.planner import route as routing
 from chargehand.synthesizer import critic, judge, prompt, reduce, select
 from chargehand.synthesizer import rate_findings as rating
-from chargehand.team.code import shipped_home
+from chargehand.team.team_tools import shipped_home
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply

@@ -15,13 +15,13 @@ from chargehand.engine.deadline import in_time
 from chargehand.engine.people import question_about
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
-from chargehand.planner.agree import Agreed, Rejected, agree, time_left
 from chargehand.planner.draft import Unplanned, split_task
 from chargehand.planner.extend import extend_plan, worth_extending
 from chargehand.planner.preview import cost_of_synthesis
 from chargehand.planner.route import reroute
+from chargehand.planner.settle_plan import Agreed, Rejected, agree, time_left
 from chargehand.synthesizer import Lacking, OnDraft, Synthesis, Validate, write_answer
-from chargehand.synthesizer.citations import keeps_open
+from chargehand.synthesizer.check_citations import keeps_open
 from chargehand.synthesizer.select import choose
 from chargehand.team import Team
 from chargehand.values.outcome import Fault, Outcome, Usage

@@ -13,7 +13,7 @@ from chargehand.apps.registry import find_app
 from chargehand.apps.review import Review, run
 from chargehand.apps.review.change import read_tree
 from chargehand.apps.review.playbook import playbook
-from chargehand.runs.read_record import replay_run
+from chargehand.runs.report_from_record import replay_run
 from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.values.event import Event

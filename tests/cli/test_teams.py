@@ -12,9 +12,9 @@ import pytest
 
 from chargehand.team import shipped_teams
 from chargehand.team import team_file as file
-from chargehand.team.code import shipped_home
 from chargehand.team.scaffold import REQUEST
 from chargehand.team.team_schema import team_schema
+from chargehand.team.team_tools import shipped_home
 from tests.cli.terminal import Shell
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chargehand.record.conformance import JOURNAL_CHECKS, JournalPlace
 from chargehand.record.journal import Journal
+from chargehand.record.journal_checks import JOURNAL_CHECKS, JournalPlace
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.values.event import Event
@@ -66,7 +66,7 @@ def test_the_journal_keeps_its_contract(place: JournalPlace, check: Callable[[Jo
 
 def test_every_check_is_listed() -> None:
     """No check is written and forgotten."""
-    import chargehand.record.conformance as suite
+    import chargehand.record.journal_checks as suite
 
     written = [value for name, value in vars(suite).items() if name[0] == "c" and name[1:3].isdigit()]
     assert tuple(written) == JOURNAL_CHECKS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chargehand.synthesizer.citations import provenance_of, provenance_of_listing
+from chargehand.synthesizer.check_citations import provenance_of, provenance_of_listing
 from chargehand.values.outcome import Outcome, done, failed
 
 NUMBERED = ("t1", "t2")

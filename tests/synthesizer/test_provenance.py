@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.synthesizer.citations import (
+from chargehand.synthesizer.check_citations import (
     ADVICE,
     Known,
     corrections,

@@ -10,7 +10,7 @@ from typing import Any
 
 from chargehand import Supervisor
 from chargehand.team import Team, load
-from chargehand.team.code import shipped_home
+from chargehand.team.team_tools import shipped_home
 from chargehand.values.event import Event
 from chargehand.values.report import Report
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 from chargehand.team import load, shipped_teams
-from chargehand.team.code import shipped_home
+from chargehand.team.team_tools import shipped_home
 from tests.cli.terminal import Shell
 from tests.teams.plays import EXAMPLES, ROOT, cases, material, readme, script
 

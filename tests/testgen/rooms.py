@@ -14,7 +14,7 @@ from chargehand.apps.testgen.ghostwrite import GhostwriteJob, Written, ghostwrit
 from chargehand.apps.testgen.playbook import survey
 from chargehand.apps.testgen.project import Project, read_project
 from chargehand.apps.testgen.sandbox import CommandResult, SandboxLimits, Step, find_means, room
-from chargehand.apps.testgen.walls import Means
+from chargehand.apps.testgen.sandbox_command import Means
 from chargehand.errors import UsageError
 
 

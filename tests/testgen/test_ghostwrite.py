@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.testgen import ghostwrite, walls
+from chargehand.apps.testgen import ghostwrite
+from chargehand.apps.testgen import sandbox_command as walls
 from chargehand.apps.testgen import verify as verify_file
 from chargehand.apps.testgen.assemble import assemble, without
 from chargehand.apps.testgen.inside.values import PLAIN

@@ -19,8 +19,8 @@ import pytest
 from chargehand.apps.testgen import sandbox
 from chargehand.apps.testgen.inside import canary
 from chargehand.apps.testgen.sandbox import SandboxLimits, find_means, room
+from chargehand.apps.testgen.sandbox_command import INSIDE
 from chargehand.apps.testgen.snapshot import digest
-from chargehand.apps.testgen.walls import INSIDE
 from chargehand.errors import UsageError
 from tests.pace import slowness
 from tests.testgen.rooms import means, project, run

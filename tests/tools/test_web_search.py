@@ -11,7 +11,7 @@ import pytest
 
 from chargehand import Team, Worker
 from chargehand.settings import Settings
-from chargehand.team.agents import roster
+from chargehand.team.roster import roster
 from chargehand.tools import BUILTIN, ToolContext, call
 from chargehand.tools.proxies import proxy_for
 from chargehand.tools.web_search import BRAVE, TAVILY, searching

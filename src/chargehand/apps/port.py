@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict
 
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.people import Person
-from chargehand.runs.life import OnSession
+from chargehand.runs.existing_runs import OnSession
 from chargehand.synthesizer import OnDraft
 from chargehand.values.report import Report
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from chargehand.record.disk import reading
 from chargehand.record.replay import Replay
+from chargehand.record.storage_errors import reading
 from chargehand.text.plan_json import parse
 from chargehand.values.request import Request
 

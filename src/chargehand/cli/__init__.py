@@ -18,7 +18,11 @@ from chargehand.errors import ChargehandError
 
 # name -> (module, attribute, one line of help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    "run": ("chargehand.cli.run", "run", "Answer a request with a team: plan, run the tasks, write one answer."),
+    "run": (
+        "chargehand.cli.run_resume_rerun",
+        "run",
+        "Answer a request with a team: plan, run the tasks, write one answer.",
+    ),
     "plan": ("chargehand.cli.plan", "plan", "Make the plan for a request and run nothing."),
     "check": ("chargehand.cli.check", "check", "Find everything wrong with a plan file or a team folder."),
     "review": ("chargehand.cli.review", "review", "Review code: a folder, what changed since a revision, or a patch."),
@@ -27,11 +31,15 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "testgen",
         "Write tests for functions that have none, run in a sandbox first.",
     ),
-    "runs": ("chargehand.cli.runs", "runs", "List the runs in this home, or prune them."),
-    "show": ("chargehand.cli.runs", "show", "Show the result of a run, or how far it is."),
-    "resume": ("chargehand.cli.run", "resume", "Continue a run that stopped; nothing recorded is repeated."),
-    "rerun": ("chargehand.cli.run", "rerun", "Run the same request again, reusing what has not changed."),
-    "cancel": ("chargehand.cli.runs", "cancel", "Stop a run, also one of another process; it can be resumed."),
+    "runs": ("chargehand.cli.list_runs", "runs", "List the runs in this home, or prune them."),
+    "show": ("chargehand.cli.list_runs", "show", "Show the result of a run, or how far it is."),
+    "resume": (
+        "chargehand.cli.run_resume_rerun",
+        "resume",
+        "Continue a run that stopped; nothing recorded is repeated.",
+    ),
+    "rerun": ("chargehand.cli.run_resume_rerun", "rerun", "Run the same request again, reusing what has not changed."),
+    "cancel": ("chargehand.cli.list_runs", "cancel", "Stop a run, also one of another process; it can be resumed."),
     "answer": ("chargehand.cli.answer", "answer", "Answer a question that a run asks a person; then resume the run."),
     "trace": ("chargehand.cli.trace", "trace", "Export the record of a run as JSON, JSON lines or a page."),
     "eval": ("chargehand.cli.eval", "eval", "Measure how well teams and models do on labelled cases."),

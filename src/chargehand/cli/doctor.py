@@ -17,7 +17,7 @@ import click
 from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
-    from chargehand.models.provider import Provider
+    from chargehand.models.provider_settings import Provider
     from chargehand.settings import Settings
 
 LITTLE_ROOM = 200_000_000

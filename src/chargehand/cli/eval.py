@@ -123,7 +123,7 @@ def _locate_suite(suite: str) -> tuple[Path, str | None]:
     from chargehand.errors import UsageError
     from chargehand.settings.toml_file import suggestion
     from chargehand.team import shipped_teams
-    from chargehand.team.code import shipped_home
+    from chargehand.team.team_tools import shipped_home
 
     path = Path(os.path.expanduser(suite))  # of a user nobody knows it stays as it is
     # Unlike Path's own these take a name that is too long, or holds a zero, for one that is not there.

@@ -12,7 +12,7 @@ from chargehand.cli.command import Command, screen
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from chargehand.models.provider import Provider
+    from chargehand.models.provider_settings import Provider
     from chargehand.settings import Settings
 
 

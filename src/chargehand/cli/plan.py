@@ -33,7 +33,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     from chargehand.cli.make_supervisor import supervisor
     from chargehand.models.supervisor_models import SupervisorModel
     from chargehand.planner.preview import ceiling_of, preview
-    from chargehand.team.agents import roster
+    from chargehand.team.roster import roster
     from chargehand.trace.number_text import several
     from chargehand.values.request import Request
 

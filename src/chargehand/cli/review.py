@@ -151,7 +151,7 @@ def _gate(reviewed: Review, fail_on: Severity | None, code: int, out: Screen) ->
 
 def _without_gaps(review: Review) -> Report:
     """The report less what the text of the review says of it."""
-    from chargehand.apps.review.view import unanalysed_notes
+    from chargehand.apps.review.review_report import unanalysed_notes
 
     said = unanalysed_notes(review.unanalysed, models=review.models)
     notes = tuple(note for note in review.report.notes if note not in said)

@@ -67,7 +67,7 @@ def trace(run_id: str, form: str, output: str | None) -> None:
 def _as_app_shows(door: Supervisor, run: str) -> Data | None:
     """What the app that began the run shows of it: the findings it chose, and its own words for what is missing."""
     from chargehand.apps.registry import find_app
-    from chargehand.runs.read_record import replay_run
+    from chargehand.runs.report_from_record import replay_run
 
     app = find_app(replay_run(door.home, run))
     if app is None:

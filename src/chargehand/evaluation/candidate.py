@@ -13,7 +13,7 @@ from chargehand.models.resolve import Models
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.settings import ModelChoice, Settings
 from chargehand.team import Team
-from chargehand.team.agents import options_of
+from chargehand.team.roster import options_of
 from chargehand.values.effect import Role
 from chargehand.values.plan import Tier
 

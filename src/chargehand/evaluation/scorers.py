@@ -1,4 +1,4 @@
-"""An answer and what is expected of it -> checks and figures. Pure; only a rubric needs a model (`judging.py`)."""
+"""An answer and what is expected of it -> checks and figures. Pure; only a rubric needs a model (`judge_rubric.py`)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from chargehand.evaluation.result import Result
-from chargehand.record.disk import private_folder, storage
+from chargehand.record.storage_errors import private_folder, storage
 
 
 class Store:

@@ -13,7 +13,7 @@ from chargehand.errors import MissingKey, UsageError
 from chargehand.limits import ProviderLimits, ProviderRegistry
 from chargehand.models import ModelClient, prices
 from chargehand.models.prices import Price
-from chargehand.models.provider import Provider, built_in
+from chargehand.models.provider_settings import Provider, built_in
 
 if TYPE_CHECKING:
     from chargehand.models.transport import Transport

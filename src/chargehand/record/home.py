@@ -1,6 +1,6 @@
 """The home of runs: a folder that holds one record per run, what came with it, and the index that lists them.
 
-    index.sqlite        the list (`journal/index.py`), a copy that is repaired from the records
+    index.sqlite        the list (`index.py`), a copy that is repaired from the records
     runs/<run>.sqlite   the record, with <run>.lock beside it
     runs/<run>.cancel   there while somebody wants the run to stop
     runs/<run>/         the run's own folder: material from standard input, and documents/ that tools wrote
@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from chargehand.errors import ChargehandError, RunNotFound, RunOwned, UsageError
 from chargehand.record import lock
-from chargehand.record.disk import damaged, private_folder, storage
 from chargehand.record.index import RunIndex, RunInfo, head, summarise
 from chargehand.record.lock import OwnerLock
+from chargehand.record.storage_errors import damaged, private_folder, storage
 from chargehand.values.run_status import RunStatus
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from chargehand.record.disk import private_file, reading, storage_error
 from chargehand.record.journal import Journal
+from chargehand.record.storage_errors import private_file, reading, storage_error
 from chargehand.values.event import Event
 from chargehand.values.run_status import STATUSES, RunStatus
 

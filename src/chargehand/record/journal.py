@@ -17,7 +17,7 @@ class Journal(Protocol):
     4. A blob is found under the hash it was stored with; storing it again changes nothing.
     5. Data comes back as JSON has it: tuples as lists, nan and infinities as null, lone surrogates as U+FFFD.
 
-    `chargehand.record.conformance` checks these on any journal.
+    `chargehand.record.journal_checks` checks these on any journal.
     """
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from chargehand.errors import RunOwned
-from chargehand.record.disk import storage
+from chargehand.record.storage_errors import storage
 
 # Reading the owner's name takes the lock for some microseconds; a process that wants the run tries again first.
 _TRIES = 5

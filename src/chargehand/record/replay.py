@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from chargehand.errors import InvalidPlan
-from chargehand.record.disk import MISSHAPEN, damaged
+from chargehand.record.storage_errors import MISSHAPEN, damaged
 from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON
 from chargehand.values.event import Event

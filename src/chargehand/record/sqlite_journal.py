@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, StorageError
-from chargehand.record.disk import damaged, private_file, reading, storage
 from chargehand.record.event_body import pack, unpack
 from chargehand.record.journal import check_order
 from chargehand.record.lock import OwnerLock
+from chargehand.record.storage_errors import damaged, private_file, reading, storage
 from chargehand.values.event import Event
 
 FORMAT = 2

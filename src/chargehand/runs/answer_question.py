@@ -8,7 +8,7 @@ from chargehand.engine.people import read_words
 from chargehand.errors import NoOpenQuestion
 from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
-from chargehand.runs.read_record import open_questions
+from chargehand.runs.report_from_record import open_questions
 from chargehand.values.effect import Question
 from chargehand.values.event import Event
 from chargehand.values.key import Key

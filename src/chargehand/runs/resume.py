@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from chargehand.engine.engine_session import Prior
 from chargehand.errors import RunNotFound, UsageError
-from chargehand.record.disk import damaged
 from chargehand.record.home import Home
 from chargehand.record.replay import Replay, replay
+from chargehand.record.storage_errors import damaged
 from chargehand.record.trust import TrustRegistry
 from chargehand.runs.session import RunJob
 from chargehand.settings import Settings, check_endpoints
 from chargehand.team import Team
-from chargehand.team.code import stored_tools
+from chargehand.team.team_tools import stored_tools
 from chargehand.text.plan_json import parse
 from chargehand.values.plan import Plan
 from chargehand.values.request import Request

@@ -27,11 +27,11 @@ from chargehand.record.cache import Cache
 from chargehand.record.home import Home
 from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
-from chargehand.runs.read_record import estimate_notes, unfinished_report, usages
+from chargehand.runs.report_from_record import estimate_notes, unfinished_report, usages
 from chargehand.settings import Limits, ModelChoice, Settings
 from chargehand.synthesizer import OnDraft, Validate
 from chargehand.team import Team
-from chargehand.team.agents import TIERS, factory, options_of, roster
+from chargehand.team.roster import TIERS, factory, options_of, roster
 from chargehand.tools import ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget

@@ -21,10 +21,10 @@ from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.add import add_tasks
 from chargehand.planner.draft import Unplanned, make_plan
 from chargehand.record.memory_journal import MemoryJournal
-from chargehand.runs.life import OnSession, RunLife, check_plan, positive, team_for
+from chargehand.runs.existing_runs import OnSession, RunLife, check_plan, positive, team_for
 from chargehand.runs.session import RunJob
 from chargehand.synthesizer import OnDraft
-from chargehand.team.agents import options_of
+from chargehand.team.roster import options_of
 from chargehand.text.json_schema import problems_in
 from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON

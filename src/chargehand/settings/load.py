@@ -8,7 +8,7 @@ from typing import Any
 
 from chargehand.errors import UsageError
 from chargehand.models.prices import default_model
-from chargehand.models.provider import Provider, built_in
+from chargehand.models.provider_settings import Provider, built_in
 from chargehand.record.home import default_path
 from chargehand.record.trust import TrustRegistry
 from chargehand.settings.script_path import OF_TEAM, found_from

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chargehand.errors import MissingKey, UsageError
 from chargehand.models.call_options import wrong_option
-from chargehand.models.provider import Provider
+from chargehand.models.provider_settings import Provider
 from chargehand.settings.script_path import OF_TEAM
 from chargehand.values.base import JSON, Value
 from chargehand.values.budget import DEFAULT_TOKENS, Budget

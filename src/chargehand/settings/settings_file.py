@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from chargehand.errors import UsageError
 from chargehand.models.call_options import HARMLESS, wrong_option
-from chargehand.models.provider import Provider
+from chargehand.models.provider_settings import Provider
 from chargehand.settings.script_path import OF_TEAM, found_from
 from chargehand.settings.settings import RoleModel
 from chargehand.settings.toml_file import TomlFile, suggestion

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from chargehand.errors import UsageError
-from chargehand.models.provider import Provider, built_in
+from chargehand.models.provider_settings import Provider, built_in
 from chargehand.settings.load import BASE_URLS
 from chargehand.settings.settings import DEFAULT_TIER, Settings
 

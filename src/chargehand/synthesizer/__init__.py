@@ -16,9 +16,9 @@ from chargehand.engine.deadline import in_time
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import plain_report as plain
-from chargehand.synthesizer.steps import Flow
 from chargehand.synthesizer.streaming import OnDraft
 from chargehand.synthesizer.synthesis import Synthesis, Validate
+from chargehand.synthesizer.synthesis_flow import Flow
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap

@@ -17,7 +17,7 @@ from typing import Any
 from chargehand.engine.consult import consult
 from chargehand.engine.side_by_side import abreast
 from chargehand.synthesizer import prompt
-from chargehand.synthesizer.citations import provenance_of
+from chargehand.synthesizer.check_citations import provenance_of
 from chargehand.synthesizer.dedupe import merge_claims
 from chargehand.synthesizer.synthesis import Desk
 from chargehand.text.citation import Citations

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chargehand.team.code import stored_tools
 from chargehand.team.routes import RouteExample, RouteRule
 from chargehand.team.team import Example, Scrutiny, Team
 from chargehand.team.team_folder import folder_of, load, shipped_teams
+from chargehand.team.team_tools import stored_tools
 from chargehand.team.worker import Worker
 
 __all__ = [

@@ -14,9 +14,9 @@ from chargehand.record.trust import TrustRegistry
 from chargehand.settings import Limits, ModelSettings
 from chargehand.settings.settings_file import SettingsReader
 from chargehand.settings.toml_file import TomlFile, read, suggestion
-from chargehand.team.code import is_trusted
 from chargehand.team.routes import RouteRule
 from chargehand.team.team import MOST_DEPTH, Mode, Scrutiny
+from chargehand.team.team_tools import is_trusted
 from chargehand.team.worker import DEFAULT_STEPS
 from chargehand.values.budget import Budget
 from chargehand.values.plan import TIERS, Problem, SynthesisSpec, Tier

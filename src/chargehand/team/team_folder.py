@@ -9,13 +9,13 @@ from pathlib import Path
 from chargehand.errors import InvalidTeam, UsageError
 from chargehand.record.trust import TrustRegistry
 from chargehand.settings.toml_file import read, suggestion
-from chargehand.team.agent_file import AgentFile, read_agent
-from chargehand.team.code import TeamCode, is_trusted, read_code, shipped_home
 from chargehand.team.examples import Examples, read_examples
 from chargehand.team.nesting import nesting_problems
 from chargehand.team.problems import MISSING_TEAM, NO_WORKERS, Where, factory_problems, route_problems, worker_problems
 from chargehand.team.team import Team, invalid
 from chargehand.team.team_file import Parts, read_parts
+from chargehand.team.team_tools import TeamCode, is_trusted, read_code, shipped_home
+from chargehand.team.worker_file import AgentFile, read_agent
 from chargehand.tools import BUILTIN, Tool
 from chargehand.values.plan import Problem, errors_in
 

@@ -1,4 +1,4 @@
-"""team.toml as a JSON schema, for editors: the same keys that `file.py` reads, with what each is for."""
+"""team.toml as a JSON schema, for editors: the same keys that `team_file.py` reads, with what each is for."""
 
 from __future__ import annotations
 

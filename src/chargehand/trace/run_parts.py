@@ -1,4 +1,4 @@
-"""The parts of a run's state: calls, attempts, tasks, sessions, cost; only the fold in `view.py` writes them."""
+"""The parts of a run's state: calls, attempts, tasks, sessions, cost; only the fold in `run_state.py` writes them."""
 
 from __future__ import annotations
 

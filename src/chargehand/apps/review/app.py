@@ -20,10 +20,10 @@ from chargehand.apps.review.from_pre_commit import read_hooked
 from chargehand.apps.review.known_findings import read_baseline
 from chargehand.apps.review.languages import unanalysed
 from chargehand.apps.review.playbook import playbook, subject, unreviewed_gaps
+from chargehand.apps.review.review_report import nothing, view
 from chargehand.apps.review.selection import Selection, select
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.stored_options import ReviewOptions, options_for
-from chargehand.apps.review.view import nothing, view
 from chargehand.errors import PlanningFailed, RecordGone, UsageError
 from chargehand.models import ModelClient
 from chargehand.settings import Settings

@@ -9,9 +9,9 @@ from chargehand.apps.review.analyzers.categories import CATEGORIES, GENERIC
 from chargehand.apps.review.analyzers.confidence import adjusted_confidence
 from chargehand.apps.review.analyzers.sources import is_test
 from chargehand.apps.review.change import Change
-from chargehand.apps.review.extents import Extents
 from chargehand.apps.review.model_readers import READERS
 from chargehand.apps.review.source_lines import SourceLines, fingerprints
+from chargehand.apps.review.statement_spans import Extents
 from chargehand.synthesizer.dedupe import merge_findings
 from chargehand.trace.number_text import several
 from chargehand.values.outcome import Finding, Severity

@@ -11,7 +11,7 @@ from pathlib import Path
 from chargehand.apps.review.file_kinds import LARGEST
 from chargehand.apps.review.patch import FilePatch, Hunk
 from chargehand.apps.review.patch_series import fits
-from chargehand.record.disk import private_folder, storage
+from chargehand.record.storage_errors import private_folder, storage
 
 # What file systems allow, in bytes; the folder it is kept under comes on top.
 _LONGEST_PART = 255

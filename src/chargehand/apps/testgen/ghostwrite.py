@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from chargehand.apps.testgen.inside.values import SUBJECT
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
-from chargehand.apps.testgen.walls import ABROAD, INSIDE
+from chargehand.apps.testgen.sandbox_command import ABROAD, INSIDE
 from chargehand.values.base import JSON, Value
 from chargehand.values.outcome import Finding
 

@@ -12,8 +12,8 @@ from pydantic import Field
 from chargehand.apps.testgen.ghostwrite import notes_of
 from chargehand.apps.testgen.placing import SuitePlace
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
+from chargehand.apps.testgen.sandbox_command import INSIDE
 from chargehand.apps.testgen.verify import ALONE, NO_OPTIONS, OWN_SETTINGS, at_home, conftest_of, pytest_command
-from chargehand.apps.testgen.walls import INSIDE
 from chargehand.values.base import Value
 
 TESTS_S = 120

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from chargehand.apps.testgen.inside.warden import LONGEST_WAIT
+from chargehand.apps.testgen.sandbox_command import INSIDE, NOBODY, TOOLS, Means, command, environment
 from chargehand.apps.testgen.snapshot import snapshot
-from chargehand.apps.testgen.walls import INSIDE, NOBODY, TOOLS, Means, command, environment
 from chargehand.errors import StorageError, UsageError
 from chargehand.process import OutOfTime, TooMuchOutput, run_process
-from chargehand.record.disk import private_folder
 from chargehand.record.home import default_path
+from chargehand.record.storage_errors import private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Generator

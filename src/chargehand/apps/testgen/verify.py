@@ -15,7 +15,7 @@ from chargehand.apps.testgen.assemble import hide_from_collection, without
 from chargehand.apps.testgen.ghostwrite import notes_of
 from chargehand.apps.testgen.placing import CONFTEST, ELSEWHERE, SuitePlace
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
-from chargehand.apps.testgen.walls import ABROAD, INSIDE, installed_folders
+from chargehand.apps.testgen.sandbox_command import ABROAD, INSIDE, installed_folders
 
 ROUNDS = 4
 # Others than those the tests were written under, and like them: what depends on the order of a set shows.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from chargehand.engine.local.effect_site import Site
 from chargehand.engine.local.recorder import Recorder
 from chargehand.engine.local.run_record import LocalRecord
-from chargehand.engine.local.site import Site
 from chargehand.record.replay import Replay
 from chargehand.values.effect import AnalysisResult, Effect, ModelResult, Result, ToolResult
 

@@ -23,6 +23,7 @@ from chargehand.engine.engine_session import DRAIN_S, EngineInputs, Listener, Pr
 from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.effect_record import EffectRecord
+from chargehand.engine.local.effect_site import Site
 from chargehand.engine.local.handlers import AnalysisHandler, Handlers, ModelHandler, ToolHandler
 from chargehand.engine.local.model_calls import Calls
 from chargehand.engine.local.questions import Inquiries
@@ -30,7 +31,6 @@ from chargehand.engine.local.recorder import Recorder
 from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.run_record import LocalRecord
 from chargehand.engine.local.shared_ledger import LocalBudget, SharedLedger
-from chargehand.engine.local.site import Site
 from chargehand.engine.local.slots import Slots, never
 from chargehand.record.journal import Journal
 from chargehand.record.replay import TOLD_ONCE, Replay, telling

@@ -12,11 +12,11 @@ from contextlib import nullcontext
 from typing import Any, Protocol, TypeVar
 
 from chargehand.engine.local.effect_record import EffectRecord
+from chargehand.engine.local.effect_site import Site
 from chargehand.engine.local.model_calls import Calls
 from chargehand.engine.local.recorder import Recorder
 from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.run_record import LocalRecord
-from chargehand.engine.local.site import Site
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError
 from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, ToolCall, ToolResult, usage_of

@@ -12,10 +12,10 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
+from chargehand.engine.local.effect_site import Site
 from chargehand.engine.local.recorder import Recorder
 from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.shared_ledger import SharedLedger
-from chargehand.engine.local.site import Site
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
 from chargehand.limits import BreakerChange, CallResult, Permit, ProviderLimits, Refused

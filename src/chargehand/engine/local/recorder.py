@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chargehand.engine.engine_session import Listener
-from chargehand.engine.local.site import Site
+from chargehand.engine.local.effect_site import Site
 from chargehand.errors import ChargehandError, StorageError
 from chargehand.record.journal import Journal
 from chargehand.values.event import Event, EventKind

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from chargehand.engine.local.effect_site import Site
 from chargehand.engine.local.recorder import Recorder
 from chargehand.engine.local.resources import Resources
-from chargehand.engine.local.site import Site
 from chargehand.models.prices import Price
 from chargehand.record.replay import Replay
 from chargehand.values.budget import Budget, Calibration, Deny, Grant, Ledger, Wait, Wish

@@ -1,6 +1,6 @@
 """Questions to a repository become git's answers, with everything switched off that a repository can make git run.
 
-A command that looks at the working tree needs every filter emptied first (`review/git.py`).
+A command that looks at the working tree needs every filter emptied first (`review/work_tree.py`).
 """
 
 from __future__ import annotations

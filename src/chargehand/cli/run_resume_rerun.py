@@ -156,7 +156,7 @@ def resume(
     from chargehand.apps.registry import find_app
     from chargehand.cli.make_supervisor import supervisor
     from chargehand.cli.screen import check_writable
-    from chargehand.runs.read_record import replay_run
+    from chargehand.runs.report_from_record import replay_run
     from chargehand.trace import fold
 
     check_writable(output)
@@ -185,7 +185,7 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import supervisor
     from chargehand.cli.screen import check_writable
-    from chargehand.runs.read_record import replay_run
+    from chargehand.runs.report_from_record import replay_run
 
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None

@@ -76,7 +76,7 @@ def show(run_id: str, as_json: bool) -> None:
     The exit code is 0 whatever the run's status.
     """
     from chargehand.apps.registry import find_app
-    from chargehand.runs.read_record import open_questions, replay_run, report_so_far
+    from chargehand.runs.report_from_record import open_questions, replay_run, report_so_far
 
     kept = home()
     out = screen()

@@ -10,7 +10,7 @@ from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import plain_report as plain
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
-from chargehand.synthesizer.citations import provenance_of_listing
+from chargehand.synthesizer.check_citations import provenance_of_listing
 from chargehand.synthesizer.code_excerpts import Exhibits
 from chargehand.synthesizer.contradictions import ContradictionCandidate
 from chargehand.synthesizer.critic import NotReviewed, critique, record_critique

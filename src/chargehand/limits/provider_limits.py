@@ -4,9 +4,9 @@ permit = await limits.acquire(run, order, tokens, max_wait=10)
 if isinstance(permit, Refused): ...                 # go to the fallback
 try:
     reply = await ...
-    changes = permit.done("ok", loop.time(), tokens_actual=1_234)
+    changes = permit.give_back("ok", loop.time(), tokens_actual=1_234)
 finally:
-    permit.done("cancelled", loop.time())           # does nothing after the first `done`
+    permit.give_back("cancelled", loop.time())           # does nothing after the first `done`
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Refused:
 
 @dataclass(slots=True, eq=False)
 class Permit:
-    """One call may be made. It counts as in flight until `done`."""
+    """One call may be made. It counts as in flight until `give_back`."""
 
     run: str
     tokens: int

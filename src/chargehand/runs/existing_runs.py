@@ -15,11 +15,17 @@ from chargehand.engine.people import Person
 from chargehand.errors import InvalidPlan, RunOwned, UsageError
 from chargehand.models import ModelClient
 from chargehand.models.resolve import Models
-from chargehand.record.disk import reading
 from chargehand.record.replay import Replay, replay
+from chargehand.record.storage_errors import reading
 from chargehand.runs.answer_question import record_answer
 from chargehand.runs.prepared_team import PreparedTeam
-from chargehand.runs.read_record import final_report, open_questions, replay_run, report_so_far, unfinished_report
+from chargehand.runs.report_from_record import (
+    final_report,
+    open_questions,
+    replay_run,
+    report_so_far,
+    unfinished_report,
+)
 from chargehand.runs.resume import Added, check_begun, job_of
 from chargehand.runs.session import RunJob, Session, check_models
 from chargehand.settings import Settings, as_before

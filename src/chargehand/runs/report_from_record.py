@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from chargehand.record.disk import reading
 from chargehand.record.home import Home
 from chargehand.record.replay import Replay, replay
+from chargehand.record.storage_errors import reading
 from chargehand.text.plan_json import parse
 from chargehand.values.effect import ModelResult, Question, usage_of
 from chargehand.values.outcome import Outcome, Usage
