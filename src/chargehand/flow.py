@@ -71,7 +71,7 @@ async def run(
         if added:
             await work.extend_for_failures()
         written = await (write(written) if added else written.finish(time_left(request, engine)))
-    done = work.done()
+    done = work.as_done()
     synthesis = _with_handed_up(written, request, done.outcomes.values())
     for gap in synthesis.gaps:
         engine.emit("gap_found", task=gap.task, gap=gap.to_json())
@@ -175,7 +175,7 @@ class _Work:
             engine.budget.release()
         return may
 
-    def done(self) -> _Done:
+    def as_done(self) -> _Done:
         return _Done(self.plan, self.outcomes, self.filled, Usage.total(self.used))
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chargehand.models.received_json import in_unicode, paired, read_json
+from chargehand.models.received_json import in_unicode, pair_pieces, read_json
 from chargehand.values.message import ToolSpec
 from tests.loopback import Answer, Seen, events
 from tests.models.asking import BOTH, a_call, ask
@@ -74,7 +74,7 @@ def test_what_is_no_json_stays_none(bad: bytes) -> None:
 def test_pieces_say_what_the_whole_says(text: str, size: int) -> None:
     """However a text is cut, what is handed on can be encoded, and is the whole but for a half at its end."""
     pieces: list[str] = []
-    hear = paired(pieces.append)
+    hear = pair_pieces(pieces.append)
     for at in range(0, len(text), size):
         hear(text[at : at + size])
     said = "".join(pieces)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review.languages import language, unanalysed
+from chargehand.apps.review.languages import count_unanalysed, language
 from tests.review.world import write
 
 
@@ -36,6 +36,6 @@ def test_a_language_is_known_by_name_or_first_line(tmp_path: Path, path: str, co
 def test_a_tree_of_any_endings_is_told_in_few_words(tmp_path: Path) -> None:
     """Languages with many files are named, the rest is one number; what analyzers know is not listed."""
     files = [*(f"a.e{number}" for number in range(50)), "a.js", "b.js", "c.py", "d.md"]
-    counts = unanalysed(files, tmp_path)
+    counts = count_unanalysed(files, tmp_path)
     assert next(iter(counts)) == "JavaScript"
     assert (len(counts), counts["other"], counts[""], sum(counts.values())) == (22, 31, 1, 53)

@@ -11,7 +11,7 @@ from chargehand.errors import ModelError
 from chargehand.models import Attribution
 from chargehand.models import model_errors as faults
 from chargehand.models.model_errors import Endpoint
-from chargehand.models.received_json import paired, read_json
+from chargehand.models.received_json import pair_pieces, read_json
 from chargehand.models.transport import Transport
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply
@@ -72,7 +72,7 @@ class HttpModel:
 
     async def _stream(self, body: bytes, attribution: Attribution, on_text: Callable[[str], None]) -> Reply:
         listener = self._wire.listen()
-        say = paired(on_text)
+        say = pair_pieces(on_text)
 
         def hear(event: bytes) -> None:
             if event != b"[DONE]" and (text := self._pick(event, listener.hear, piece=True)):

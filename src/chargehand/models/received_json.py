@@ -42,7 +42,7 @@ def in_unicode(value: Any) -> Any:
             return value
 
 
-def paired(on_text: Callable[[str], None]) -> Callable[[str], None]:
+def pair_pieces(on_text: Callable[[str], None]) -> Callable[[str], None]:
     """Hands on the pieces of a text, a byte order mark at its beginning left out; half a pair waits for the next."""
     held, begun = "", False
 

@@ -26,7 +26,7 @@ from chargehand.errors import ChargehandError, RunNotFound, RunOwned, UsageError
 from chargehand.record import lock
 from chargehand.record.index import RunIndex, RunInfo, head, summarise
 from chargehand.record.lock import OwnerLock
-from chargehand.record.storage_errors import damaged, private_folder, storage
+from chargehand.record.storage_errors import damage_error, private_folder, storage
 from chargehand.values.run_status import RunStatus
 
 if TYPE_CHECKING:
@@ -243,7 +243,9 @@ class Home:
         with storage(record):
             made = record.stat().st_size > 0 or not record.with_suffix(".lock").exists()
         if not made and self.owner(run) is None:
-            raise damaged(record, "it is empty: the run stopped as its record was made, or the file was emptied since")
+            raise damage_error(
+                record, "it is empty: the run stopped as its record was made, or the file was emptied since"
+            )
         return record
 
     def _ids(self) -> set[str]:

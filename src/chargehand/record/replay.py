@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from chargehand.errors import InvalidPlan
-from chargehand.record.storage_errors import MISSHAPEN, damaged
+from chargehand.record.storage_errors import MISSHAPEN, damage_error
 from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON
 from chargehand.values.event import Event
@@ -335,5 +335,5 @@ def replay(events: Iterable[Event], run: str = "") -> Replay:
             state.apply(event)
         except (*MISSHAPEN, InvalidPlan) as error:
             what = f"event {event.seq}, {event.kind}, cannot be read: {type(error).__name__}"
-            raise damaged(f"of run {event.run}", what) from error
+            raise damage_error(f"of run {event.run}", what) from error
     return state

@@ -23,7 +23,7 @@ from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, Storage
 from chargehand.record.event_body import pack, unpack
 from chargehand.record.journal import check_order
 from chargehand.record.lock import OwnerLock
-from chargehand.record.storage_errors import damaged, private_file, reading, storage
+from chargehand.record.storage_errors import damage_error, private_file, reading, storage
 from chargehand.values.event import Event
 
 FORMAT = 2
@@ -130,7 +130,7 @@ class SqliteJournal:
         for name in wanted:
             body: Any = found.get(name)
             if not isinstance(body, bytes) or hashlib.sha256(body).hexdigest() != name:
-                raise damaged(self.path, f"the message {name[:12]} is {'changed' if name in found else 'missing'}")
+                raise damage_error(self.path, f"the message {name[:12]} is {'changed' if name in found else 'missing'}")
         return found
 
     def close(self) -> None:
@@ -153,20 +153,20 @@ class SqliteJournal:
                 return page
             began = connection.execute("SELECT began FROM meta").fetchone()
         if began != (None,):
-            raise damaged(self.path, "its events are missing")
+            raise damage_error(self.path, "its events are missing")
         return []
 
     def _event(self, row: tuple[Any, ...], expected: int) -> Event:
         seq, at, kind, task, attempt, body, crc = row
         if seq != expected:
-            raise damaged(self.path, f"event {expected} is missing")
+            raise damage_error(self.path, f"event {expected} is missing")
         with reading(self.path):
             if body is None:
-                raise damaged(self.path, f"what event {seq} holds is missing")
+                raise damage_error(self.path, f"what event {seq} holds is missing")
             if crc is None:
                 _check_types(row)
             elif not isinstance(body, bytes) or crc != _checksum(seq, at, kind, task, attempt, body):
-                raise damaged(self.path, f"event {seq} was changed")
+                raise damage_error(self.path, f"event {seq} was changed")
             data: Any = unpack(body)
             if not isinstance(data, dict):
                 raise TypeError(f"event {seq} holds no fields")
@@ -331,7 +331,7 @@ def _take_over(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
         owned = connection.execute("SELECT epoch FROM meta").fetchone()
         (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()
     if owned is None or not isinstance(owned[0], int):
-        raise damaged(path, "its owner's number is missing")
+        raise damage_error(path, "its owner's number is missing")
     return owned[0], last
 
 
@@ -378,7 +378,7 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     found = _format(connection)
     if not 0 <= found < _ABSURD_FORMAT:
-        raise damaged(path, f"format {found}")
+        raise damage_error(path, f"format {found}")
     if found > FORMAT:
         raise JournalTooNew(
             f"The record of run {path.stem} was written by a newer chargehand (format {found}, this one reads up to "
@@ -386,7 +386,7 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
         )
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")} if found == 0 else set[str]()
     if tables >= {"meta", "events", "blobs"}:
-        raise damaged(path, "it names no format")
+        raise damage_error(path, "it names no format")
     if tables:
         raise StorageError(f"{path} is not a record of chargehand. Move it out of the home of runs.")
 

@@ -31,7 +31,7 @@ def storage_error(path: Path, error: sqlite3.Error | OSError) -> StorageError:
     return _sqlite(path, error, getattr(error, "sqlite_errorname", ""))
 
 
-def damaged(path: Path | str, what: object) -> RecordDamaged:
+def damage_error(path: Path | str, what: object) -> RecordDamaged:
     remedy = "Restore it from a copy, or start the run again with `chargehand run`."
     return RecordDamaged(f"The record {path} is damaged ({what}). {remedy}")
 
@@ -43,7 +43,7 @@ def reading(record: Path | str) -> Generator[None]:
         yield
     except (*MISSHAPEN, InvalidPlan) as error:
         said = " ".join(str(error).split())[:200]
-        raise damaged(record, f"{type(error).__name__}: {said}") from error
+        raise damage_error(record, f"{type(error).__name__}: {said}") from error
 
 
 def private_file(path: Path) -> int:
@@ -87,11 +87,11 @@ def _sqlite(path: Path, error: sqlite3.Error, name: str) -> StorageError:
         case ["BUSY" | "LOCKED", *_]:
             return StorageError(f"The record {path} is held by another program. Close that program and try again.")
         case ["IOERR", "SHORT", *_]:
-            return damaged(path, error)  # the file ends before its last page
+            return damage_error(path, error)  # the file ends before its last page
         case ["IOERR" | "NOMEM", *_]:
             return StorageError(
                 f"The disk failed at {path} ({error}): nothing more was recorded. Check the disk, then resume."
             )
         case _:
             # Not a database, a damaged page, a missing table or column, text that is not UTF-8.
-            return damaged(path, error)
+            return damage_error(path, error)

@@ -10,7 +10,7 @@ from chargehand.engine.engine_session import Prior
 from chargehand.errors import RunNotFound, UsageError
 from chargehand.record.home import Home
 from chargehand.record.replay import Replay, replay
-from chargehand.record.storage_errors import damaged
+from chargehand.record.storage_errors import damage_error
 from chargehand.record.trust import TrustRegistry
 from chargehand.runs.session import RunJob
 from chargehand.settings import Settings, check_endpoints
@@ -72,7 +72,7 @@ def check_begun(run: str, state: Replay) -> None:
             f"The record of {run} holds no request: it stopped before it began. Start it anew with `chargehand run`."
         )
     if not state.start:
-        raise damaged(f"of run {run}", "it does not say what was asked")
+        raise damage_error(f"of run {run}", "it does not say what was asked")
 
 
 def _models_of(team: Team) -> list[str]:

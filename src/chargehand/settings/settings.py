@@ -146,12 +146,12 @@ class Settings(Value):
     def with_script(self, script: str) -> Settings:
         """These settings with `scripted:FILE` wherever they name the team's own script."""
 
-        def found(model: str | None) -> str | None:
+        def find_script(model: str | None) -> str | None:
             return f"{OF_TEAM}:{script}" if model == OF_TEAM else model
 
-        roles = {name: role.model_copy(update={"model": found(role.model)}) for name, role in self.roles.items()}
-        tiers = {tier: found(name) for tier, name in self.tiers.items()}
-        return self.model_copy(update={"model": found(self.model), "tiers": tiers, "roles": roles})
+        roles = {name: role.model_copy(update={"model": find_script(role.model)}) for name, role in self.roles.items()}
+        tiers = {tier: find_script(name) for tier, name in self.tiers.items()}
+        return self.model_copy(update={"model": find_script(self.model), "tiers": tiers, "roles": roles})
 
     def _nearest(self, tier: Tier) -> str | None:
         return next((self.tiers[near] for near in _NEAREST[tier] if near in self.tiers), None)

@@ -91,7 +91,7 @@ def disagreements(
     return tuple(
         _disagreement([candidates[place] for place in places], [rulings.get(place) for place in places])
         for group in groups.values()
-        for places in _connected(group, candidates)
+        for places in _connected_groups(group, candidates)
     )
 
 
@@ -102,7 +102,7 @@ def compatible(candidates: Sequence[ContradictionCandidate], rulings: Mapping[in
     )
 
 
-def _connected(places: Sequence[int], candidates: Sequence[ContradictionCandidate]) -> list[list[int]]:
+def _connected_groups(places: Sequence[int], candidates: Sequence[ContradictionCandidate]) -> list[list[int]]:
     """The places of candidates that hang together through a statement, in the order of their first."""
     roots: dict[Statement, Statement] = {}
 

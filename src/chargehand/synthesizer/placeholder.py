@@ -27,7 +27,7 @@ _COPIED = 5
 
 def is_placeholder(text: str, tasks: Iterable[str] = (), prompt: str = "") -> bool:
     """Whether no word is left beside marks and citations of tasks, or all words stand in this order in the prompt."""
-    words = _words(_MARKS.sub(" ", _uncited(text, tasks)))
+    words = _words(_MARKS.sub(" ", _drop_citations(text, tasks)))
     return not words or (len(words) >= _COPIED and f" {' '.join(words)} " in f" {' '.join(_words(prompt))} ")
 
 
@@ -37,7 +37,7 @@ def is_unfilled(data: JSON) -> bool:
     return bool(texts) and all(map(is_placeholder, texts))
 
 
-def _uncited(text: str, tasks: Iterable[str]) -> str:
+def _drop_citations(text: str, tasks: Iterable[str]) -> str:
     pieces: list[str] = []
     end = 0
     for citation in Citations(tasks).find(text):

@@ -221,7 +221,7 @@ class Flow:
     def by_code(self, note: str) -> Synthesis:
         """Everything that is known, listed."""
         known, gaps = self._reconcile(), self._gaps
-        if (why := self._rejected()) is not None:
+        if (why := self._why_rejected()) is not None:
             rejected = f"The answer that was written was rejected: {why}."
             gaps = (*gaps, Gap(reason=rejected, impact="The answer lists the results instead."))
         section = mention.section(known.disagreements) if known.disagreements else ""
@@ -272,7 +272,7 @@ class Flow:
         told = {*(gap.task for gap in self._gaps if gap.task is not None), *self._filled}
         return tuple(gap for gap in draft.gaps if gap.task not in told)
 
-    def _rejected(self) -> str | None:
+    def _why_rejected(self) -> str | None:
         """Why a text was not taken for the answer, when none was."""
         only = self._outcomes[self._plan.tasks[0].id] if len(self._plan.tasks) == 1 else None
         if self._writer is None:

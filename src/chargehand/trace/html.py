@@ -100,11 +100,11 @@ class _Page:
             style=style,
             script=script,
             header=self._header(),
-            sections="\n".join(filter(None, (*self._said(), *self._happened()))),
+            sections="\n".join(filter(None, (*self._main_parts(), *self._record_parts()))),
             data=inert_json(self._data()),
         )
 
-    def _said(self) -> tuple[str, ...]:
+    def _main_parts(self) -> tuple[str, ...]:
         """What the reader came for first."""
         figures, answer, findings = self._figures(), self._answer(), self._findings()
         missing = (self._gaps(), self._contradictions())
@@ -112,7 +112,7 @@ class _Page:
             return (self._questions(), findings, answer, *missing, self._notes(), figures)
         return (figures, self._questions(), answer, *missing, findings, self._notes())
 
-    def _happened(self) -> tuple[str, ...]:
+    def _record_parts(self) -> tuple[str, ...]:
         return (self._plan(), self._timeline(), self._tasks(), self._decisions(), self._events())
 
     # -- the top -----------------------------------------------------------------------------------------------------

@@ -23,17 +23,17 @@ def evidence_notes(outcomes: Iterable[Outcome]) -> tuple[str, ...]:
         count = sum(false.values())
         what = "1 source was" if count == 1 else f"{count:,} sources were"
         notes.append(
-            f"{what} removed in {_named(false)}: workers named what they were not given and had not read. "
+            f"{what} removed in {_name_tasks(false)}: workers named what they were not given and had not read. "
             "The record has them."
         )
     if own := {task: each.own_knowledge for task, each in done if each.own_knowledge}:
         count = sum(own.values())
         what = "1 statement comes" if count == 1 else f"{count:,} statements come"
-        notes.append(f"{what} from the model's own knowledge, without material or tools, in {_named(own)}.")
+        notes.append(f"{what} from the model's own knowledge, without material or tools, in {_name_tasks(own)}.")
     return tuple(notes)
 
 
-def _named(tasks: Collection[str]) -> str:
+def _name_tasks(tasks: Collection[str]) -> str:
     more = len(tasks) - _MOST_NAMED
     return ", ".join(list(tasks)[:_MOST_NAMED]) + (f" and {more:,} more tasks" if more > 0 else "")
 

@@ -200,9 +200,9 @@ class _Attempt:
     async def _read(self, text: str) -> Grounded | Unusable:
         """The result in a reply with the sources that hold, or why it is none."""
         answer = read_answer(text, self.agent.output_schema, wants_findings=self.wants_findings)
-        return answer if isinstance(answer, Unusable) else await self._held(answer)
+        return answer if isinstance(answer, Unusable) else await self._hold_to_evidence(answer)
 
-    async def _held(self, answer: Answer) -> Grounded | Unusable:
+    async def _hold_to_evidence(self, answer: Answer) -> Grounded | Unusable:
         rule = self.agent.evidence
         if rule == "off":
             return Grounded(answer)
@@ -250,7 +250,7 @@ class _Attempt:
         """Text without the agreed shape still counts as work, at unknown confidence, where no shape is required."""
         if self.agent.output_schema is not None:
             return None
-        held = await self._held(Answer(summary=head(text), output=text))
+        held = await self._hold_to_evidence(Answer(summary=head(text), output=text))
         return self._make_done(held) if isinstance(held, Grounded) else self._unusable(held, text)
 
     def _escalation(self, reply: Reply) -> Outcome | None:

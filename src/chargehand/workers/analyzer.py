@@ -87,7 +87,7 @@ class AnalyzerWorker:
         more = [f"and {len(notes) - MOST_NOTES} notes more"] if len(notes) > MOST_NOTES else []
         # Those that know the language of no file of the task have not looked.
         lookers = [name for name, result in zip(chosen, results, strict=True) if result.files]
-        unchecked = _unchecked(chosen, results)
+        unchecked = _unchecked_files(chosen, results)
         output = {
             "analyzers": lookers,
             "files": max((result.files for result in results), default=0),
@@ -122,18 +122,18 @@ def gaps_of(unchecked: Mapping[str, Mapping[str, str]]) -> tuple[Gap, ...]:
         for reason, analyzers in stopped.items():
             found.setdefault((reason, tuple(analyzers)), []).append(path)
     return tuple(
-        Gap(reason=f"{reason}: {named(paths)}.", impact=f"Not looked at by {', '.join(analyzers)}.")
+        Gap(reason=f"{reason}: {name_files(paths)}.", impact=f"Not looked at by {', '.join(analyzers)}.")
         for (reason, analyzers), paths in found.items()
     )
 
 
-def named(paths: Sequence[str], most: int = MOST_NAMED) -> str:
+def name_files(paths: Sequence[str], most: int = MOST_NAMED) -> str:
     """The files by name, of many the first."""
     more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
     return f"{', '.join(paths[:most])}{more}"
 
 
-def _unchecked(chosen: Sequence[str], results: Sequence[AnalysisResult]) -> dict[str, dict[str, str]]:
+def _unchecked_files(chosen: Sequence[str], results: Sequence[AnalysisResult]) -> dict[str, dict[str, str]]:
     """Path -> analyzer -> why it could not check the file."""
     found: dict[str, dict[str, str]] = {}
     for analyzer, result in zip(chosen, results, strict=True):

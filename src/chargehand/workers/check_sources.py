@@ -111,14 +111,14 @@ class Grounds:
         if held.false:
             shown = ", ".join(source[:_LONGEST_SHOWN] for source in held.false[:_MOST_SHOWN])
             found.append(f"sources name nothing that was given or read: {shown}")
-        if count := self._unconfirmed(held.answer):
+        if count := self._count_unconfirmed(held.answer):
             found.append(
                 f"{count:,} of its statements have no source that confirms them: a file:line that a tool read, an "
                 "address that a tool returned, or a task this one depends on"
             )
         return tuple(found)
 
-    def _unconfirmed(self, answer: Answer) -> int:
+    def _count_unconfirmed(self, answer: Answer) -> int:
         """How many statements of an answer that was held to this no source confirms."""
         if self.is_own_knowledge:
             return max(len(answer.claims) + len(answer.findings), 1)
@@ -132,9 +132,9 @@ class Grounds:
         return not (self.has_means or self._in_context or any(map(_has_source, self.inputs.values())))
 
     def _is_confirmed(self, sources: Sequence[str], path: str | None) -> bool:
-        return (path is not None and self._named(path) is not None) or any(
+        return (path is not None and self._find_named_file(path) is not None) or any(
             source in self.inputs
-            or (self._named(source.partition(":")[0]) is not None)
+            or (self._find_named_file(source.partition(":")[0]) is not None)
             or (bool(_URL.search(source)) and not source.endswith(UNCONFIRMED))
             for source in sources
         )
@@ -152,7 +152,7 @@ class Grounds:
         sources = self._sources(finding.sources, finding.message, false)
         changed: dict[str, Any] = {} if sources == finding.sources else {"sources": sources}
         if finding.path is not None:
-            changed |= self._placed(finding, finding.path, false)
+            changed |= self._correct_place(finding, finding.path, false)
         return self._with(finding, changed, has_false=len(false) > before)
 
     def _with(self, part: _Part, changed: dict[str, Any], *, has_false: bool) -> _Part:
@@ -168,10 +168,10 @@ class Grounds:
             return MOST_WITH_FALSE_SOURCE
         return MOST_BY_OWN_KNOWLEDGE if self.is_own_knowledge else None
 
-    def _placed(self, finding: Finding, path: str, false: list[str]) -> dict[str, Any]:
+    def _correct_place(self, finding: Finding, path: str, false: list[str]) -> dict[str, Any]:
         """What of the place of a finding has to change."""
         shown = path if finding.line is None else f"{path}:{finding.line}"
-        name = self._named(path)
+        name = self._find_named_file(path)
         if name is None:
             if not _FILE.fullmatch(path.strip(_AROUND)):
                 return {}
@@ -190,9 +190,9 @@ class Grounds:
         return changed | {"line": line, "end_line": None}
 
     def _sources(self, named: Sequence[str], statement: str, false: list[str]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(kept for source in named for kept in self._kept(source, statement, false)))
+        return tuple(dict.fromkeys(kept for source in named for kept in self._keep_source(source, statement, false)))
 
-    def _kept(self, source: str, statement: str, false: list[str]) -> Iterator[str]:
+    def _keep_source(self, source: str, statement: str, false: list[str]) -> Iterator[str]:
         """The source as it is kept: none or one, of a list of tasks several."""
         if len(source) > _LONGEST_SOURCE or source.endswith(UNCONFIRMED):
             source = source[:_LONGEST_SOURCE].removesuffix(UNCONFIRMED)
@@ -239,7 +239,7 @@ class Grounds:
     def _file(self, source: str, bare: str, statement: str, false: list[str]) -> Iterator[str]:
         place = _PLACE.match(bare)
         given = place["name"].strip(_AROUND) if place else bare
-        name = self._named(given)
+        name = self._find_named_file(given)
         if name is None:
             if place is not None and _FILE.fullmatch(given):
                 false.append(source)
@@ -266,7 +266,7 @@ class Grounds:
     @cached_property
     def files(self) -> dict[str, int | None]:
         """Each file that may be named, with the last line it is known to have; None is any."""
-        found: dict[str, int | None] = dict(_carried(self.inputs.values()))
+        found: dict[str, int | None] = dict(_carried_files(self.inputs.values()))
         found.update(self._in_context)
         for _, result in self.results:
             # Names with `//` are lists and searches: what of their files was shown is among the lines.
@@ -285,7 +285,7 @@ class Grounds:
             names.setdefault(name.rpartition("/")[2], []).append(name)
         return names
 
-    def _named(self, text: str) -> str | None:
+    def _find_named_file(self, text: str) -> str | None:
         """The file that is meant: by its name, or by an end of its path that only one has."""
         text = text.strip(_AROUND).removeprefix("./")
         if text in self.files:
@@ -365,7 +365,7 @@ def shown_lines(text: str, names: Collection[str]) -> Iterator[tuple[str, int, s
             at = at[0], at[1] + 1
 
 
-def _carried(inputs: Iterable[Outcome]) -> Iterator[tuple[str, int | None]]:
+def _carried_files(inputs: Iterable[Outcome]) -> Iterator[tuple[str, int | None]]:
     """The files that inputs name as sources, each with the last line they name of it."""
     last: dict[str, int] = {}
     for outcome in inputs:

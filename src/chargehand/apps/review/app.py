@@ -18,7 +18,7 @@ from chargehand.apps.review.from_git import read_diff
 from chargehand.apps.review.from_patch import read_patch
 from chargehand.apps.review.from_pre_commit import read_hooked
 from chargehand.apps.review.known_findings import read_baseline
-from chargehand.apps.review.languages import unanalysed
+from chargehand.apps.review.languages import count_unanalysed
 from chargehand.apps.review.playbook import playbook, subject, unreviewed_gaps
 from chargehand.apps.review.review_report import nothing, view
 from chargehand.apps.review.selection import Selection, select
@@ -145,7 +145,7 @@ class ReviewApp:
             return Review(report, Selection((), ()), change, source)
         least, known = kept.min_confidence, frozenset(kept.baseline)
         selection = select(report.findings, change, source, min_confidence=least, baseline=known, later=later)
-        counts = unanalysed(change.files, change.root)
+        counts = count_unanalysed(change.files, change.root)
         shown = view(report, selection, change, source, counts, all=kept.all, written=kept.written, brief=brief)
         return Review(shown, selection, change, source, kept.all, counts, kept.written)
 
@@ -164,6 +164,6 @@ def _read_change(
 
 async def _check_tools() -> None:
     """Refuse to review without the tools that find most: a gate without them is none."""
-    if broken := await packages.broken():
+    if broken := await packages.find_broken_tools():
         faults = " and ".join(f"{name} ({why.rstrip('.')})" for name, why in broken.items())
         raise UsageError(f"review cannot run {faults}. Install what it needs: {packages.INSTALL}")

@@ -14,7 +14,7 @@ from chargehand.apps.review.file_kinds import LARGEST, NOT_SOURCE, Reason, why_n
 from chargehand.apps.review.patch import Ranges, ranges
 from chargehand.errors import UsageError
 from chargehand.trace.number_text import several
-from chargehand.workers.analyzer import named
+from chargehand.workers.analyzer import name_files
 
 # More than this is not one review: name a folder, or a base.
 MOST_FILES = 10_000
@@ -112,8 +112,8 @@ def make_change(
             skipped[name] = reason
     notes = [f"Not reviewed: {_count_skipped(skipped)}."] if skipped and files else []
     unreadable = [name for name, reason in skipped.items() if reason == "unreadable"]
-    gaps = [f"The name is not UTF-8: {named(unnameable)}. Rename it."] if unnameable else []
-    gaps += [f"{UNREAD}: {named(unreadable)}."] if unreadable else []
+    gaps = [f"The name is not UTF-8: {name_files(unnameable)}. Rename it."] if unnameable else []
+    gaps += [f"{UNREAD}: {name_files(unreadable)}."] if unreadable else []
     if changed is not None:
         changed = {name: _recount_ranges(root, name, own) if name in files else own for name, own in changed.items()}
     return Change(root, home or root, files, changed, base, frozenset(), skipped, tuple(notes), tuple(gaps))

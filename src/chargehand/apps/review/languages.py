@@ -83,7 +83,7 @@ def language(path: str, root: Path) -> str:
     return "" if name in _OTHER else _by_first_line(root / path)
 
 
-def unanalysed(files: Iterable[str], root: Path) -> dict[str, int]:
+def count_unanalysed(files: Iterable[str], root: Path) -> dict[str, int]:
     """Language -> how many files, most first; of many the rest is `other`; prose and data, as "", come last."""
     counts = Counter(language(path, root) for path in files)
     rest = counts.pop("", 0)

@@ -19,7 +19,7 @@ from chargehand.values.base import JSON
 from chargehand.values.plan import Plan, SynthesisSpec, Task
 from chargehand.values.report import Gap
 from chargehand.values.request import Subject
-from chargehand.workers.analyzer import named
+from chargehand.workers.analyzer import name_files
 
 # Bytes of source one analyzer's task gets: some 60,000 lines, which its tools read in a second or two.
 LARGEST_GROUP = 2_000_000
@@ -92,7 +92,7 @@ def unreviewed_gaps(change: Change) -> tuple[Gap, ...]:
     code = [name for name in sorted(change.fragments) if is_python(name, change.root)]
     if code:
         names = ", ".join(name for name, each in ANALYZERS.items() if each.languages is not None)
-        reason = f"The patch was not made for {named(code)} as here."
+        reason = f"The patch was not made for {name_files(code)} as here."
         found.append(Gap(reason=reason, impact=f"Not looked at by {names}."))
     return tuple(found)
 

@@ -63,11 +63,11 @@ async def _problem(room: Room, paths: Sequence[str], place: SuitePlace) -> str |
     files = {**OWN_SETTINGS, f"project/{path}": _TEST, **conftest_of(place)}
     collected, ran = await room.run(steps, files, SandboxLimits(seconds=RUN_S), paths)
     if collected.code != 0:
-        return _said(collected)
-    return None if ran.code == 0 and any("passed" in note for note in notes_of(ran)) else _said(ran)
+        return _error_line(collected)
+    return None if ran.code == 0 and any("passed" in note for note in notes_of(ran)) else _error_line(ran)
 
 
-def _said(ended: CommandResult) -> str:
+def _error_line(ended: CommandResult) -> str:
     """The line that says what is wrong: the last of a traceback, or what pytest marks as an error."""
     if ended.stopped is not None:
         return f"it was stopped at its limit of {ended.stopped}"

@@ -76,7 +76,7 @@ class Activity:
 
     def unrecorded_still_seconds(self) -> float:
         """The still seconds since this was last called: what the next answer puts on the record."""
-        return self._standstill.unrecorded(self._loop.time())
+        return self._standstill.take_unrecorded(self._loop.time())
 
     async def run_until_parked(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the work; Parked is raised as soon as it only waits for people."""
@@ -130,7 +130,7 @@ class _Standstill:
     def seconds(self, now: float) -> float:
         return self._seconds + (0.0 if self._since is None else now - self._since)
 
-    def unrecorded(self, now: float) -> float:
+    def take_unrecorded(self, now: float) -> float:
         total = self.seconds(now)
         fresh, self._recorded = total - self._recorded, total
         return fresh

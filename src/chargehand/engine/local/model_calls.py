@@ -206,7 +206,7 @@ class Calls:
                 ends = loop.time() + limit if ends is None else ends
                 said = await self._answered_by(ends, limit, effect, reservation.output_tokens, attribution, on_text)
                 worked += loop.time() - began
-                reply, usd = self._counted(site, effect, reservation, said)
+                reply, usd = self._count_reply(site, effect, reservation, said)
                 counted = reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else None
                 self._record_changes(permit.give_back("ok", loop.time(), tokens_actual=counted))
                 return ModelResult(reply=reply, usd=usd, seconds=worked, waiting_s=waited.seconds)
@@ -254,7 +254,7 @@ class Calls:
             message = f"{effect.model} did not end its answer within {limit:g} s, retries included"
             raise ModelError("timeout", f"{message}; ask for less at once or use a faster model") from None
 
-    def _counted(
+    def _count_reply(
         self, site: Site, effect: ModelCall, reservation: Reservation, reply: Reply
     ) -> tuple[Reply, float | None]:
         """The reply with the usage that can be believed, and what it costs, if known."""

@@ -50,7 +50,7 @@ def examine(order: Order) -> Hits:
     run.run_tests()
     for name, reason in run.skipped:
         path = names.get(str(name), str(name))
-        reader.unparsed(path) if "syntax" in reason else reader.count_unchecked("Made bandit fail", path)
+        reader.note_unparsed(path) if "syntax" in reason else reader.count_unchecked("Made bandit fail", path)
     by_path: dict[str, list[Any]] = {}
     for issue in run.get_issue_list():
         by_path.setdefault(names[issue.fname], []).append(issue)

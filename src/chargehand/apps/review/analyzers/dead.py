@@ -55,7 +55,7 @@ def examine(order: Order) -> Hits:
         if not once - used:
             continue
         if source.tree is None:
-            reader.unparsed(source.path)
+            reader.note_unparsed(source.path)
         else:
             hits += suppression.drop_silenced(_find_unused(source, once - used), source.lines)
     return Hits(tuple(hits), unchecked=reader.unchecked_files())

@@ -23,7 +23,7 @@ def missing(package: str) -> AnalyzerFailed:
     return AnalyzerFailed(f"{package} is not installed: {INSTALL}")
 
 
-async def broken() -> dict[str, str]:
+async def find_broken_tools() -> dict[str, str]:
     """Tool -> why it cannot be run here; each is tried, as it will be run."""
     from chargehand.apps.review.analyzers import child, ruff
 

@@ -198,7 +198,7 @@ def _syntax_error(hit: Hit, source: SourceFile | None, reader: SourceReader) -> 
     if hit.rule == "ruff:E902" and any("coding" in line for line in lines[:2]):
         reader.count_unchecked("Not in UTF-8, which ruff needs", hit.path)
         return []
-    reader.unparsed(hit.path)
+    reader.note_unparsed(hit.path)
     said = max((number for number, line in enumerate(lines, 1) if line.strip()), default=1)
     return [replace(hit, line=min(hit.line, said), end_line=None)]
 

@@ -144,11 +144,11 @@ class SourceReader:
         """Sources with their trees; where an error of syntax is, ruff says."""
         for source in self.each(paths):
             if source.tree is None:
-                self.unparsed(source.path)
+                self.note_unparsed(source.path)
             else:
                 yield source, source.tree
 
-    def unparsed(self, path: str) -> None:
+    def note_unparsed(self, path: str) -> None:
         """Keep that a file is no Python that can be parsed: its bytes are no text, or the text is not Python."""
         try:
             data = (self.root / path).read_bytes()
