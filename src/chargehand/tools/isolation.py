@@ -1,35 +1,29 @@
-"""A tool call in a process of its own, which is really gone when the call is cancelled.
+"""A tool call becomes its result in a child process, which is killed when the call is cancelled.
 
-The child gets the call as JSON on stdin and answers a ToolResult as JSON on stdout. It leads its own process group, so
-that what it started dies with it.
+The child (`isolated_child.py`) gets the call as JSON on stdin and writes a ToolResult as JSON to stdout. It leads its
+own process group, so that what it started is killed with it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import signal
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from chargehand.errors import UsageError
 from chargehand.process import TooMuchOutput, run_process
+from chargehand.tools.definition import Tool
 from chargehand.tools.tool_context import ToolContext
 from chargehand.values.effect import ToolResult
 from chargehand.values.outcome import Fault
-from chargehand.values.request import Material
 
-if TYPE_CHECKING:
-    from chargehand.tools.definition import Tool
-
-# The module path has to be there before chargehand can be imported.
+# The module path is set before chargehand can be imported.
 START = (
     "import json, sys; order = json.loads(sys.stdin.buffer.read()); sys.path[:] = order['path']; "
-    "from chargehand.tools.isolation import obey; obey(order)"
+    "from chargehand.tools.isolated_child import run_order; run_order(order)"
 )
 
 
@@ -61,9 +55,9 @@ async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_t
 
 
 def _importable(tool: Tool) -> str | None:
-    """The file of the tool's module, once it is sure that its name leads to this very function."""
+    """The file of the tool's module. UsageError when the function's name does not lead to this very function."""
     module = sys.modules.get(tool.fn.__module__)
-    if _find(module, tool.fn.__qualname__) is not tool.fn:
+    if find_function(module, tool.fn.__qualname__) is not tool.fn:
         raise UsageError(
             f"Tool {tool.name} is isolated, but {tool.fn.__module__}.{tool.fn.__qualname__} does not lead to it: "
             "a child process could not import it; define it at the top level of a module."
@@ -71,65 +65,10 @@ def _importable(tool: Tool) -> str | None:
     return getattr(module, "__file__", None)
 
 
-def _find(module: object, qualname: str) -> object:
+def find_function(module: object, qualname: str) -> object:
+    """What a module has under a dotted name, None when there is nothing."""
     found = module
     for part in qualname.split("."):
         found = getattr(found, part, None)
     # The name of a decorated function leads to its Tool.
     return getattr(found, "fn", found)
-
-
-def obey(order: dict[str, Any]) -> None:
-    """The child's side: run the call, write the result, end."""
-    _die_with(order["parent"])
-    # What the tool prints must not mix with the answer.
-    answer = os.dup(1)
-    os.dup2(2, 1)
-    result = asyncio.run(_run_order(order))
-    with os.fdopen(answer, "wb") as out:
-        out.write(result.model_dump_json().encode())
-    sys.stdout.flush()
-    os._exit(0)
-
-
-async def _run_order(order: dict[str, Any]) -> ToolResult:
-    from chargehand.tools.call_tool import call
-    from chargehand.tools.definition import Tool
-
-    found = _find(_load(order["module"], order["file"]), order["qualname"])
-    if not callable(found):
-        raise UsageError(f"{order['module']}.{order['qualname']} is not there in the child process.")
-    context = ToolContext(
-        material=tuple(Material.model_validate(each) for each in order["material"]),
-        folder=None if order["folder"] is None else Path(order["folder"]),
-    )
-    return await call(Tool("isolated", "", found), order["arguments"], context, max_text=order["max_text"])
-
-
-def _load(name: str, file: str | None) -> object:
-    """The module by its name, or from its file when the parent had loaded it from there under a name of its own."""
-    import importlib
-    import importlib.util
-
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        spec = None if file is None else importlib.util.spec_from_file_location(name, file)
-        if spec is None or spec.loader is None:
-            raise
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        return module
-
-
-def _die_with(parent: int) -> None:
-    """Where the system can, make this process end when its parent does, even if that was killed."""
-    if sys.platform != "linux":
-        return
-    import ctypes
-
-    set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
