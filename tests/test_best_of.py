@@ -146,6 +146,7 @@ class Coded:
     tier: Tier = "large"
     check: str | None = None
     output_schema: dict[str, Any] | None = None
+    waits_for_person: bool = False
     repeatable = True
 
     def __init__(self, does: Callable[[str], Outcome], seconds: Callable[[str], float] = lambda _: 1.0) -> None:

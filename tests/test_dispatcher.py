@@ -45,6 +45,7 @@ class Timed:
     tier: Tier = "medium"
     check: str | None = None
     output_schema: dict[str, Any] | None = None
+    waits_for_person: bool = False
 
     def model_for(self, tier: Tier | None) -> str | None:
         return None

@@ -201,6 +201,7 @@ class Fated:
     tier: Tier = "medium"
     check: str | None = None
     output_schema: dict[str, Any] | None = None
+    waits_for_person: bool = False
 
     def __init__(self, fails: set[str]) -> None:
         self.fails = fails

@@ -242,6 +242,7 @@ class Coded:
     tier: Tier = "large"
     check: str | None = None
     output_schema: dict[str, Any] | None = None
+    waits_for_person: bool = False
 
     def __init__(self, does: Callable[[Assignment], Outcome]) -> None:
         self.does = does

@@ -29,9 +29,8 @@ from chargehand.values.plan import Plan, Task
 from chargehand.values.report import Gap, Report, Timing, evidence_notes
 from chargehand.values.request import Request
 from chargehand.values.run_status import RunStatus
-from chargehand.workers import Roster, WorkerPort
-from chargehand.workers.agent import Agent
-from chargehand.workers.delegate import IMPACT, Delegate
+from chargehand.workers import Roster, RunTerms
+from chargehand.workers.delegate import IMPACT
 from chargehand.workers.factory import WorkerFactory
 
 # Workers stop this much before the deadline, so that the answer can still be written.
@@ -182,8 +181,10 @@ class _Work:
 def _begin(
     agreed: Agreed, request: Request, team: Team, roster: Roster, engine: Engine, brains: SupervisorModels
 ) -> _Work:
+    stop_at = _workers_stop_at(request)
+    terms = RunTerms(request, stop_at, team.recovery.evidence)
     crew = assemble(
-        _limit_nested_teams(request, team, roster),
+        {name: worker.bind(terms) for name, worker in roster.items()},
         engine,
         fallbacks=team.fallbacks(),
         pools=team.pools(),
@@ -191,7 +192,6 @@ def _begin(
         ask=request.ask,
     )
     help = _help(request, team, engine, brains, planned_here=agreed.planned)
-    stop_at = _workers_stop_at(request)
     run_tasks = partial(dispatch, crew=crew, engine=engine, stop_at=stop_at, policy=team.recovery, help=help)
     run_tasks = partial(run_tasks, ceiling=agreed.ceiling)
     # A person has approved this plan and no other.
@@ -225,22 +225,6 @@ async def _write(
         before=before,
         mark="" if before is None else f"x{work.rounds}/",
     )
-
-
-def _limit_nested_teams(request: Request, team: Team, roster: Roster) -> Roster:
-    """The workers, with what the request means for them."""
-    stop_at = _workers_stop_at(request)
-
-    def under(worker: WorkerPort) -> WorkerPort:
-        match worker:
-            case Delegate():
-                return worker.under(request, stop_at)
-            case Agent():
-                return worker.under(request, team.recovery.evidence)
-            case _:
-                return worker
-
-    return {name: under(each) for name, each in roster.items()}
 
 
 def _help(

@@ -12,7 +12,6 @@ from chargehand.engine.port import Engine
 from chargehand.limits import BreakerChange, Ticket
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.workers import Assignment, WorkerPort
-from chargehand.workers.human import Human
 
 
 @dataclass(slots=True)
@@ -33,7 +32,7 @@ class Attempt:
         task, number = self.assignment.task, self.assignment.attempt
         worker = self.crew.worker(task.worker)
         # A person takes the time it takes: that is not the run's own.
-        countdown = self.time.endless() if isinstance(worker, Human) else self.time.countdown_of(task, number)
+        countdown = self.time.endless() if worker.waits_for_person else self.time.countdown_of(task, number)
         self.engine.emit(
             "attempt_started",
             task=task.id,

@@ -13,7 +13,6 @@ from chargehand.values.base import JSON
 from chargehand.values.outcome import Outcome, failed
 from chargehand.values.plan import Task
 from chargehand.workers import Roster, WorkerPort
-from chargehand.workers.human import Human
 
 # A worker is taken out when this many different tasks in a row failed on it, and tried again after a pause, once.
 FAILURES_IN_A_ROW = 3
@@ -77,7 +76,7 @@ class AvailableWorkers:
 
     def _may_have(self, name: str) -> bool:
         """People are given what others could not do only where they may be asked."""
-        return self.ask or not isinstance(self.roster[name], Human)
+        return self.ask or not self.roster[name].waits_for_person
 
     def _fallbacks_of(self, name: str) -> Iterator[str]:
         """Who stands in for a worker: those of its pool, then those its team names."""

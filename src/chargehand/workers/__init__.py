@@ -11,6 +11,8 @@ from chargehand.values.base import JSON
 from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Task, Tier
+from chargehand.values.recovery_policy import EvidenceRule
+from chargehand.values.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,15 @@ class Assignment:
         return answer
 
 
+@dataclass(frozen=True, slots=True)
+class RunTerms:
+    """What a run means for its workers: its request, when they stop on its clock, how their results are checked."""
+
+    request: Request
+    stop_at: float | None = None
+    evidence: EvidenceRule = "normal"
+
+
 class WorkerPort(Protocol):
     """Stateless between assignments; expected failures are outcomes, never exceptions."""
 
@@ -61,6 +72,15 @@ class WorkerPort(Protocol):
     @property
     def repeatable(self) -> bool:
         """Whether doing one task several times side by side is safe, with no `once` tool in it, and worth anything."""
+        ...
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether its work is a person's: no limit of time applies, and no task comes to it unless people are asked."""
+        ...
+
+    def bind(self, terms: RunTerms) -> WorkerPort:
+        """The same worker for the tasks of one run."""
         ...
 
     def model_for(self, tier: Tier | None) -> str | None:

@@ -17,8 +17,7 @@ from chargehand.values.message import Message, Reply, ToolRequest, ToolSpec, sys
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
 from chargehand.values.plan import Tier
 from chargehand.values.recovery_policy import EvidenceRule
-from chargehand.values.request import Request
-from chargehand.workers import Assignment
+from chargehand.workers import Assignment, RunTerms
 from chargehand.workers.check_result import ECHO, asks_for_findings, is_echo
 from chargehand.workers.check_sources import Grounded, Grounds
 from chargehand.workers.worker_answer import Answer, Unusable, answer_schema, head, read_answer
@@ -65,13 +64,13 @@ class Agent:
     has_material: bool = False
     # A person may be asked: whether calls of tools that need approval have a chance.
     ask: bool = False
+    waits_for_person: bool = False
 
     def model_for(self, tier: Tier | None) -> str:
         return self.models[tier]
 
-    def under(self, request: Request, evidence: EvidenceRule) -> Agent:
-        """The same for tasks of this request."""
-        return replace(self, has_material=bool(request.material), evidence=evidence)
+    def bind(self, terms: RunTerms) -> Agent:
+        return replace(self, has_material=bool(terms.request.material), evidence=terms.evidence)
 
     @property
     def repeatable(self) -> bool:

@@ -14,7 +14,7 @@ from chargehand.values.base import JSON, Value
 from chargehand.values.effect import Analysis, AnalysisResult
 from chargehand.values.outcome import Gap, Outcome, Usage, done, failed
 from chargehand.values.plan import Tier
-from chargehand.workers import Assignment
+from chargehand.workers import Assignment, RunTerms
 
 # How many notes of one task are kept; the rest is counted.
 MOST_NOTES = 20
@@ -49,6 +49,10 @@ class AnalyzerWorker:
     check: str | None = None
     # It finds the same however often it looks.
     repeatable: bool = False
+    waits_for_person: bool = False
+
+    def bind(self, terms: RunTerms) -> AnalyzerWorker:
+        return self
 
     def model_for(self, tier: Tier | None) -> None:
         return None

@@ -18,7 +18,7 @@ from chargehand.values.outcome import Claim, Contradiction, Evidence, Finding, G
 from chargehand.values.plan import Task, Tier
 from chargehand.values.report import Report
 from chargehand.values.request import Request
-from chargehand.workers import Assignment
+from chargehand.workers import Assignment, RunTerms
 from chargehand.workers.nested_engine import NestedEngine
 from chargehand.workers.worker_answer import head
 from chargehand.workers.worker_prompt import task_prompt
@@ -56,6 +56,8 @@ class Delegate:
     check: str | None = None
     # A whole team side by side with itself costs more than it is worth.
     repeatable: bool = False
+    # People in the team are asked by its own workers.
+    waits_for_person: bool = False
     # The request around it, and when the workers of that one stop, on its clock.
     above: Request = field(default_factory=lambda: Request(text=""))
     stop_at: float | None = None
@@ -63,9 +65,8 @@ class Delegate:
     def model_for(self, tier: Tier | None) -> None:
         return None
 
-    def under(self, request: Request, stop_at: float | None) -> Delegate:
-        """The same for tasks of this request."""
-        return replace(self, above=request, stop_at=stop_at)
+    def bind(self, terms: RunTerms) -> Delegate:
+        return replace(self, above=terms.request, stop_at=terms.stop_at)
 
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         task = assignment.task

@@ -10,7 +10,7 @@ from chargehand.engine.port import Engine
 from chargehand.values.effect import Question
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
 from chargehand.values.plan import Tier
-from chargehand.workers import Assignment
+from chargehand.workers import Assignment, RunTerms
 
 _LONGEST_SUMMARY = 300
 _REASONS: dict[str, EscalationReason] = {reason: reason for reason in get_args(EscalationReason)}
@@ -29,6 +29,10 @@ class Human:
     check: str | None = None
     # Nobody is asked the same several times.
     repeatable: bool = False
+    waits_for_person: bool = True
+
+    def bind(self, terms: RunTerms) -> Human:
+        return self
 
     def model_for(self, tier: Tier | None) -> None:
         return None
