@@ -31,8 +31,8 @@ from chargehand.synthesizer.figures import Figure, figures, most_counted
 from chargehand.synthesizer.gap_wording import speaks_of_a_gap
 from chargehand.synthesizer.plain_report import paragraphs
 from chargehand.synthesizer.sentences import is_record
-from chargehand.synthesizer.urls import normal, urls
 from chargehand.text.citation import Citations
+from chargehand.text.urls import normal, urls
 from chargehand.values.outcome import Claim, Finding, Outcome
 from chargehand.values.plan import Plan
 from chargehand.values.report import Provenance

@@ -22,7 +22,7 @@ from itertools import chain
 from typing import cast
 
 from chargehand.synthesizer.figures import Figure, all_digits, plain
-from chargehand.synthesizer.urls import normal, urls
+from chargehand.text.urls import normal, urls
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Outcome
 
