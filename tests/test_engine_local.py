@@ -27,7 +27,7 @@ from chargehand.values.effect import (
     ToolResult,
     usage_of,
 )
-from chargehand.values.event import FIELDS
+from chargehand.values.event import FIELDS, Event
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Usage
 from tests.kernel import MODEL, FunctionModel, SlowJournal, after, engine, failing, kinds, question, stored
@@ -312,12 +312,27 @@ def test_what_a_reused_tool_returned_counts_as_returned() -> None:
     async def session(store: MemoryStore, prior: Prior | None = None) -> list[str]:
         async with engine(FunctionModel(after(0)), MemoryJournal(store), {"look": look}, prior=prior) as local:
             await local.perform("t1/1/tool/1", ToolCall(worker="clerk", tool="look", arguments={}, effect="read"))
-            return list(local.record.tool_texts())
+            return list(local.record.urls())
 
     first, _ = run_virtual(session(old))
     again, _ = run_virtual(session(new := MemoryStore(), Prior("old", replay(stored(old)))))
     assert kinds(new) == ["reused"]
-    assert first == again == ["See https://example.org/mills for more."]
+    assert first == again == ["https://example.org/mills"]
+
+
+def test_urls_of_a_record_that_does_not_list_them_are_read_from_its_texts() -> None:
+    """Records written before results listed their urls resume with the same urls known."""
+    store = MemoryStore()
+
+    async def session() -> set[str]:
+        async with engine(FunctionModel(after(0)), MemoryJournal(store), replay=replay(stored(store))) as local:
+            return set(local.record.urls())
+
+    result = {"text": "See https://Example.org/mills/ and (www.example.net)."}
+    returned = {"key": "t1/1/tool/1.1", "fingerprint": "f", "result": result}
+    older = Event("run", 1, 0.0, "tool_returned", "t1", 1, returned)
+    run_virtual(MemoryJournal(store).append([older], {}))
+    assert run_virtual(session())[0] == {"https://example.org/mills", "https://www.example.net"}
 
 
 def test_a_decision_is_read_from_the_record() -> None:

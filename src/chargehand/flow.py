@@ -219,7 +219,7 @@ async def _write(
         rounds=team.scrutiny.rounds,
         rater=brains.get("scorer") if team.scrutiny.rate_findings else None,
         examiner=brains.get("examiner"),
-        read=engine.record.tool_texts(),
+        read=engine.record.urls(),
         on_draft=on_draft,
         pause=work.left > 0,
         before=before,

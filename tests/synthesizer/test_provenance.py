@@ -318,9 +318,7 @@ def test_a_url_that_is_known_is_no_problem(url: str) -> None:
         {"deep": [{"https://example.org/a_(b)": None}]},
         findings=[Finding(message="See https://www.example.net/found")],
     )
-    known = Known.of(
-        Request(text="Read https://asked.example.org/."), Plan(), ['{"url": "https://read.example.org/x?y=1&z=2"}']
-    )
+    known = Known.of(Request(text="Read https://asked.example.org/."), Plan(), ["https://read.example.org/x?y=1&z=2"])
     outcomes["t1"] = outcomes["t1"].model_copy(
         update={"claims": (Claim(statement="s", sources=("t1", "https://www.example.net/found")),)}
     )

@@ -12,7 +12,7 @@ in which things finish, so replay needs no deterministic scheduler.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeVar, overload
 
@@ -59,8 +59,8 @@ class RunRecord(Protocol):
         """Whether an effect of this attempt was sent, in any session; until then it has cost nothing."""
         ...
 
-    def tool_texts(self) -> Iterable[str]:
-        """The texts tools of this run returned in which there may be an address."""
+    def urls(self) -> Collection[str]:
+        """The urls in what tools of this run returned, in their normal form."""
         ...
 
 

@@ -101,7 +101,7 @@ async def write_answer(
 
     `filled` are tasks that others have taken the place of: they are no gaps. `rater` rates findings, and `examiner`
     looks again at those in doubt. A critic may have the answer mended `rounds` times; on a result that is the answer as
-    it is, it only has its say. `read` is what tools returned, for the urls in it; `on_draft` hears the answer grow.
+    it is, it only has its say. `read` are the urls in what tools returned; `on_draft` hears the answer grow.
 
     With `pause` a first draft that states gaps comes back as it is. An answer that is written again, `before` being the
     draft it replaces, has a `mark` of its own for its keys, such as `x1/`.

@@ -70,7 +70,7 @@ class Known:
 
     @staticmethod
     def of(request: Request, plan: Plan, read: Iterable[str] = ()) -> Known:
-        """The request and the run it follows up on; `read` is what tools returned, for its urls alone.
+        """The request and the run it follows up on; `read` are the urls in what tools returned.
 
         What a planner makes of the request is no evidence. The instruction counts where the goal is the request's own
         words, as in a plan that was given without a request.
@@ -80,7 +80,7 @@ class Known:
         if plan.goal.strip() and plan.goal.strip() in request.text:
             words.append(plan.synthesis.instruction)
         words += [earlier.request, earlier.answer] if earlier else []
-        return Known("\n".join(filter(None, words)), frozenset(normal(url) for text in read for url in urls(text)))
+        return Known("\n".join(filter(None, words)), frozenset(read))
 
 
 def provenance_of(

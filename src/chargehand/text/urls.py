@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_URL = re.compile(r"(?:https?://|\bwww\.(?=[A-Za-z0-9]))[^\s<>\"`|\\^{}\[\]\u2028\u2029]+", re.IGNORECASE)
+from chargehand.values.lazy_regex import lazy_regex
+
+_URL = lazy_regex(r"(?:https?://|\bwww\.(?=[A-Za-z0-9]))[^\s<>\"`|\\^{}\[\]\u2028\u2029]+", re.IGNORECASE)
 _AFTER = ".,;:!?*_~'\u2019\u201d\u2026"
-_PARTS = re.compile(r"(?:(https?)://)?([^/?#]*)([^#]*)", re.IGNORECASE)
+_PARTS = lazy_regex(r"(?:(https?)://)?([^/?#]*)([^#]*)", re.IGNORECASE)
 _DEFAULT_PORT = {"http": ":80", "https": ":443"}
 
 
@@ -15,6 +17,13 @@ def urls(text: str) -> Iterator[str]:
     """Each url as it is written, without what follows it in a sentence, in order."""
     for found in _URL.finditer(text):
         yield _trim_url(found[0])
+
+
+def normal_urls(text: str) -> tuple[str, ...]:
+    """The urls in a text in their normal form, each once, in order."""
+    if "://" not in text and "www." not in text.lower():
+        return ()
+    return tuple(dict.fromkeys(normal(url) for url in urls(text)))
 
 
 def normal(url: str) -> str:

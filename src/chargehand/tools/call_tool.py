@@ -15,6 +15,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from chargehand.errors import ToolError
+from chargehand.text.urls import normal_urls
 from chargehand.tools import isolation
 from chargehand.tools.definition import Tool
 from chargehand.tools.tool_context import Reads, ToolContext
@@ -84,7 +85,9 @@ async def _in_thread(work: Callable[[], ToolResult]) -> ToolResult:
 
 
 def _make_result(value: object, context: ToolContext, max_text: int) -> ToolResult:
-    return ToolResult(text=_cut(_text(value), max_text), reads=context.reads.hashes, lines=context.reads.lines)
+    text = _cut(_text(value), max_text)
+    reads = context.reads
+    return ToolResult(text=text, reads=reads.hashes, lines=reads.lines, urls=normal_urls(text))
 
 
 def _make_failure(message: str, context: ToolContext) -> ToolResult:

@@ -152,13 +152,15 @@ def usage_of(result: ModelResult, model: str) -> Usage:
 class ToolResult(Value):
     """What the worker is told. `reads` maps each name the tool read to a hash of it, so that a rerun can check.
 
-    `lines` maps each file of which something was shown to the number of its lines.
+    `lines` maps each file of which something was shown to the number of its lines. `urls` are those in the text, in
+    their normal form: an answer may cite them.
     """
 
     text: str = ""
     error: Fault | None = None
     reads: dict[str, str] = Field(default_factory=dict)
     lines: dict[str, int] = Field(default_factory=dict)
+    urls: tuple[str, ...] = ()
     seconds: float = 0.0
     waiting_s: float = 0.0
 

@@ -7,7 +7,7 @@ run has one record, and a resumed one finds each nested step where it left it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, TypeVar, overload
 
@@ -155,8 +155,8 @@ class _NestedRecord:
     def has_sent(self, task: str, attempt: int) -> bool:
         return self._record.has_sent(self._key(task), attempt)
 
-    def tool_texts(self) -> Iterable[str]:
-        return self._record.tool_texts()
+    def urls(self) -> Collection[str]:
+        return self._record.urls()
 
 
 class _NestedBudget:

@@ -19,6 +19,7 @@ from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.run_record import LocalRecord
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError
+from chargehand.text.urls import normal_urls
 from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, ToolCall, ToolResult, usage_of
 from chargehand.values.message import TokenCount
 from chargehand.values.outcome import Fault, Usage
@@ -125,7 +126,9 @@ class ToolHandler:
     async def renew(self, effect: ToolCall, result: ToolResult) -> ToolResult | None:
         if not await asyncio.to_thread(self._resources.still_valid, result):
             return None
-        self._run_record.keep_text(result)
+        # Recorded before results listed their urls, it has none.
+        result = result if result.urls else result.model_copy(update={"urls": normal_urls(result.text)})
+        self._run_record.keep_urls(result.urls)
         return result.model_copy(update={"seconds": 0.0, "waiting_s": 0.0})
 
     async def perform(self, site: Site, effect: ToolCall, on_text: OnText) -> ToolResult:
@@ -175,7 +178,7 @@ class ToolHandler:
         finally:
             self._slots.free()
         timed = result.model_copy(update={"seconds": loop.time() - began, "waiting_s": waited.seconds})
-        self._run_record.keep_text(timed)
+        self._run_record.keep_urls(timed.urls)
         return await self._record.finish(site, effect, timed)
 
 

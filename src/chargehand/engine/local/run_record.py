@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from chargehand.record.replay import Replay
+from chargehand.text.urls import normal_urls
 from chargehand.values.base import JSON
-from chargehand.values.effect import ToolResult
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.outcome import Outcome
 
@@ -21,8 +21,9 @@ class LocalRecord:
         for key in (*replay.committed, *replay.intents):
             at = Key.parse(key)
             self.mark_sent(at.task, at.attempt)
-        # Texts with addresses that tools returned in this session.
-        self._returned: list[str] = []
+        # Urls in what tools returned in earlier sessions, read when they are first asked for; and in this one.
+        self._urls: dict[str, None] | None = None
+        self._returned: dict[str, None] = {}
 
     def decided(self, key: str) -> JSON:
         return self._replay.decisions.get(key)
@@ -45,11 +46,19 @@ class LocalRecord:
     def has_sent(self, task: str, attempt: int) -> bool:
         return (task, attempt) in self._sent
 
-    def tool_texts(self) -> Iterable[str]:
+    def urls(self) -> Collection[str]:
+        if self._urls is None:
+            self._urls = dict.fromkeys(self._recorded_urls())
+        return self._urls.keys() | self._returned.keys()
+
+    def _recorded_urls(self) -> Iterator[str]:
         for recorded in self._replay.committed.values():
-            if "text" in recorded["result"] and _may_hold_address(recorded["result"]["text"]):
-                yield recorded["result"]["text"]
-        yield from self._returned
+            result = recorded["result"]
+            if "urls" in result:
+                yield from result["urls"]
+            elif "text" in result:
+                # Written before results listed their urls, or it has none.
+                yield from normal_urls(result["text"])
 
     def mark_sent(self, task: str | None, attempt: int | None) -> None:
         """Something of this attempt, and so of those it is nested in, was sent."""
@@ -57,11 +66,6 @@ class LocalRecord:
         if task is not None:
             self._sent.update(TaskPath.parse(task).around)
 
-    def keep_text(self, result: ToolResult) -> None:
-        """Keep what a tool returned in this session, if there may be an address in it."""
-        if _may_hold_address(result.text):
-            self._returned.append(result.text)
-
-
-def _may_hold_address(text: str) -> bool:
-    return "://" in text or "www." in text
+    def keep_urls(self, urls: Iterable[str]) -> None:
+        """Keep the urls in what a tool returned in this session."""
+        self._returned.update(dict.fromkeys(urls))
