@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chargehand.apps.review.analyzers import ANALYZERS, Scope
+from chargehand.apps.review.analyzers import ANALYZERS
+from chargehand.engine.analyzer import Scope
 
 ROOT = Path(__file__).resolve().parent.parent
 LINES_A_FILE = 200

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review.analyzers import ANALYZERS, Analyzer, Scope
-from chargehand.apps.review.analyzers import AnalyzerResult as Found
+from chargehand.apps.review.analyzers import ANALYZERS
 from chargehand.apps.review.analyzers.sources import UNREAD
+from chargehand.engine.analyzer import Analyzer, Scope
+from chargehand.engine.analyzer import AnalyzerResult as Found
 from chargehand.engine.engine_session import Prior
 from chargehand.engine.local import analysis as engine_analysis
 from chargehand.engine.local.analysis import FEW

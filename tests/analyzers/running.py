@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from chargehand.apps.review.analyzers import ANALYZERS, AnalyzerResult, Ranges, Scope
+from chargehand.apps.review.analyzers import ANALYZERS
+from chargehand.engine.analyzer import AnalyzerResult, Ranges, Scope
 from chargehand.values.base import JSON
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review.analyzers import AnalyzerResult
+from chargehand.engine.analyzer import AnalyzerResult
 from tests.analyzers.corpus_run import git
 from tests.analyzers.running import analyzed, write
 

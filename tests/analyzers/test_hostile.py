@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review.analyzers import Scope
+from chargehand.engine.analyzer import Scope
 from tests.analyzers.corpus_run import git
 from tests.analyzers.running import all_analyzed, places, write
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review.analyzers import ANALYZERS, AnalyzerResult, Scope
+from chargehand.apps.review.analyzers import ANALYZERS
 from chargehand.apps.review.analyzers.sources import UNDECODED, UNPARSED, UNREAD, SourceFile, SourceReader, is_test
+from chargehand.engine.analyzer import AnalyzerResult, Scope
 from chargehand.errors import AnalyzerFailed
 from tests.analyzers.running import all_analyzed, analyzed, places, write
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from chargehand.apps.review.analyzers import ANALYZERS, AnalyzerResult, Scope, child, standby, tool_process
+from chargehand.apps.review.analyzers import ANALYZERS, child, run_analysis, standby, tool_process
+from chargehand.engine.analyzer import AnalyzerResult, Scope
 from chargehand.errors import AnalyzerFailed
 from chargehand.process import ProcessResult
 
@@ -57,7 +58,7 @@ def test_small_scopes_go_to_one_child(scope: Scope, alone: list[str], monkeypatc
     assert asyncio.run(all_of(scope)) == first
     assert standby.begin() is standing
     assert alone == []
-    monkeypatch.setattr(child, "FEW_BYTES", len(CODE) - 1)
+    monkeypatch.setattr(run_analysis, "FEW_BYTES", len(CODE) - 1)
     assert asyncio.run(all_of(scope)) == first
     assert sorted(alone) == sorted(NAMES)
     assert categories(first) >= {"query-in-loop", "todo"}
@@ -79,7 +80,7 @@ def test_who_fails_in_the_child_says_why_alone_and_the_child_goes_on(scope: Scop
 
     async def both() -> AnalyzerResult:
         with pytest.raises(AnalyzerFailed, match="not installed"):
-            await child.analyze("nothing", scope, "bugs")
+            await run_analysis.try_out("nothing")
         return await ANALYZERS["comments"].run(scope)
 
     standing = standby.begin()

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.review.analyzers import AnalyzerResult, Scope
 from chargehand.apps.testgen.generators import file
 from chargehand.apps.testgen.measure import beside
 from chargehand.apps.testgen.placing import SuitePlace, place_for
@@ -20,6 +19,7 @@ from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.sandbox import room
 from chargehand.apps.testgen.try_settings import try_settings
 from chargehand.apps.testgen.writing import Writer, default_folder
+from chargehand.engine.analyzer import AnalyzerResult, Scope
 from chargehand.errors import UsageError
 from chargehand.values.plan import Task
 from tests.pace import PATIENCE_S

@@ -11,7 +11,8 @@ from typing import Any, Unpack
 
 from chargehand.apps.consent import make_supervisor
 from chargehand.apps.port import Notify, StartRun, Watch
-from chargehand.apps.review.analyzers import packages
+from chargehand.apps.review.analyzers import ruff, run_analysis
+from chargehand.apps.review.analyzers.versions import INSTALL
 from chargehand.apps.review.change import Change, read_tree
 from chargehand.apps.review.formats import Review
 from chargehand.apps.review.from_git import read_diff
@@ -24,7 +25,7 @@ from chargehand.apps.review.review_report import nothing, view
 from chargehand.apps.review.selection import Selection, select
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.stored_options import ReviewOptions, options_for
-from chargehand.errors import PlanningFailed, RecordGone, UsageError
+from chargehand.errors import AnalyzerFailed, PlanningFailed, RecordGone, UsageError
 from chargehand.models import ModelClient
 from chargehand.settings import Settings
 from chargehand.text.redaction import Redactor
@@ -163,7 +164,13 @@ def _read_change(
 
 
 async def _check_tools() -> None:
-    """Refuse to review without the tools that find most: a gate without them is none."""
-    if broken := await packages.find_broken_tools():
-        faults = " and ".join(f"{name} ({why.rstrip('.')})" for name, why in broken.items())
-        raise UsageError(f"review cannot run {faults}. Install what it needs: {packages.INSTALL}")
+    """Refuse to review without the tools that find most: each is tried, as it will be run."""
+    trials = {"ruff": ruff.try_out(), "bandit": run_analysis.try_out("bandit")}
+    faults: list[str] = []
+    for tool, fault in zip(trials, await asyncio.gather(*trials.values(), return_exceptions=True), strict=True):
+        if isinstance(fault, AnalyzerFailed):
+            faults.append(f"{tool} ({str(fault).removesuffix(f': {INSTALL}').rstrip('.')})")
+        elif fault is not None:
+            raise fault
+    if faults:
+        raise UsageError(f"review cannot run {' and '.join(faults)}. Install what it needs: {INSTALL}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from chargehand.apps.review.analyzers import Lens
+from chargehand.apps.review.analyzers.lens import Lens
 from chargehand.apps.review.analyzers.sources import decode_source, split
 from chargehand.apps.review.patch import Ranges
 

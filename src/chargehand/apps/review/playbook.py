@@ -9,7 +9,8 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from chargehand.apps.review.analyzers import ANALYZERS, LENSES, Lens
+from chargehand.apps.review.analyzers import ANALYZERS, LENSES
+from chargehand.apps.review.analyzers.lens import Lens
 from chargehand.apps.review.analyzers.sources import is_python
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.groups import group_files

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
-from chargehand.engine.analyzer import Analyzer, AnalyzerResult, Ranges, Scope
+from chargehand.apps.review.analyzers.lens import Lens
+from chargehand.engine.analyzer import Analyzer, AnalyzerResult, Scope
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ANALYZERS", "LENSES", "PYTHON", "Analyzer", "AnalyzerResult", "Lens", "Ranges", "Scope"]
+__all__ = ["ANALYZERS", "LENSES"]
 
-Lens = Literal["security", "bugs", "performance", "style", "history", "comments", "tests", "shape"]
-
-PYTHON: frozenset[str] = frozenset({"python"})
+_PYTHON: frozenset[str] = frozenset({"python"})
 
 
 def _accepts(root: str, path: str) -> bool:
-    return import_module("chargehand.apps.review.analyzers.sources").is_python(path, root)
+    from chargehand.apps.review.analyzers.sources import is_python
+
+    return is_python(path, root)
 
 
 def _analyzer(
@@ -30,21 +31,33 @@ def _analyzer(
     lens: Lens,
     module: str,
     *,
-    languages: frozenset[str] | None = PYTHON,
+    tool: str | None = None,
+    languages: frozenset[str] | None = _PYTHON,
     per_file: bool = True,
     whole_tree: bool = False,
+    only_changes: bool = False,
     around: bool = False,
 ) -> Analyzer:
-    """An analyzer whose module is imported at first use; the module has `version()` and `analyze(scope, lens)`."""
+    """An analyzer whose module is imported at first use.
+
+    `tool`: the installed package whose rules it applies. `only_changes`: it finds nothing where whole files are
+    reviewed. `around`: the module has a function of that name, for `Analyzer.around`.
+    """
 
     def version() -> str:
-        return import_module(f"chargehand.apps.review.analyzers.{module}").version()
+        from chargehand.apps.review.analyzers.versions import version_of
+
+        return version_of(name, tool)
 
     async def run(scope: Scope) -> AnalyzerResult:
-        return await import_module(f"chargehand.apps.review.analyzers.{module}").analyze(scope, lens)
+        from chargehand.apps.review.analyzers.run_analysis import run_analysis
+
+        if not scope.files or (only_changes and scope.changed is None):
+            return AnalyzerResult()
+        return await run_analysis(module, scope, lens)
 
     def read(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
-        return import_module(f"chargehand.apps.review.analyzers.{module}").around(root, hash)
+        return import_module(f"{__name__}.{module}").around(root, hash)
 
     accepts = _accepts if languages else None
     return Analyzer(name, lens, languages, per_file, version, run, whole_tree, read if around else None, accepts)
@@ -53,24 +66,25 @@ def _analyzer(
 ANALYZERS: Mapping[str, Analyzer] = {
     each.name: each
     for each in (
-        _analyzer("bandit", "security", "bandit"),
-        _analyzer("ruff-security", "security", "ruff"),
+        _analyzer("bandit", "security", "bandit", tool="bandit"),
+        _analyzer("ruff-security", "security", "ruff", tool="ruff"),
         _analyzer("secrets", "security", "secrets", languages=None),
-        _analyzer("ruff-bugs", "bugs", "ruff"),
-        _analyzer("ruff-performance", "performance", "ruff"),
+        _analyzer("ruff-bugs", "bugs", "ruff", tool="ruff"),
+        _analyzer("ruff-performance", "performance", "ruff", tool="ruff"),
         _analyzer("loops", "performance", "loops"),
-        _analyzer("ruff-style", "style", "ruff"),
+        _analyzer("ruff-style", "style", "ruff", tool="ruff"),
         _analyzer("unreachable", "style", "unreachable"),
         _analyzer("dead-code", "style", "dead", per_file=False, whole_tree=True, around=True),
         _analyzer("history", "history", "history", languages=None, per_file=False, around=True),
         _analyzer("comments", "comments", "comments", languages=None),
-        _analyzer("contracts", "comments", "contracts", languages=None, per_file=False),
-        _analyzer("untested", "tests", "untested", per_file=False, whole_tree=True),
+        _analyzer("contracts", "comments", "contracts", languages=None, per_file=False, only_changes=True),
+        _analyzer("untested", "tests", "untested", per_file=False, whole_tree=True, only_changes=True),
         _analyzer("leftovers", "shape", "leftovers", languages=None),
-        _analyzer("extent", "shape", "extent", languages=None, per_file=False),
+        _analyzer("extent", "shape", "extent", languages=None, per_file=False, only_changes=True),
     )
 }
 
+# Lens -> the names of its analyzers.
 LENSES: Mapping[Lens, tuple[str, ...]] = {
     lens: tuple(each.name for each in ANALYZERS.values() if each.lens == lens) for lens in get_args(Lens)
 }

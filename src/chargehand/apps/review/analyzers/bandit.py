@@ -7,17 +7,13 @@ or an assertion are left out: they say nothing about how it is used. So are thos
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from chargehand.apps.review.analyzers import categories, child, packages, suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits
+from chargehand.apps.review.analyzers import categories, suppression
+from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
 from chargehand.apps.review.analyzers.ruff import weight
 from chargehand.apps.review.analyzers.shapes import Shapes
 from chargehand.apps.review.analyzers.sources import SourceReader, is_python
-
-if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
-    from chargehand.apps.review.analyzers.child import Order
 
 SKIPPED = (
     *("B101", "B110", "B112", "B613"),
@@ -28,14 +24,6 @@ SKIPPED = (
 NEEDS = ("bandit.core.config", "bandit.core.manager")
 # bandit marks what it only suspects: SQL text that no call is seen to run, for one.
 UNSURE = 20
-
-
-def version() -> str:
-    return f"bandit {packages.version('bandit')}, rules {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
-    return await child.analyze("bandit", scope, lens)
 
 
 def examine(order: Order) -> Hits:

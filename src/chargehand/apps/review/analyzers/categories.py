@@ -8,27 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import rules
 from chargehand.apps.review.analyzers.hit import Hit
-from chargehand.text import redaction
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Lens
+    from chargehand.apps.review.analyzers.lens import Lens
     from chargehand.values.outcome import Finding, Severity
-
-
-def _digest() -> str:
-    home = Path(__file__).parent
-    sources = (*sorted(home.glob("*.py")), Path(redaction.__file__))
-    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
-
-
-# Our tables, patterns and rules as one word: part of every analyzer's version, so that none of them can go stale.
-MAPPING = _digest()
 
 CATEGORIES: Mapping[str, str] = {
     # security

@@ -5,15 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from chargehand.apps.review.analyzers import categories, child, suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader
-
-if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
-    from chargehand.apps.review.analyzers.child import Order
+from chargehand.apps.review.analyzers.examine import examine_texts
+from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.sources import SourceFile
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -27,20 +22,8 @@ NUMPY = re.compile(r"^(?P<indent>[ ]*)Parameters[ ]*\n[ ]*-{4,}[ ]*$", re.MULTIL
 NUMPY_ENTRY = re.compile(r"^[ ]*\\?\*{0,2}(\w+)\s*(?::.*)?$")
 
 
-def version() -> str:
-    return f"comments {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
-    return await child.analyze("comments", scope, lens)
-
-
 def examine(order: Order) -> Hits:
-    reader = SourceReader(order.root)
-    hits: list[Hit] = []
-    for source in reader.each(order.files):
-        hits += suppression.drop_silenced([*_todos(source), *_stale(source)], source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked_files())
+    return examine_texts(order, order.files, lambda source: (*_todos(source), *_stale(source)))
 
 
 def _todos(source: SourceFile) -> Iterator[Hit]:

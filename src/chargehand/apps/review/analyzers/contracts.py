@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from chargehand.apps.review.analyzers import categories, child, suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader
-
-if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
-    from chargehand.apps.review.analyzers.child import Order
+from chargehand.apps.review.analyzers.examine import examine_texts
+from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.sources import SourceFile
 
 # How far a comment speaks: the statement below it, and the line it stands on.
 REACH = 3
@@ -29,26 +24,9 @@ SYNC = re.compile(
 )
 
 
-def version() -> str:
-    return f"contracts {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
-    if scope.changed is None:
-        from chargehand.apps.review.analyzers import AnalyzerResult
-
-        return AnalyzerResult()
-    return await child.analyze("contracts", scope, lens)
-
-
 def examine(order: Order) -> Hits:
-    if order.changed is None:
-        return Hits()
-    reader = SourceReader(order.root)
-    hits: list[Hit] = []
-    for source in reader.each(path for path in order.files if order.changed_ranges(path)):
-        hits += suppression.drop_silenced(_in_source(source, order), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked_files())
+    paths = (path for path in order.files if order.changed_ranges(path))
+    return examine_texts(order, paths, lambda source: _in_source(source, order))
 
 
 def _in_source(source: SourceFile, order: Order) -> Iterator[Hit]:

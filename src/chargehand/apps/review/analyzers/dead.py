@@ -10,28 +10,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from chargehand.apps.review.analyzers import categories, child, suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits
+from chargehand.apps.review.analyzers import suppression
+from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
 from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, SourceFile, SourceReader, is_python, tree_files
-
-if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
-    from chargehand.apps.review.analyzers.child import Order
 
 READ = (*PYTHON_SUFFIXES, ".toml", ".cfg")
 PRIVATE = re.compile(r"(?<!\w)_[A-Za-z0-9]\w*")
 # What may define a private name at the top level; only files with a name mentioned once are parsed.
 DEFINED = re.compile(r"(?m)^(?:(?:async )?def |class )?(_[A-Za-z0-9]\w*)")
-
-
-def version() -> str:
-    return f"dead-code {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
-    return await child.analyze("dead", scope, lens)
 
 
 def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chargehand.apps.review.analyzers import AnalyzerResult, Scope, categories, git, remarks
-from chargehand.apps.review.analyzers.hit import Hit
+from chargehand.apps.review.analyzers import git, remarks
+from chargehand.apps.review.analyzers.hit import Hit, Hits
 from chargehand.apps.review.analyzers.sources import SourceReader, decode_source
+from chargehand.engine.analyzer import Ranges, Scope
 from chargehand.errors import AnalyzerFailed
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Lens, Ranges
+    from chargehand.apps.review.analyzers.lens import Lens
 
 COMMITS = 200
 # Changed this often in this time, a file is where defects gather.
@@ -62,16 +63,10 @@ class Commit:
         return bool(FIX.search(self.subject)) and not NO_FIX.search(self.subject)
 
 
-def version() -> str:
-    return f"history {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
+async def analyze(scope: Scope, lens: Lens) -> Hits:
     hits, notes = remarks.examine(scope)
     if not await git.is_repository(scope.root):
-        return AnalyzerResult(
-            categories.findings(hits, lens), (*notes, "Not a git repository: its history was not looked at.")
-        )
+        return Hits(tuple(hits), (*notes, "Not a git repository: its history was not looked at."))
     hits += await _hot_spots(scope)
     reader = SourceReader(scope.root)
     base = scope.base and await git.commit(scope.root, scope.base)
@@ -88,7 +83,7 @@ async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
         except* AnalyzerFailed as failed:
             raise AnalyzerFailed(str(failed.exceptions[0])) from None
         hits += [hit for task in tasks for hit in task.result()]
-    return AnalyzerResult(categories.findings(hits, lens), notes, unchecked=reader.unchecked_files())
+    return Hits(tuple(hits), notes, reader.unchecked_files())
 
 
 def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:

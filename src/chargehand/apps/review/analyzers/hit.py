@@ -1,10 +1,45 @@
-"""What a rule found at a place, before it has a category: light enough for a child process."""
+"""What an analyzer is asked about, and what a rule found at a place before it has a category.
+
+Light enough for a child process: both travel as JSON.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
+
+from chargehand.engine.analyzer import Ranges, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A scope as the child sees it."""
+
+    root: Path
+    files: tuple[str, ...]
+    changed: dict[str, Ranges] | None
+    options: dict[str, Any]
+
+    def changed_ranges(self, path: str) -> Ranges:
+        """The changed ranges of a file; nothing when a whole tree is reviewed."""
+        return () if self.changed is None else self.changed.get(path, ())
+
+    @classmethod
+    def of(cls, scope: Scope) -> Order:
+        changed = None if scope.changed is None else dict(scope.changed)
+        return cls(scope.root, scope.files, changed, dict(scope.options))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"root": str(self.root), "files": self.files, "changed": self.changed, "options": self.options}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Order:
+        changed: dict[str, Ranges] | None = data["changed"]
+        if changed is not None:
+            changed = {path: tuple((first, last) for first, last in each) for path, each in changed.items()}
+        return cls(Path(data["root"]), tuple(data["files"]), changed, data["options"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +52,7 @@ class Hit:
     message: str
     end_line: int | None = None
     suggestion: str | None = None
-    # What this very match is worth when the rule's own figure does not fit it.
+    # The confidence of this match, where the rule's own does not fit it.
     confidence: int | None = None
 
 

@@ -6,15 +6,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from chargehand.apps.review.analyzers import categories, child, suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, SourceFile, SourceReader, is_test
-
-if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
-    from chargehand.apps.review.analyzers.child import Order
+from chargehand.apps.review.analyzers.examine import examine_texts
+from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, SourceFile, is_test
 
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 CONFLICT = re.compile(r"(?m)^(?:<{7} \S.*|>{7} \S.*)$")
@@ -37,21 +33,14 @@ FOCUS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
 )
 
 
-def version() -> str:
-    return f"leftovers {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
-    return await child.analyze("leftovers", scope, lens)
-
-
 def examine(order: Order) -> Hits:
-    reader = SourceReader(order.root)
-    hits: list[Hit] = []
-    for source in reader.each(order.files):
-        found = [*_conflicts(source), *_find_hidden_characters(source), *_lines(source), *_endings(source, reader)]
-        hits += suppression.drop_silenced(found, source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked_files())
+    def find(source: SourceFile) -> Iterator[Hit]:
+        yield from _conflicts(source)
+        yield from _find_hidden_characters(source)
+        yield from _lines(source)
+        yield from _endings(source, order.root)
+
+    return examine_texts(order, order.files, find)
 
 
 def _conflicts(source: SourceFile) -> Iterator[Hit]:
@@ -95,10 +84,10 @@ def _string_lines(source: SourceFile) -> frozenset[int]:
     return frozenset(found)
 
 
-def _endings(source: SourceFile, reader: SourceReader) -> Iterator[Hit]:
+def _endings(source: SourceFile, root: Path) -> Iterator[Hit]:
     if is_test(source.path):
         return
-    data = (reader.root / source.path).read_bytes()
+    data = (root / source.path).read_bytes()
     pairs = data.count(b"\r\n")
     lines = data.count(b"\n")
     if 0 < pairs < lines:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
-from chargehand.apps.review.analyzers import categories, child, suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import SourceReader, blocks, is_python
-
-if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
-    from chargehand.apps.review.analyzers.child import Order
+from chargehand.apps.review.analyzers.examine import examine_trees
+from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.sources import SourceFile, blocks
 
 Loop = ast.For | ast.AsyncFor | ast.While
 
@@ -25,23 +20,15 @@ HTTP = frozenset({"requests", "httpx", "urllib.request"})
 VERBS = frozenset({"get", "post", "put", "patch", "delete", "head", "request", "urlopen"})
 
 
-def version() -> str:
-    return f"loops {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
-    return await child.analyze("loops", scope, lens)
-
-
 def examine(order: Order) -> Hits:
-    reader = SourceReader(order.root)
-    hits: list[Hit] = []
-    for source, tree in reader.parse_files(path for path in order.files if is_python(path, order.root)):
-        found = (
-            Hit(rule, source.path, node.lineno, message, suggestion=advice) for rule, node, message, advice in _in(tree)
-        )
-        hits += suppression.drop_silenced(dict.fromkeys(found), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked_files())
+    return examine_trees(order, _hits)
+
+
+def _hits(source: SourceFile, tree: ast.Module) -> Iterable[Hit]:
+    found = (
+        Hit(rule, source.path, node.lineno, message, suggestion=advice) for rule, node, message, advice in _in(tree)
+    )
+    return dict.fromkeys(found)
 
 
 Found = tuple[str, ast.expr | ast.stmt, str, str]

@@ -12,14 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from chargehand.apps.review.analyzers import AnalyzerResult, Scope, categories, packages, suppression, tool_process
-from chargehand.apps.review.analyzers.hit import Hit
+from chargehand.apps.review.analyzers import suppression, tool_process
+from chargehand.apps.review.analyzers.hit import Hit, Hits
 from chargehand.apps.review.analyzers.shapes import Shapes
 from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader, is_python, text_key
+from chargehand.apps.review.analyzers.versions import missing
 from chargehand.errors import AnalyzerFailed
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import Lens
+    from chargehand.apps.review.analyzers.lens import Lens
+    from chargehand.engine.analyzer import Scope
 
 SELECT: Mapping[Lens, str] = {
     "security": "S",
@@ -55,11 +57,7 @@ SQL = re.compile(r"SELECT|INSERT|UPDATE|DELETE|WITH\b|execute|cursor|query|sql|\
 SECRET_NAME = re.compile(r"(?i)token|secret|passw|otp\b|nonce|salt|session|api_?key|csrf|verification|reset_?code")
 
 
-def version() -> str:
-    return f"ruff {packages.version('ruff')}, rules {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
+async def analyze(scope: Scope, lens: Lens) -> Hits:
     reader = SourceReader(scope.root)
     paths = [path for path in scope.files if is_python(path, scope.root) and reader.fits(path)]
     names = {str(scope.root / path): path for path in paths}
@@ -73,7 +71,7 @@ async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
     for file in unread:
         reader.count_unchecked("Made ruff fail", names[file])
         hits += _unread(names[file], reader) if lens == "bugs" else []
-    return AnalyzerResult(categories.findings(hits, lens), unchecked=reader.unchecked_files())
+    return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 async def _run_ruff(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any]], list[str]]:
@@ -113,7 +111,7 @@ async def try_out() -> None:
     """Have ruff say its version. AnalyzerFailed when it does not."""
     ended = await tool_process.run([*_command(), "--version"], tool="ruff")
     if ended.last_words.endswith("No module named ruff"):
-        raise packages.missing("ruff")
+        raise missing("ruff")
     if ended.code:
         raise Failed(f"ruff ended with code {ended.code}: {ended.last_words}")
 
@@ -131,7 +129,7 @@ async def _check(files: Sequence[str], lens: Lens) -> list[dict[str, Any]]:
         command += ["--ignore", IGNORE[lens]]
     ended = await tool_process.run([*command, "--", *files], tool="ruff")
     if ended.last_words.endswith("No module named ruff"):
-        raise packages.missing("ruff")
+        raise missing("ruff")
     try:
         return json.loads(ended.stdout)
     except ValueError:

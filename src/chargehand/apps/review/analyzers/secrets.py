@@ -10,16 +10,15 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from chargehand.apps.review.analyzers import categories, child, suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import LOCKS, SourceFile, SourceReader
+from chargehand.apps.review.analyzers import categories
+from chargehand.apps.review.analyzers.examine import examine_texts
+from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.sources import LOCKS, SourceFile
 from chargehand.text.redaction import COMMON, PATTERNS, PLACEHOLDER, Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
-    from chargehand.apps.review.analyzers.child import Order
 
 # How a pattern of redaction.py is reported; every other kind has a form of its own.
 RULES = {
@@ -99,21 +98,9 @@ LOCAL = re.compile(
 ENTROPY = 2.75
 
 
-def version() -> str:
-    return f"secrets {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
-    return await child.analyze("secrets", scope, lens)
-
-
 def examine(order: Order) -> Hits:
-    reader = SourceReader(order.root)
-    hits: list[Hit] = []
     paths = (path for path in order.files if path.rpartition("/")[2] not in LOCKS)
-    for source in reader.each(paths):
-        hits += suppression.drop_silenced(_in_source(source), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked_files())
+    return examine_texts(order, paths, _in_source)
 
 
 def _in_source(source: SourceFile) -> Iterator[Hit]:

@@ -5,33 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from chargehand.apps.review.analyzers import categories, child, suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader, blocks, is_python
-
-if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Scope
-    from chargehand.apps.review.analyzers.child import Order
+from chargehand.apps.review.analyzers.examine import examine_trees
+from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.sources import SourceFile, blocks
 
 Jump = ast.Return | ast.Raise | ast.Continue | ast.Break
 
 
-def version() -> str:
-    return f"unreachable {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
-    return await child.analyze("unreachable", scope, lens)
-
-
 def examine(order: Order) -> Hits:
-    reader = SourceReader(order.root)
-    hits: list[Hit] = []
-    for source, tree in reader.parse_files(path for path in order.files if is_python(path, order.root)):
-        hits += suppression.drop_silenced(_unreachable(source, tree), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked_files())
+    return examine_trees(order, _unreachable)
 
 
 def _unreachable(source: SourceFile, tree: ast.Module) -> Iterator[Hit]:

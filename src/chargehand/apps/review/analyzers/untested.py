@@ -5,31 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from chargehand.apps.review.analyzers import categories, child, suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits
+from chargehand.apps.review.analyzers import suppression
+from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
 from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader, is_python, is_test, tree_files
-
-if TYPE_CHECKING:
-    from chargehand.apps.review.analyzers import AnalyzerResult, Lens, Ranges, Scope
-    from chargehand.apps.review.analyzers.child import Order
+from chargehand.engine.analyzer import Ranges
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def version() -> str:
-    return f"untested {categories.MAPPING}"
-
-
-async def analyze(scope: Scope, lens: Lens) -> AnalyzerResult:
-    return await child.analyze("untested", scope, lens)
-
-
 def examine(order: Order) -> Hits:
-    if order.changed is None:
-        return Hits()
     reader = SourceReader(order.root)
     paths = [
         path
