@@ -163,12 +163,10 @@ def test_a_team_that_includes_itself_is_a_problem_with_the_path(tmp_path: Path) 
     write(tmp_path / "three", {"workers/d.md": agent("d", "kind: delegate\nteam: ../one\n")})
     problems = problems_of(tmp_path / "one")
     assert problems[-1].code == "team_cycle"
-    assert problems[-1].message == (
-        "../two/../three/workers/d.md:5:1: teams go in a circle: one -> two -> three -> one."
-    )
+    assert problems[-1].message == ("../two/../three/workers/d.md:5:1: teams form a cycle: one -> two -> three -> one.")
     write(tmp_path / "self", {"team.toml": TOML, "workers/d.md": agent("d", "kind: delegate\nteam: .\n")})
     (problem,) = problems_of(tmp_path / "self")
-    assert (problem.code, problem.message) == ("team_cycle", "workers/d.md:5:1: teams go in a circle: self -> self.")
+    assert (problem.code, problem.message) == ("team_cycle", "workers/d.md:5:1: teams form a cycle: self -> self.")
 
 
 def test_teams_nest_three_deep_and_no_deeper(tmp_path: Path) -> None:
@@ -206,7 +204,7 @@ def test_teams_made_in_python_nest_no_deeper_either() -> None:
         ("kind: delegate\nteam: genral\n",
          "workers/d.md:5:1: There is no team 'genral': name a folder or a shipped team. Did you mean 'general'?"),
         ("kind: delegate\nteam: general\ntools: read_file\n",
-         "workers/d.md:6:1: the worker 'd' stands for a team, which has its own 'tools'"),
+         "workers/d.md:6:1: the worker 'd' is a delegate: its team has its own 'tools'"),
     ],
 )  # fmt: skip
 def test_a_wrong_delegate_is_one_problem(tmp_path: Path, fields: str, message: str) -> None:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "chargehand"
 # The teams with commands of their own: they bring no script.
 COMMANDS = ("review", "testgen")
-TEAMS = [name for name, _ in shipped_teams() if name not in COMMANDS]
+TEAMS = [name for name in shipped_teams() if name not in COMMANDS]
 
 
 @dataclass(frozen=True)

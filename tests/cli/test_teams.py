@@ -56,7 +56,7 @@ def test_the_schema_has_every_key_the_file_may_have() -> None:
     assert set(schema["properties"]) == set(file._KEYS)  # pyright: ignore[reportPrivateUsage]
 
 
-@pytest.mark.parametrize("name", [name for name, _ in shipped_teams()])
+@pytest.mark.parametrize("name", shipped_teams())
 def test_shipped_teams_satisfy_the_schema(name: str) -> None:
     """What loads is what an editor accepts."""
     data = tomllib.loads((shipped_home() / name / "team.toml").read_text())

@@ -128,7 +128,7 @@ def test_without_a_key_the_tool_is_not_offered(monkeypatch: pytest.MonkeyPatch) 
     assert "web_search needs a key" in str(called.error)
     monkeypatch.setenv("TAVILY_API_KEY", "tavily-key")
     assert held() == ["web_search", "calculate"]
-    assert team.problems() == []
+    assert Team(team.workers).problems() == []
 
 
 def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

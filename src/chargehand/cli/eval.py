@@ -132,7 +132,7 @@ def _locate_suite(suite: str) -> tuple[Path, str | None]:
         owned = path.absolute().parent.name == "evals" and (owner / "team.toml").is_file()
         return path, str(owner) if owned else None
     # As with --team, a shipped name is that team whatever there is in this folder.
-    names = [name for name, _ in shipped_teams()]
+    names = shipped_teams()
     if suite in names:
         return shipped_home() / suite, suite
     if os.path.isdir(path):

@@ -33,7 +33,7 @@ def prepared_team(team: str | None, *, given: bool) -> PreparedTeam:
 
 
 def _team_that_counts(team: str | None, *, given: bool) -> str | None:
-    return team if given or team in dict(shipped_teams()) else None
+    return team if given or team in shipped_teams() else None
 
 
 def records() -> Supervisor:

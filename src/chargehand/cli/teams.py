@@ -31,7 +31,7 @@ def teams(ctx: click.Context, as_json: bool) -> None:
         return
     from chargehand.team import shipped_teams
 
-    found = [_team(name, "shipped") for name, _ in shipped_teams()]
+    found = [_team(name, "shipped") for name in shipped_teams()]
     found += [_team(str(folder), "folder") for folder in _folders(Path())]
     out = screen()
     if as_json:
@@ -63,7 +63,7 @@ def show(name: str, as_json: bool) -> None:
     from chargehand.errors import InvalidTeam
     from chargehand.team import folder_of, shipped_teams
 
-    is_shipped = name in dict(shipped_teams())
+    is_shipped = name in shipped_teams()
     team = _team(name, "shipped" if is_shipped else "folder")
     if team["name"] is None:
         raise InvalidTeam("\n".join(team["problems"]))

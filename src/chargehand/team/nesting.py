@@ -1,46 +1,38 @@
-"""Delegates -> what is wrong with how their teams nest: how deep, and what no team sets for one within another."""
+"""Delegates -> what is wrong with how their teams nest: too deep, or settings that have no effect in an inner team."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from chargehand.team.problems import Where
-from chargehand.team.worker import Worker
+from chargehand.team.places import NO_PLACES, Places
+from chargehand.team.worker import DelegateTeam, Worker
 from chargehand.values.plan import Problem
 
-if TYPE_CHECKING:
-    from chargehand.team.team import Team
 
-
-def nesting_problems(workers: Sequence[Worker], most: int, where: Where = lambda _index, _field: "") -> list[Problem]:
-    """Delegates that lead deeper than allowed, and settings of their teams that only the outermost team's hold for."""
-    found: list[Problem] = []
+def nesting_problems(workers: Sequence[Worker], most: int, places: Places = NO_PLACES) -> Iterator[Problem]:
+    """Delegates that lead deeper than allowed, and settings of their teams that only the outermost team can set."""
     for index, worker in enumerate(workers):
+        place = places.worker(index, "team")
         path = _deepest(worker)
         if len(path) > most:
             names = " -> ".join(path)
-            message = f"{where(index, 'team')}teams nest {len(path)} deep and at most {most} are allowed: {names}."
-            found.append(Problem(code="depth", message=message))
-        for name, settings in _not_held(worker.team).items():
-            message = f"{where(index, 'team')}{settings} of the team {name!r} has no effect within another team."
-            found.append(Problem(code="no_effect", severity="warning", message=message))
-    return found
+            message = f"{place}teams nest {len(path)} deep and at most {most} are allowed: {names}."
+            yield Problem(code="depth", message=message)
+        for name, settings in _without_effect(worker.team).items():
+            message = f"{place}{settings} of the team {name!r} has no effect within another team."
+            yield Problem(code="no_effect", severity="warning", message=message)
 
 
-def _not_held(team: Team | None) -> dict[str, str]:
-    """What teams say that holds for a whole run: the outermost team or a flag sets it."""
+def _without_effect(team: DelegateTeam | None) -> dict[str, str]:
+    """Name of a team -> its settings that are for a whole run, inner teams first."""
     if team is None:
         return {}
-    said = {"[limits] max_concurrent": team.limits.max_concurrent, "[people] ask": team.ask}
-    mine = " and ".join(name for name, value in said.items() if value)
-    below = {name: said for inner in team.nested for name, said in _not_held(inner).items()}
-    return below | ({team.name: mine} if mine else {})
+    below = {name: settings for each in team.workers for name, settings in _without_effect(each.team).items()}
+    return below | ({team.name: " and ".join(team.settings_of_run)} if team.settings_of_run else {})
 
 
 def _deepest(worker: Worker) -> list[str]:
-    """The names of the teams on the longest way down."""
+    """The names of the teams on the longest path down."""
     if worker.team is None:
         return []
-    below = [_deepest(each) for each in worker.team.workers]
-    return [worker.team.name, *max(below, key=len)]
+    return [worker.team.name, *max(map(_deepest, worker.team.workers), key=len)]

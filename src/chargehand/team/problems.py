@@ -1,12 +1,14 @@
-"""Everything wrong with a team, at once: its workers, who holds which tool, who stands in, who gets what."""
+"""A team's parts -> everything wrong with them, at once."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from chargehand.settings.toml_file import suggestion
+from chargehand.team.nesting import nesting_problems
+from chargehand.team.places import NO_PLACES, Places
 from chargehand.team.routes import RouteExample, RouteRule
 from chargehand.team.worker import Worker
 from chargehand.tools import BUILTIN, Tool
@@ -18,164 +20,159 @@ ESCALATE = "escalate"
 MISSING_TEAM = "missing_team"
 NO_WORKERS = "no_workers"
 
-# Says where a worker's field is written, as `file:line: `; empty for a team made in Python.
-Where: TypeAlias = Callable[[int, str], str]
+_Problems: TypeAlias = Iterator[Problem]
 
 
-def worker_problems(
+def team_problems(
     workers: Sequence[Worker],
-    shared_tools: Iterable[str],
-    where: Where = lambda _index, _field: "",
     *,
-    known_tools: Iterable[str] = tuple(BUILTIN),
+    shared_tools: Iterable[str],
+    default: str | None,
+    routes: Sequence[RouteRule],
+    route_examples: Sequence[RouteExample],
+    factory_tools: Sequence[Tool | str] | None,
+    max_depth: int,
+    known_tools: Collection[str] = BUILTIN,
+    places: Places = NO_PLACES,
 ) -> list[Problem]:
-    """Everything wrong with a roster."""
-    shared = set(shared_tools)
-    found: list[Problem] = []
+    """Everything wrong with a team; `known_tools` are the names that its files may use."""
+    return [
+        *_worker_problems(workers, set(shared_tools), known_tools, places),
+        *_route_problems(workers, default, routes, route_examples, places),
+        *_factory_problems(factory_tools, workers, known_tools, places),
+        *nesting_problems(workers, max_depth, places),
+    ]
+
+
+def _worker_problems(
+    workers: Sequence[Worker], shared: set[str], known_tools: Collection[str], places: Places
+) -> _Problems:
     if not workers:
-        found.append(Problem(code=NO_WORKERS, message=f"{where(-1, '')}the team has no workers: give it at least one."))
+        yield Problem(code=NO_WORKERS, message=f"{places.team()}the team has no workers: give it at least one.")
     for index, worker in enumerate(workers):
-        found += _own_problems(worker, lambda field, at=index: where(at, field), [*known_tools])
-    found += _duplicates(workers, where)
-    found += _pool_problems(workers, where)
-    found += _clashes(workers, where)
-    found += _overlaps(workers, shared, where)
+        yield from _own_problems(worker, index, known_tools, places)
+    yield from _duplicates(workers, places)
+    yield from _pool_problems(workers, places)
+    yield from _clashes(workers, places)
+    yield from _overlaps(workers, shared, places)
     held = {name for worker in workers for name in (*worker.tool_names, *worker.missing_tools)}
-    for name in sorted(shared - held - set(known_tools)):
-        message = f"{where(-1, 'shared_tools')}the shared tool {name!r} does not exist."
-        message += suggestion(name, {*held, *known_tools})
-        found.append(Problem(code="unknown_tool", message=message))
-    found += _fallback_problems(workers, where)
-    # Analyzers are given their tasks by a playbook: nobody has to choose between them.
+    for name in sorted(shared - held - {*known_tools}):
+        message = f"{places.team('shared_tools')}the shared tool {name!r} does not exist."
+        yield Problem(code="unknown_tool", message=message + suggestion(name, {*held, *known_tools}))
+    yield from _fallback_problems(workers, places)
+    # Analyzers are given their tasks by a playbook: no planner has to choose between them.
     chosen = [worker for worker in workers if worker.kind != "analyzer"]
     if len(chosen) > MOST_WORKERS:
-        message = (
-            f"{len(chosen)} workers are hard to plan for: move some into a sub-team (at most {MOST_WORKERS} is best)."
-        )
-        found.append(Problem(code="too_many_workers", severity="warning", message=where(-1, "") + message))
-    return found
+        message = f"{places.team()}{len(chosen)} workers are hard to plan for: "
+        message += f"move some into a sub-team (at most {MOST_WORKERS} is best)."
+        yield Problem(code="too_many_workers", severity="warning", message=message)
 
 
-def _own_problems(worker: Worker, where: Callable[[str], str], known_tools: Sequence[str]) -> list[Problem]:
-    found: list[Problem] = []
+def _own_problems(worker: Worker, index: int, known_tools: Collection[str], places: Places) -> _Problems:
+    def problem(code: str, field: str, message: str) -> Problem:
+        return Problem(code=code, message=places.worker(index, field) + message)
+
+    def warning(code: str, field: str, message: str) -> Problem:
+        return Problem(code=code, severity="warning", message=places.worker(index, field) + message)
+
+    the_worker = f"the worker {worker.name!r}"
     if not WORKER_NAME.fullmatch(worker.name):
-        message = (
-            f"{where('name')}{worker.name!r} is not a worker's name: use letters, digits, '-', '_' and '.', at most 64."
-        )
-        found.append(Problem(code="invalid_name", message=message))
+        message = f"{worker.name!r} is not a worker's name: use letters, digits, '-', '_' and '.', at most 64."
+        yield problem("invalid_name", "name", message)
     if not worker.description.strip():
-        message = f"{where('description')}the worker {worker.name!r} has no description: the planner chooses by it."
-        found.append(Problem(code="missing_description", message=message))
+        yield problem("missing_description", "description", f"{the_worker} has no description: the planner needs it.")
     for name in worker.missing_tools:
-        message = f"{where('tools')}the worker {worker.name!r} has the tool {name!r}, which does not exist."
-        found.append(Problem(code="unknown_tool", message=message + suggestion(name, known_tools)))
+        message = f"{the_worker} has the tool {name!r}, which does not exist."
+        yield problem("unknown_tool", "tools", message + suggestion(name, known_tools))
     for held in worker.tools:
         if held.lacks is not None and (lacking := held.lacks()):
-            message = f"{where('tools')}the worker {worker.name!r} is not offered {held.name!r}, which needs {lacking}."
-            found.append(Problem(code="tool_not_offered", severity="warning", message=message))
+            message = f"{the_worker} is not offered {held.name!r}, which needs {lacking}."
+            yield warning("tool_not_offered", "tools", message)
     if ESCALATE in worker.tool_names:
-        message = f"{where('tools')}every worker has a built-in tool {ESCALATE!r}: rename the one of {worker.name!r}."
-        found.append(Problem(code="duplicate_tool", message=message))
-    if worker.kind == "human":
-        held = {"tools": worker.tool_names or worker.missing_tools, "model": worker.model, "tier": worker.tier}
-        for key in (name for name, value in held.items() if value):
-            message = f"{where(key)}the worker {worker.name!r} is a person, who has no {key!r}: leave it out."
-            found.append(Problem(code="invalid_value", message=message))
-    if worker.web and worker.kind != "agent":
-        message = f"{where('web')}the worker {worker.name!r} is not an agent: 'web' gives tools to agents only."
-        found.append(Problem(code="invalid_value", message=message))
+        message = f"every worker has a built-in tool {ESCALATE!r}: rename the one of {worker.name!r}."
+        yield problem("duplicate_tool", "tools", message)
+    for field, message in _wrong_for_kind(worker):
+        yield problem("invalid_value", field, f"{the_worker} {message}")
+    if worker.kind == "delegate" and worker.team is None:
+        message = f"{the_worker} is a delegate without a team: name a folder or a shipped team as 'team'."
+        yield problem(MISSING_TEAM, "kind", message)
     if worker.kind == "analyzer":
-        found += _analyzer_problems(worker, where)
-    found += _delegate_problems(worker, where)
+        yield from _analyzer_problems(worker, places.worker(index, "tools"))
     if worker.pool is not None and not WORKER_NAME.fullmatch(worker.pool):
-        message = f"{where('pool')}{worker.pool!r} is not a pool's name: use letters, digits, '-', '_' and '.'."
-        found.append(Problem(code="invalid_name", message=message))
+        message = f"{worker.pool!r} is not a pool's name: use letters, digits, '-', '_' and '.'."
+        yield problem("invalid_name", "pool", message)
     if worker.max_steps < 1:
-        message = f"{where('maxTurns')}the worker {worker.name!r} may take {worker.max_steps} steps: allow at least 1."
-        found.append(Problem(code="invalid_value", message=message))
+        message = f"{the_worker} may take {worker.max_steps} steps: allow at least 1."
+        yield problem("invalid_value", "maxTurns", message)
     if worker.temperature is not None and not 0 <= worker.temperature <= 2:
-        message = f"{where('temperature')}the temperature {worker.temperature} is not between 0 and 2."
-        found.append(Problem(code="invalid_value", message=message))
+        yield problem("invalid_value", "temperature", f"the temperature {worker.temperature} is not between 0 and 2.")
     if worker.model is not None and not all(worker.model.partition(":")):
-        message = f"{where('model')}{worker.model!r} is not a model: write 'provider:name', or a tier as 'tier'."
-        found.append(Problem(code="invalid_value", message=message))
+        message = f"{worker.model!r} is not a model: write 'provider:name', or a tier as 'tier'."
+        yield problem("invalid_value", "model", message)
     if len(worker.tools) > MOST_TOOLS:
-        message = f"the worker {worker.name!r} has {len(worker.tools)} tools: split it (at most {MOST_TOOLS} is best)."
-        found.append(Problem(code="too_many_tools", severity="warning", message=where("tools") + message))
-    return found
+        message = f"{the_worker} has {len(worker.tools)} tools: split it (at most {MOST_TOOLS} is best)."
+        yield warning("too_many_tools", "tools", message)
 
 
-def _analyzer_problems(worker: Worker, where: Callable[[str], str]) -> list[Problem]:
+def _wrong_for_kind(worker: Worker) -> Iterator[tuple[str, str]]:
+    """Fields that a worker of this kind cannot have, each with why."""
+    tools = worker.tool_names or worker.missing_tools
+    reasons = {
+        "human": "is a person, who has no",
+        "analyzer": "is an analyzer, which has no",
+        "delegate": "is a delegate: its team has its own",
+    }
+    if worker.kind in reasons:
+        fields = {"tools": tools if worker.kind != "analyzer" else (), "model": worker.model, "tier": worker.tier}
+        for field in (name for name, value in fields.items() if value):
+            yield field, f"{reasons[worker.kind]} {field!r}: leave it out."
+    if worker.web and worker.kind != "agent":
+        yield "web", "is not an agent: 'web' gives tools to agents only."
+    if worker.team is not None and worker.kind != "delegate":
+        yield "team", "has a team: that is for 'kind: delegate'."
+
+
+def _analyzer_problems(worker: Worker, place: str) -> _Problems:
     from chargehand.engine.analyzer import find_analyzers
 
     known = find_analyzers()
-    found: list[Problem] = []
-    for key in (name for name, value in {"model": worker.model, "tier": worker.tier}.items() if value):
-        message = f"{where(key)}the worker {worker.name!r} is an analyzer, which has no {key!r}: leave it out."
-        found.append(Problem(code="invalid_value", message=message))
     if not worker.analyzers:
-        message = (
-            f"{where('tools')}the worker {worker.name!r} has nothing to analyse with: name analyzers as its tools."
-        )
-        found.append(Problem(code="missing_tools", message=message))
-    for name in worker.analyzers:
-        if name not in known:
-            message = f"{where('tools')}the worker {worker.name!r} has the analyzer {name!r}, which does not exist."
-            found.append(Problem(code="unknown_tool", message=message + suggestion(name, known)))
-    return found
+        message = f"{place}the worker {worker.name!r} has nothing to analyse with: name analyzers as its tools."
+        yield Problem(code="missing_tools", message=message)
+    for name in (each for each in worker.analyzers if each not in known):
+        message = f"{place}the worker {worker.name!r} has the analyzer {name!r}, which does not exist."
+        yield Problem(code="unknown_tool", message=message + suggestion(name, known))
 
 
-def _delegate_problems(worker: Worker, where: Callable[[str], str]) -> list[Problem]:
-    found: list[Problem] = []
-
-    def add(code: str, key: str, message: str) -> None:
-        found.append(Problem(code=code, message=f"{where(key)}the worker {worker.name!r} {message}"))
-
-    if worker.kind != "delegate":
-        if worker.team is not None:
-            add("invalid_value", "team", "has a team: that is for 'kind: delegate'.")
-        return found
-    if worker.team is None:
-        add(MISSING_TEAM, "kind", "is a delegate without a team: name a folder or a shipped team as 'team'.")
-    held = {"tools": worker.tool_names or worker.missing_tools, "model": worker.model, "tier": worker.tier}
-    for key in (name for name, value in held.items() if value):
-        add("invalid_value", key, f"stands for a team, which has its own {key!r}: leave it out.")
-    return found
-
-
-def _pool_problems(workers: Sequence[Worker], where: Where) -> list[Problem]:
+def _pool_problems(workers: Sequence[Worker], places: Places) -> _Problems:
     names = {worker.name for worker in workers}
-    found: list[Problem] = []
-    for pool in dict.fromkeys(worker.pool for worker in workers if worker.pool in names):
-        index = next(n for n, worker in enumerate(workers) if worker.pool == pool)
-        message = f"{where(index, 'pool')}the pool {pool!r} has the name of a worker: rename one."
-        found.append(Problem(code="duplicate_worker", message=message))
-    return found
+    for index, worker in enumerate(workers):
+        if worker.pool in names:
+            names.discard(worker.pool)  # one message for each pool
+            message = f"{places.worker(index, 'pool')}the pool {worker.pool!r} has the name of a worker: rename one."
+            yield Problem(code="duplicate_worker", message=message)
 
 
-def _duplicates(workers: Sequence[Worker], where: Where) -> list[Problem]:
-    seen: dict[str, int] = {}
-    found: list[Problem] = []
+def _duplicates(workers: Sequence[Worker], places: Places) -> _Problems:
+    seen: set[str] = set()
     for index, worker in enumerate(workers):
         if worker.name in seen:
-            message = f"{where(index, 'name')}there are two workers named {worker.name!r}: rename one."
-            found.append(Problem(code="duplicate_worker", message=message))
-        seen[worker.name] = index
-    return found
+            message = f"{places.worker(index, 'name')}there are two workers named {worker.name!r}: rename one."
+            yield Problem(code="duplicate_worker", message=message)
+        seen.add(worker.name)
 
 
-def _clashes(workers: Sequence[Worker], where: Where) -> list[Problem]:
+def _clashes(workers: Sequence[Worker], places: Places) -> _Problems:
     """Two different tools of one name: a call by that name could reach the wrong one."""
     first: dict[str, Tool] = {}
-    found: list[Problem] = []
     for index, worker in enumerate(workers):
-        for held, times in Counter(worker.tool_names).items():
-            if times > 1:
-                message = f"{where(index, 'tools')}the worker {worker.name!r} has the tool {held!r} twice."
-                found.append(Problem(code="duplicate_tool", message=message))
-        other = [held for held in _known_to(worker) if not _same(first.setdefault(held.name, held), held)]
-        found += [_clash(held, where(index, "tools")) for held in other]
-    return found
+        place = places.worker(index, "tools")
+        for name in (name for name, times in Counter(worker.tool_names).items() if times > 1):
+            message = f"{place}the worker {worker.name!r} has the tool {name!r} twice."
+            yield Problem(code="duplicate_tool", message=message)
+        for held in _known_to(worker):
+            if not _same(first.setdefault(held.name, held), held):
+                yield _clash(held, place)
 
 
 def _known_to(worker: Worker) -> tuple[Tool, ...]:
@@ -183,13 +180,12 @@ def _known_to(worker: Worker) -> tuple[Tool, ...]:
     return (*worker.all_tools, *(worker.team.tools().values() if worker.team else ()))
 
 
-def _clash(tool: Tool, where: str) -> Problem:
-    message = f"{where}two different tools are named {tool.name!r}: rename one."
-    return Problem(code="duplicate_tool", message=message)
+def _clash(tool: Tool, place: str) -> Problem:
+    return Problem(code="duplicate_tool", message=f"{place}two different tools are named {tool.name!r}: rename one.")
 
 
 def _same(one: Tool, other: Tool) -> bool:
-    """Also a copy is the same tool: another team may have the same file."""
+    """A copy is the same tool: another team may have the same file."""
     if one == other:
         return True
     here, there = (
@@ -201,46 +197,40 @@ def _same(one: Tool, other: Tool) -> bool:
     return here == there and (copied or one.fn.__closure__ == other.fn.__closure__)
 
 
-def _overlaps(workers: Sequence[Worker], allowed: set[str], where: Where) -> list[Problem]:
+def _overlaps(workers: Sequence[Worker], allowed: set[str], places: Places) -> _Problems:
     holders: dict[str, list[int]] = {}
     for index, worker in enumerate(workers):
         for name in dict.fromkeys(worker.tool_names):
             holders.setdefault(name, []).append(index)
-    found: list[Problem] = []
     for name, indexes in holders.items():
         if len(indexes) > 1 and name not in allowed:
-            holding = _join_names(workers[i].name for i in indexes)
+            *others, last = [repr(workers[index].name) for index in indexes]
             message = (
-                f"{where(indexes[-1], 'tools')}the tool {name!r} is held by {holding}: "
-                f"give it to one worker, or list it in shared_tools."
+                f"{places.worker(indexes[-1], 'tools')}the tool {name!r} is held by {', '.join(others)} and {last}"
             )
-            found.append(Problem(code="shared_tool", message=message))
-    return found
+            message += ": give it to one worker, or list it in shared_tools."
+            yield Problem(code="shared_tool", message=message)
 
 
-def _fallback_problems(workers: Sequence[Worker], where: Where) -> list[Problem]:
+def _fallback_problems(workers: Sequence[Worker], places: Places) -> _Problems:
     by_name = {worker.name: worker for worker in workers}
-    found: list[Problem] = []
     named: set[str] = set()
     for index, worker in enumerate(workers):
         if worker.fallback is None:
             continue
+        place = places.worker(index, "fallback")
         if worker.fallback not in by_name:
-            message = (
-                f"{where(index, 'fallback')}the fallback {worker.fallback!r} of {worker.name!r} is not a worker here."
-            )
-            found.append(Problem(code="unknown_fallback", message=message + suggestion(worker.fallback, by_name)))
+            message = f"{place}the fallback {worker.fallback!r} of {worker.name!r} is not a worker of this team."
+            yield Problem(code="unknown_fallback", message=message + suggestion(worker.fallback, by_name))
         path = _fallback_path(worker, by_name)
         if path[-1] in path[:-1] and not named & set(path):
             cycle = path[path.index(path[-1]) :]
-            message = f"{where(index, 'fallback')}the fallbacks go in a circle: {' -> '.join(cycle)}."
-            found.append(Problem(code="fallback_cycle", message=message))
+            yield Problem(code="fallback_cycle", message=f"{place}the fallbacks form a cycle: {' -> '.join(cycle)}.")
             named.update(cycle)
-    return found
 
 
 def _fallback_path(worker: Worker, by_name: Mapping[str, Worker]) -> list[str]:
-    """The names reached by following fallbacks; the last is a repeat when they go in a circle."""
+    """The names reached by following fallbacks; the last is a repeat when they form a cycle."""
     path = [worker.name]
     at = worker
     while at.fallback is not None and at.fallback in by_name:
@@ -251,56 +241,44 @@ def _fallback_path(worker: Worker, by_name: Mapping[str, Worker]) -> list[str]:
     return path
 
 
-def _join_names(names: Iterable[str]) -> str:
-    *rest, last = [repr(name) for name in names]
-    return f"{', '.join(rest)} and {last}" if rest else last
-
-
-def route_problems(
+def _route_problems(
     workers: Sequence[Worker],
     default: str | None,
     routes: Sequence[RouteRule],
     examples: Sequence[RouteExample],
-    where: Callable[[str, int], str] = lambda _part, _index: "",
-) -> list[Problem]:
-    """Workers that routes name and the team has not; `where` is asked for `default`, `routes` and `examples`."""
+    places: Places,
+) -> _Problems:
+    """Workers that routes name and the team does not have."""
     known = dict.fromkeys(name for worker in workers for name in (worker.name, worker.pool) if name)
-    found: list[Problem] = []
-
-    def check(place: str, name: str | None, what: str) -> None:
-        if name is not None and name not in known:
-            message = f"{place}{what} {name!r} is not a worker of this team.{suggestion(name, known)}"
-            found.append(Problem(code="unknown_worker", message=message))
-
-    check(where("default", 0), default, "the default")
-    named = [("routes", n, "the route's worker", rule.worker, rule.secondary) for n, rule in enumerate(routes)]
-    named += [("examples", n, "the primary", each.primary, each.secondary) for n, each in enumerate(examples)]
-    for part, number, what, primary, secondary in named:
-        place = where(part, number)
-        check(place, primary, what)
-        check(place, secondary, "the secondary")
-        if primary == secondary:
+    named: list[tuple[str, str, str | None, str | None]]
+    named = [(places.team("supervisor", "default"), "the default", default, None)]
+    for number, rule in enumerate(routes):
+        place = places.team("routes", str(number), "worker")
+        named.append((place, "the route's worker", rule.worker, rule.secondary))
+    for number, each in enumerate(examples):
+        named.append((places.example(number), "the primary", each.primary, each.secondary))
+    for place, what, primary, secondary in named:
+        for part, name in ((what, primary), ("the secondary", secondary)):
+            if name is not None and name not in known:
+                message = f"{place}{part} {name!r} is not a worker of this team.{suggestion(name, known)}"
+                yield Problem(code="unknown_worker", message=message)
+        if primary is not None and primary == secondary:
             message = f"{place}{primary!r} is primary and secondary: name another one or leave the secondary out."
-            found.append(Problem(code="duplicate_worker", message=message))
-    return found
+            yield Problem(code="duplicate_worker", message=message)
 
 
-def factory_problems(
-    tools: Sequence[Tool | str] | None,
-    workers: Sequence[Worker],
-    where: str = "",
-    known_tools: Iterable[str] = tuple(BUILTIN),
-) -> list[Problem]:
-    """What is wrong with the tools that workers may have which a plan defines."""
+def _factory_problems(
+    tools: Sequence[Tool | str] | None, workers: Sequence[Worker], known_tools: Collection[str], places: Places
+) -> _Problems:
+    """What is wrong with the tools of workers that a plan defines."""
     held = {known.name: known for worker in workers for known in _known_to(worker)}
-    found: list[Problem] = []
+    place = places.team("factory", "tools")
     for each in tools or ():
         if isinstance(each, str):
-            message = f"{where}the factory's tool {each!r} does not exist.{suggestion(each, [*known_tools])}"
-            found.append(Problem(code="unknown_tool", message=message))
+            message = f"{place}the factory's tool {each!r} does not exist.{suggestion(each, known_tools)}"
+            yield Problem(code="unknown_tool", message=message)
         elif not _same(held.setdefault(each.name, each), each):
-            found.append(_clash(each, where))
+            yield _clash(each, place)
         elif each.lacks is not None and (lacking := each.lacks()):
-            message = f"{where}no worker of a plan is offered the factory's tool {each.name!r}, which needs {lacking}."
-            found.append(Problem(code="tool_not_offered", severity="warning", message=message))
-    return found
+            message = f"{place}no worker of a plan is offered the factory's tool {each.name!r}, which needs {lacking}."
+            yield Problem(code="tool_not_offered", severity="warning", message=message)

@@ -55,7 +55,7 @@ def _worker(worker: Worker, settings: Settings, ask: bool, nest: Nest | None) ->
             check = worker.check.name if worker.check else None
             return AnalyzerWorker(worker.name, worker.analyzers, worker.output_schema, check=check)
         case "delegate":
-            assert worker.team is not None
+            assert isinstance(worker.team, Team)
             assert nest is not None
             check = worker.check.name if worker.check else None
             return Delegate(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, Literal
 
 from pydantic import Field
 
 from chargehand.errors import InvalidTeam
 from chargehand.settings import Limits, ModelSettings
-from chargehand.team.nesting import nesting_problems
-from chargehand.team.problems import factory_problems, route_problems, worker_problems
+from chargehand.team.problems import team_problems
 from chargehand.team.routes import RouteExample, RouteRule
-from chargehand.team.worker import AnyTool, Worker, found_tool
+from chargehand.team.worker import AnyTool, Worker, find_tool
 from chargehand.tools import BUILTIN, Tool
 from chargehand.values.base import JSON, Value
 from chargehand.values.budget import Budget
@@ -55,111 +54,67 @@ class Scrutiny(Value):
     extensions: int = Field(default=1, ge=0, le=3)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Team:
     """Workers that serve one kind of request. Always valid: making one with errors raises InvalidTeam."""
 
-    workers: tuple[Worker, ...]
-    name: str
-    description: str
-    shared_tools: tuple[str, ...]
-    examples: tuple[Example, ...]
-    synthesis: SynthesisSpec
-    scrutiny: Scrutiny
+    workers: Sequence[Worker]
+    _: KW_ONLY
+    name: str = "team"
+    description: str = ""
+    shared_tools: Sequence[str] = ()
+    examples: Sequence[Example] = ()
+    synthesis: SynthesisSpec = field(default_factory=SynthesisSpec)
+    scrutiny: Scrutiny = field(default_factory=Scrutiny)
     # Words every answer ends with.
-    disclaimer: str
+    disclaimer: str = ""
     # The answer where no worker could be reached.
-    when_nothing: str
-    budget: Budget
-    limits: Limits
-    models: ModelSettings
+    when_nothing: str = ""
+    budget: Budget = field(default_factory=Budget)
+    limits: Limits = field(default_factory=Limits)
+    models: ModelSettings = field(default_factory=ModelSettings)
     # Escalations may reach a person, as with `--ask`.
-    ask: bool
+    ask: bool = False
     # What is done about tasks that fail.
-    recovery: Policy
+    recovery: Policy = field(default_factory=Policy)
     # Where its own tool code is and the hash it had when it was loaded.
-    tools_path: str | None
-    tools_hash: str | None
-    mode: Mode
-    # Who gets what neither a rule nor the router can place; else the first worker does.
-    default: str | None
-    routes: tuple[RouteRule, ...]
-    route_examples: tuple[RouteExample, ...]
+    tools_path: str | None = None
+    tools_hash: str | None = None
+    mode: Mode = "plan"
+    # The worker for what neither a rule nor the router can place; else the first worker gets it.
+    default: str | None = None
+    routes: Sequence[RouteRule] = ()
+    route_examples: Sequence[RouteExample] = ()
     # What workers that a plan defines may have; None where a plan defines none.
-    factory_tools: tuple[Tool | str, ...] | None
-    factory_tiers: tuple[Tier, ...]
-    max_depth: int
-    # What loading left out: one line each.
-    warnings: tuple[Problem, ...]
+    factory_tools: Sequence[AnyTool] | None = None
+    factory_tiers: Sequence[Tier] = TIERS
+    max_depth: int = MOST_DEPTH
+    # What checking found, where the loader has checked it already: warnings only.
+    checked: InitVar[Sequence[Problem] | None] = None
+    _problems: tuple[Problem, ...] = field(init=False, repr=False, compare=False)
 
-    def __init__(
-        self,
-        workers: Iterable[Worker],
-        *,
-        name: str = "team",
-        description: str = "",
-        shared_tools: Iterable[str] = (),
-        examples: Iterable[Example] = (),
-        synthesis: SynthesisSpec | None = None,
-        scrutiny: Scrutiny | None = None,
-        disclaimer: str = "",
-        when_nothing: str = "",
-        budget: Budget | None = None,
-        limits: Limits | None = None,
-        models: ModelSettings | None = None,
-        ask: bool = False,
-        recovery: Policy | None = None,
-        tools_path: str | None = None,
-        tools_hash: str | None = None,
-        mode: Mode = "plan",
-        default: str | None = None,
-        routes: Iterable[RouteRule] = (),
-        route_examples: Iterable[RouteExample] = (),
-        factory_tools: Iterable[AnyTool] | None = None,
-        factory_tiers: Iterable[Tier] = TIERS,
-        max_depth: int = MOST_DEPTH,
-        warnings: Iterable[Problem] = (),
-    ) -> None:
-        values: dict[str, Any] = {
-            "workers": tuple(workers),
-            "name": name,
-            "description": description,
-            "shared_tools": tuple(shared_tools),
-            "examples": tuple(examples),
-            "synthesis": synthesis or SynthesisSpec(),
-            "scrutiny": scrutiny or Scrutiny(),
-            "disclaimer": disclaimer,
-            "when_nothing": when_nothing,
-            "budget": budget or Budget(),
-            "limits": limits or Limits(),
-            "models": models or ModelSettings(),
-            "ask": ask,
-            "recovery": recovery or Policy(),
-            "tools_path": tools_path,
-            "tools_hash": tools_hash,
-            "mode": mode,
-            "default": default,
-            "routes": tuple(routes),
-            "route_examples": tuple(route_examples),
-            "factory_tools": None if factory_tools is None else tuple(found_tool(each) for each in factory_tools),
-            "factory_tiers": tuple(factory_tiers),
-            "max_depth": max_depth,
-            "warnings": tuple(warnings),
-        }
-        for field, value in values.items():
-            object.__setattr__(self, field, value)
-        if wrong := errors_in(self.problems()):
-            raise invalid(self.name, wrong)
+    def __post_init__(self, checked: Sequence[Problem] | None) -> None:
+        for name in ("workers", "shared_tools", "examples", "routes", "route_examples", "factory_tiers"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.factory_tools is not None:
+            object.__setattr__(self, "factory_tools", tuple(find_tool(each) for each in self.factory_tools))
+        if checked is None:
+            checked = team_problems(
+                self.workers,
+                shared_tools=self.shared_tools,
+                default=self.default,
+                routes=self.routes,
+                route_examples=self.route_examples,
+                factory_tools=[find_tool(each) for each in self.factory_tools or ()],
+                max_depth=self.max_depth,
+            )
+            if errors_in(checked):
+                raise invalid_team(self.name, checked)
+        object.__setattr__(self, "_problems", tuple(checked))
 
     def problems(self) -> list[Problem]:
-        """Everything to say about the team; of a team that exists only warnings are left."""
-        return [
-            *self.warnings,
-            *worker_problems(self.workers, self.shared_tools),
-            *route_problems(self.workers, self.default, self.routes, self.route_examples),
-            *factory_problems(self.factory_tools, self.workers),
-            *nesting_problems(self.workers, self.max_depth),
-        ]
+        """What was found when it was made: warnings, since a team with errors cannot be made."""
+        return list(self._problems)
 
     def worker(self, name: str) -> Worker:
         """The worker of that name, of a pool its first; KeyError when there is none."""
@@ -179,7 +134,7 @@ class Team:
         if self.factory_tools is None:
             return None
         names = tuple(name for name, each in self._made_with().items() if each.offered)
-        return FactoryLimits(tools=names, tiers=self.factory_tiers)
+        return FactoryLimits(tools=names, tiers=tuple(self.factory_tiers))
 
     def _made_with(self) -> dict[str, Tool]:
         """What the factory's workers may hold, here or elsewhere, by name."""
@@ -205,7 +160,12 @@ class Team:
     @property
     def web_workers(self) -> tuple[str, ...]:
         """The workers it names for the web; those of a team in it behind the name of its delegate."""
-        within = [f"{w.name}/{name}" for w in self.workers if w.team is not None for name in w.team.web_workers]
+        within = [
+            f"{worker.name}/{name}"
+            for worker in self.workers
+            if isinstance(worker.team, Team)
+            for name in worker.team.web_workers
+        ]
         return (*(worker.name for worker in self.workers if worker.web), *within)
 
     def with_web(self) -> Team:
@@ -215,14 +175,19 @@ class Team:
     def _with(self, **changes: Any) -> Team:
         """A changed copy that is not checked again: a plan's workers, and given ones with tools that only read."""
         team = object.__new__(Team)
-        for field, value in {**vars(self), **changes}.items():
-            object.__setattr__(team, field, value)
+        vars(team).update({**vars(self), **changes})
         return team
 
     @property
     def nested(self) -> tuple[Team, ...]:
-        """The teams its delegates stand for."""
-        return tuple(worker.team for worker in self.workers if worker.team is not None)
+        """The teams of its delegates."""
+        return tuple(worker.team for worker in self.workers if isinstance(worker.team, Team))
+
+    @property
+    def settings_of_run(self) -> tuple[str, ...]:
+        """Its settings that are for a whole run: without effect within another team."""
+        written = {"[limits] max_concurrent": self.limits.max_concurrent, "[people] ask": self.ask}
+        return tuple(name for name, value in written.items() if value)
 
     @property
     def disclaimers(self) -> tuple[str, ...]:
@@ -235,7 +200,7 @@ class Team:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Whom a task may be given to: workers and pools."""
+        """What a task may name as its worker: workers and pools."""
         return (*(worker.name for worker in self.workers), *self.pools())
 
     @property
@@ -272,7 +237,7 @@ class Team:
             "route_examples": [example.to_json() for example in self.route_examples],
             "factory": None
             if self.factory_tools is None
-            else FactoryLimits(tools=tuple(self._made_with()), tiers=self.factory_tiers).to_json(),
+            else FactoryLimits(tools=tuple(self._made_with()), tiers=tuple(self.factory_tiers)).to_json(),
             "max_depth": self.max_depth,
         }
 
@@ -315,6 +280,7 @@ class Team:
         )
 
 
-def invalid(name: str, problems: Sequence[Problem]) -> InvalidTeam:
+def invalid_team(name: str, problems: Sequence[Problem]) -> InvalidTeam:
+    """All problems as data, the errors also in words."""
     lines = "".join(f"\n  {problem.message}" for problem in errors_in(problems))
     return InvalidTeam(f"The team {name!r} cannot be used:{lines}", problems)

@@ -1,18 +1,19 @@
-"""A team's name or folder becomes a Team, or one InvalidTeam with every problem, its file, line and column."""
+"""A team's name or folder -> a Team, or one InvalidTeam with every problem, its file, line and column."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from chargehand.errors import InvalidTeam, UsageError
 from chargehand.record.trust import TrustRegistry
-from chargehand.settings.toml_file import read, suggestion
+from chargehand.settings.toml_file import suggestion
 from chargehand.team.examples import Examples, read_examples
-from chargehand.team.nesting import nesting_problems
-from chargehand.team.problems import MISSING_TEAM, NO_WORKERS, Where, factory_problems, route_problems, worker_problems
-from chargehand.team.team import Team, invalid
+from chargehand.team.places import Places
+from chargehand.team.problems import MISSING_TEAM, NO_WORKERS, team_problems
+from chargehand.team.team import Team, invalid_team
 from chargehand.team.team_file import Parts, read_parts
 from chargehand.team.team_tools import TeamCode, is_trusted, read_code, shipped_home
 from chargehand.team.worker_file import AgentFile, read_agent
@@ -27,35 +28,27 @@ def load(ref: str | Path, trust: TrustRegistry | None = None) -> Team:
 
 def folder_of(ref: str | Path) -> Path:
     """The folder of the shipped team of that name, else the folder itself. InvalidTeam when there is neither."""
-    is_shipped = isinstance(ref, str) and ref in dict(shipped_teams())
-    return shipped_home() / ref if is_shipped else _folder(ref, Path())
+    return shipped_home() / ref if ref in shipped_teams() else _folder(ref, Path())
 
 
 def _folder(ref: str | Path, base: Path) -> Path:
-    """The folder found from `base`, else that of the shipped team: in this order on the command line too."""
-    # os.path says no to names that no folder can have, such as too long ones, where Path raises.
+    """The folder found from `base`, else that of the shipped team."""
+    # os.path returns False for names that no folder can have, such as too long ones, where Path raises.
     folder = os.path.join(base, os.path.expanduser(ref))
     if os.path.basename(folder) == "team.toml" and os.path.isfile(folder):
         folder = os.path.dirname(folder)
     if os.path.isdir(folder):
         return Path(folder)
-    names = [name for name, _ in shipped_teams()]
+    names = shipped_teams()
     if ref in names:
         return shipped_home() / ref
     shown = str(ref)[:100]
     raise InvalidTeam(f"There is no team {shown!r}: name a folder or a shipped team.{suggestion(shown, names)}")
 
 
-def shipped_teams() -> list[tuple[str, str]]:
-    """Name and description of every team that comes with chargehand."""
-    return [(path.parent.name, _description(path)) for path in sorted(shipped_home().glob("*/team.toml"))]
-
-
-def _description(path: Path) -> str:
-    try:
-        return str(read(path).data.get("description", ""))
-    except UsageError:
-        return ""  # Loading that team says what is wrong; the others are not touched by it.
+def shipped_teams() -> list[str]:
+    """The names of the teams that come with chargehand; no file is read."""
+    return sorted(path.parent.name for path in shipped_home().glob("*/team.toml"))
 
 
 def _load_folder(
@@ -65,7 +58,7 @@ def _load_folder(
     bare = not (folder / "team.toml").is_file()
     if bare and (folder / "workers").is_dir():
         message = "team.toml:1:1: the folder has workers/ but no team.toml: add one with name and description."
-        raise invalid(folder.name, [Problem(code="no_team_file", message=message)])
+        raise invalid_team(folder.name, [Problem(code="no_team_file", message=message)])
     parts = Parts(folder.resolve().name) if bare else read_parts(folder, trust)
     parts.max_depth = max_depth or parts.max_depth
     code = TeamCode() if bare else _code(folder, trust, parts.problems)
@@ -73,7 +66,7 @@ def _load_folder(
     if bare and not any(agent.worker or agent.problems for agent in agents):
         message = "team.toml:1:1: the folder has neither a team.toml nor an agent file (*.md with name and description)"
         message += ": name another one, or begin a team with `chargehand teams new NAME`."
-        raise invalid(parts.name, [Problem(code=NO_WORKERS, message=message)])
+        raise invalid_team(parts.name, [Problem(code=NO_WORKERS, message=message)])
     _keep_from_network(agents, folder, trust)
     _delegates(agents, folder, trust, (*above, folder.resolve()), parts.max_depth)
     parts.problems += [problem for agent in agents for problem in agent.problems]
@@ -84,22 +77,26 @@ def _load_folder(
         parts.shared_tools = tuple(sorted({name for worker in workers for name in worker.tool_names}))
     names = dict.fromkeys(name for worker in workers for name in (worker.name, worker.pool) if name)
     examples = Examples() if bare else read_examples(folder, [*names])
-    making = _factory_tools(parts, code, folder, trust)
-    where = _where([agent for agent, _ in found], parts)
-    known_tools = [*BUILTIN, *code.tools]
-    of_roster = [
-        *worker_problems(workers, parts.shared_tools, where, known_tools=known_tools),
-        *route_problems(workers, parts.default, parts.routes, examples.routes, _where_routes(parts, examples)),
-        *factory_problems(making, workers, parts.place("factory", "tools"), known_tools),
-        *nesting_problems(workers, parts.max_depth, where),
-    ]
-    told = {agent.label for agent in agents if any(p.code in _OF_TEAM for p in agent.problems)}
-    of_roster = [p for p in of_roster if p.code != MISSING_TEAM or p.message.partition(":")[0] not in told]
+    factory_tools = _factory_tools(parts, code, folder, trust)
+    in_team = team_problems(
+        workers,
+        shared_tools=parts.shared_tools,
+        default=parts.default,
+        routes=parts.routes,
+        route_examples=examples.routes,
+        factory_tools=factory_tools,
+        max_depth=parts.max_depth,
+        known_tools=BUILTIN.beside(code.tools),
+        places=_FolderPlaces([agent for agent, _ in found], parts, examples),
+    )
+    # A team that could not be loaded, and a worker that could not be read, are not also missing.
+    without_team = {agent.label for agent in agents if any(p.code in _TEAM_CODES for p in agent.problems)}
+    in_team = [p for p in in_team if p.code != MISSING_TEAM or p.message.partition(":")[0] not in without_team]
     if any(agent.worker is None and agent.problems for agent in agents):
-        of_roster = [p for p in of_roster if p.code != NO_WORKERS]
-    problems = [*parts.problems, *examples.problems, *of_roster]
+        in_team = [p for p in in_team if p.code != NO_WORKERS]
+    problems = [*parts.problems, *examples.problems, *in_team]
     if errors_in(problems):
-        raise invalid(parts.name, problems)
+        raise invalid_team(parts.name, problems)
     return Team(
         workers,
         name=parts.name,
@@ -121,21 +118,20 @@ def _load_folder(
         default=parts.default,
         routes=parts.routes,
         route_examples=examples.routes,
-        factory_tools=making,
+        factory_tools=factory_tools,
         factory_tiers=parts.factory_tiers,
         max_depth=parts.max_depth,
-        # The roster's own warnings are found again by `Team.problems`.
-        warnings=parts.problems,
+        checked=problems,
     )
 
 
-_OF_TEAM = frozenset({"unknown_team", "team_cycle", "depth", "invalid_team"})
+_TEAM_CODES = frozenset({"unknown_team", "team_cycle", "depth", "invalid_team"})
 
 
 def _delegates(
     agents: Sequence[AgentFile], folder: Path, trust: TrustRegistry | None, above: tuple[Path, ...], most: int
 ) -> None:
-    """Give each delegate its team; what is wrong in there is told with the path to it."""
+    """Give each delegate its team; what is wrong in there is reported with the path to it."""
     for agent in agents:
         worker, ref = agent.worker, agent.team
         if worker is None or worker.kind != "delegate" or not ref:
@@ -145,15 +141,17 @@ def _delegates(
             if inner.resolve() in above:
                 around = [path.name for path in above[above.index(inner.resolve()) :]]
                 agent.wrong(
-                    "team_cycle", "team", f"teams go in a circle: {' -> '.join([*around, inner.resolve().name])}."
+                    "team_cycle", "team", f"teams form a cycle: {' -> '.join([*around, inner.resolve().name])}."
                 )
             elif len(above) > most:
                 path = " -> ".join([path.name for path in above] + [inner.resolve().name])
                 agent.wrong("depth", "team", f"teams nest more than {most} deep: {path}.")
             else:
                 team = _load_folder(inner, trust, above, most)
-                agent.worker = worker.leading(team)
-                agent.problems += [_within(problem, ref) for problem in team.warnings]
+                agent.worker = worker.with_team(team)
+                # Settings without effect are found again from the outermost team.
+                inner_warnings = [problem for problem in team.problems() if problem.code != "no_effect"]
+                agent.problems += [_within(problem, ref) for problem in inner_warnings]
         except InvalidTeam as error:
             inner_problems = [problem for problem in error.problems if isinstance(problem, Problem)]
             if not inner_problems:
@@ -213,24 +211,20 @@ def _keep_from_network(agents: list[AgentFile], folder: Path, trust: TrustRegist
         agent.warn("untrusted_tool", key, f"left out, since it reaches the network: {names}; {remedy}")
 
 
-def _where(agents: list[AgentFile], parts: Parts) -> Where:
-    def where(index: int, key: str) -> str:
-        return agents[index].place(key) if index >= 0 else parts.place(*filter(None, [key]))
+@dataclass(frozen=True, slots=True)
+class _FolderPlaces(Places):
+    agents: Sequence[AgentFile]
+    parts: Parts
+    examples: Examples
 
-    return where
+    def worker(self, index: int, field: str) -> str:
+        return self.agents[index].place(field)
 
+    def team(self, *key: str) -> str:
+        return self.parts.place(*key)
 
-def _where_routes(parts: Parts, examples: Examples) -> Callable[[str, int], str]:
-    def where(part: str, index: int) -> str:
-        match part:
-            case "examples":
-                return examples.places[index]
-            case "routes":
-                return parts.place("routes", str(index), "worker")
-            case _:
-                return parts.place("supervisor", "default")
-
-    return where
+    def example(self, index: int) -> str:
+        return self.examples.places[index]
 
 
 def _code(folder: Path, trust: TrustRegistry | None, problems: list[Problem]) -> TeamCode:

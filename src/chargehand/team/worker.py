@@ -1,17 +1,14 @@
-"""A worker as data: what it is for, what it is told, which tools it holds."""
+"""A worker as data: what it is for, its prompt, its tools."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.values.base import JSON
 from chargehand.values.plan import Tier
-
-if TYPE_CHECKING:
-    from chargehand.team.team import Team
 
 Kind = Literal["agent", "analyzer", "human", "delegate"]
 DEFAULT_STEPS = 10
@@ -19,6 +16,22 @@ DEFAULT_STEPS = 10
 WEB_TOOLS = ("web_search", "fetch_page")
 # A tool, a function that becomes one, or the name of a built-in.
 AnyTool: TypeAlias = Tool | Callable[..., Any] | str
+
+
+class DelegateTeam(Protocol):
+    """What is asked of the team that does a delegate's tasks: a `Team`, which is made of workers and imports them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def workers(self) -> Sequence[Worker]: ...
+    @property
+    def settings_of_run(self) -> tuple[str, ...]: ...
+    def tools(self) -> dict[str, Tool]: ...
+    def with_web(self) -> Self: ...
+    def to_json(self) -> dict[str, JSON]: ...
 
 
 @dataclass(frozen=True, init=False)
@@ -36,16 +49,16 @@ class Worker:
     fallback: str | None
     temperature: float | None
     kind: Kind
-    # Tells whether an output is good: it returns nothing, or what is wrong. Not offered to the model.
+    # Returns nothing if an output is good, else what is wrong. Not offered to the model.
     check: Tool | None
     missing_tools: tuple[str, ...]
     # What an analyzer's `tools` are: names of analyzers.
     analyzers: tuple[str, ...]
     # Workers of one pool are interchangeable: a plan may name the pool, and the least busy member does the task.
     pool: str | None
-    # Who does a delegate's tasks.
-    team: Team | None
-    # Its team names it for the web: with `--web` it has WEB_TOOLS besides.
+    # It does a delegate's tasks.
+    team: DelegateTeam | None
+    # Its team names it for the web: with `--web` it also has WEB_TOOLS.
     web: bool
 
     def __init__(
@@ -64,13 +77,13 @@ class Worker:
         kind: Kind = "agent",
         check: AnyTool | None = None,
         pool: str | None = None,
-        team: Team | None = None,
+        team: DelegateTeam | None = None,
         web: bool = False,
     ) -> None:
         given = list(tools)
         analyzers = tuple(t for t in given if isinstance(t, str)) if kind == "analyzer" else ()
-        found = [found_tool(t) for t in given if t not in analyzers]
-        tells = None if check is None else _check(check)
+        found = [find_tool(t) for t in given if t not in analyzers]
+        checks = None if check is None else _find_check(check)
         values: dict[str, Any] = {
             "name": name,
             "description": description,
@@ -83,8 +96,8 @@ class Worker:
             "fallback": fallback,
             "temperature": temperature,
             "kind": kind,
-            "check": tells if isinstance(tells, Tool) else None,
-            "missing_tools": tuple(t for t in (*found, tells) if isinstance(t, str)),
+            "check": checks if isinstance(checks, Tool) else None,
+            "missing_tools": tuple(t for t in (*found, checks) if isinstance(t, str)),
             "analyzers": analyzers,
             "pool": pool,
             "team": team,
@@ -114,20 +127,20 @@ class Worker:
         return self._with(tools=left, web=self.web and "web" not in gone)
 
     def without_missing_tools(self) -> Worker:
-        """The same worker with just the tools that were found."""
+        """The same worker with only the tools that were found."""
         return self._with(tools=self.tool_names)
 
     def with_web(self) -> Worker:
-        """The same worker, or one with a team of such, with the web tools that work here if it is marked for them."""
+        """The same worker with the web tools that work here if it is marked for them; of a delegate, its team's."""
         if self.team is not None:
-            return self.leading(self.team.with_web())
+            return self.with_team(self.team.with_web())
         if not self.web:
             return self
         more = [name for name in WEB_TOOLS if name not in self.tool_names and BUILTIN[name].offered]
         return self._with(tools=[*self.to_json()["tools"], *more])
 
-    def leading(self, team: Team) -> Worker:
-        """The same delegate with the team it stands for."""
+    def with_team(self, team: DelegateTeam) -> Worker:
+        """The same delegate with the team that does its tasks."""
         return self._with(team=team)
 
     def _with(self, **changes: Any) -> Worker:
@@ -163,13 +176,13 @@ class Worker:
         return Worker(**fields)
 
 
-def found_tool(given: AnyTool) -> Tool | str:
+def find_tool(given: AnyTool) -> Tool | str:
     """The tool, or the name that no built-in has."""
     if isinstance(given, str):
         return BUILTIN.get(given, given)
     return given if isinstance(given, Tool) else tool(given)
 
 
-def _check(given: AnyTool) -> Tool | str:
+def _find_check(given: AnyTool) -> Tool | str:
     """A function that checks only reads: it is wrapped as such."""
     return given if isinstance(given, str | Tool) else tool(effect="read")(given)
