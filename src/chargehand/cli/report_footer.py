@@ -1,4 +1,7 @@
-"""A report -> the few lines under its answer: how it ended, what is missing, what it took, what to do next."""
+"""A report -> the few lines under its answer: how it ended, what is missing, what it took, what to do next.
+
+The functions that `show` uses take the report as JSON, so that it can print a stored one without loading its models.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,19 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from chargehand.cli.screen import WIDEST, Screen
 from chargehand.record.home import Home, default_path
 from chargehand.trace.number_text import duration, money, several
-from chargehand.values.report import Contradiction, Gap, Report
 
+if TYPE_CHECKING:
+    from chargehand.values.report import Report
+
+# A report as JSON.
+ReportData = dict[str, Any]
 COLOURS = {"complete": "green", "partial": "yellow", "failed": "red", "cancelled": "red", "interrupted": "yellow"}
 MOST = 12
 LABEL = 15
@@ -26,14 +34,15 @@ def print_footer(report: Report, screen: Screen) -> None:
     """On stderr, unless -q."""
     if screen.quiet:
         return
+    shown = report.to_json()
     width = min(shutil.get_terminal_size().columns, WIDEST)
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    first, *more = _wrap(screen.clean(f"{report.status}: {figures(report)}"), width - 2)
+    first, *more = _wrap(screen.clean(f"{report.status}: {figures(shown)}"), width - 2)
     if colour:
         status = click.style(report.status, fg=COLOURS.get(report.status), bold=True)
         first = first.replace(report.status, status, 1)
     lines = ["", first, *(f"  {line}" for line in more)]
-    for label, text in (*details(report), *documents(report), *label_first("next", commands(report))):
+    for label, text in (*details(shown), *documents(shown), *label_first("next", commands(shown))):
         head = f"{label:<{LABEL}}"
         # A path is to be copied: it stays whole.
         whole = screen.clean(text)
@@ -52,76 +61,81 @@ def _wrap(text: str, width: int) -> list[str]:
     return textwrap.wrap(" ".join(text.split()), max(width, NARROWEST), break_on_hyphens=False) or [""]
 
 
-def details(report: Report) -> list[tuple[str, str]]:
+def details(report: ReportData) -> list[tuple[str, str]]:
     """What a reader should know besides the answer, as (label, text)."""
     # Why there is no answer at all is said already.
-    found = [("gap", _gap(gap)) for gap in report.gaps if gap.reason != report.answer]
-    found += [("contradiction", _contradiction(each)) for each in report.contradictions]
-    found += [("citation", problem) for problem in report.provenance.problems]
-    if report.provenance.unused:
-        found.append(("not used", ", ".join(report.provenance.unused)))
-    found += [("left out", f"{each.task}: {each.reason}") for each in report.provenance.left_out]
-    found += [("note", note) for note in report.notes]
+    found = [("gap", _gap(gap)) for gap in report["gaps"] if gap["reason"] != report["answer"]]
+    found += [("contradiction", _contradiction(each)) for each in report["contradictions"]]
+    found += [("citation", problem) for problem in report["provenance"]["problems"]]
+    if report["provenance"]["unused"]:
+        found.append(("not used", ", ".join(report["provenance"]["unused"])))
+    found += [("left out", f"{each['task']}: {each['reason']}") for each in report["provenance"]["left_out"]]
+    found += [("note", note) for note in report["notes"]]
     if len(found) > MOST:
-        found = [*found[:MOST], ("", f"and {len(found) - MOST:,} more: chargehand show {report.run}")]
+        found = [*found[:MOST], ("", f"and {len(found) - MOST:,} more: chargehand show {report['run']}")]
     return found
 
 
-def documents(report: Report) -> list[tuple[str, str]]:
+def documents(report: ReportData) -> list[tuple[str, str]]:
     """Where the documents are that the run wrote; of many, where all of them are."""
-    found = Home(default_path(os.environ).absolute()).documents(report.run)
+    found = Home(default_path(os.environ).absolute()).documents(report["run"])
     return [(DOCUMENT, str(path)) for path in (found if len(found) <= MOST else [found[0].parent])]
 
 
-def figures(report: Report) -> str:
+def figures(report: ReportData) -> str:
     """How much was done, in what time, at what cost."""
-    timing, usage = report.timing, report.usage
-    done = sum(outcome.ok for outcome in report.outcomes)
-    total = len(report.plan.tasks) if report.plan else len(report.outcomes)
+    timing, usage = report["timing"], report["usage"]
+    done = sum(outcome["status"] == "done" for outcome in report["outcomes"])
+    total = len(report["plan"]["tasks"]) if report["plan"] else len(report["outcomes"])
     parts = [f"{done} of {several(total, 'task')} done" if total else "no plan"]
-    if timing.sequential_s > 0:
-        faster = f", {timing.speedup:.1f} times as fast" if timing.speedup >= 1.05 else ""
-        parts.append(f"{duration(timing.wall_s)} ({duration(timing.sequential_s)} one after the other{faster})")
+    if timing["sequential_s"] > 0:
+        faster = f", {timing['speedup']:.1f} times as fast" if timing["speedup"] >= 1.05 else ""
+        parts.append(f"{duration(timing['wall_s'])} ({duration(timing['sequential_s'])} one after the other{faster})")
     else:
-        parts.append(duration(timing.wall_s))
-    parts += [f"{several(usage.calls, 'call')}, {usage.tokens:,} tokens", f"cost {money(usage.usd)}"]
-    if report.confidence is not None:
-        parts.append(f"confidence {report.confidence}")
+        parts.append(duration(timing["wall_s"]))
+    parts += [f"{several(usage['calls'], 'call')}, {tokens(usage):,} tokens", f"cost {money(usage['usd'])}"]
+    if report["confidence"] is not None:
+        parts.append(f"confidence {report['confidence']}")
     return " · ".join(parts)
 
 
-def _gap(gap: Gap) -> str:
-    where = f"{gap.task}: " if gap.task else ""
-    return f"{where}{gap.reason}" if not gap.impact else f"{where}{gap.reason.rstrip('.')}. {gap.impact}"
+def tokens(usage: dict[str, Any]) -> int:
+    """What was read and written."""
+    return usage["input_tokens"] + usage["output_tokens"]
 
 
-def _contradiction(found: Contradiction) -> str:
-    claims = f": {' / '.join(found.claims)}" if found.claims else ""
-    verdict = f"; {found.verdict}" if found.verdict else ""
-    return f"{found.subject}{claims}{verdict}{'' if found.resolved else ' (unresolved)'}"
+def _gap(gap: dict[str, Any]) -> str:
+    where = f"{gap['task']}: " if gap["task"] else ""
+    return f"{where}{gap['reason']}" if not gap["impact"] else f"{where}{gap['reason'].rstrip('.')}. {gap['impact']}"
 
 
-def commands(report: Report) -> list[str]:
+def _contradiction(found: dict[str, Any]) -> str:
+    claims = f": {' / '.join(found['claims'])}" if found["claims"] else ""
+    verdict = f"; {found['verdict']}" if found["verdict"] else ""
+    return f"{found['subject']}{claims}{verdict}{'' if found['resolved'] else ' (unresolved)'}"
+
+
+def commands(report: ReportData) -> list[str]:
     """What can be done with the run now."""
-    found = [f"chargehand show {report.run}", f"chargehand trace {report.run} --format html"]
-    match report.status:
-        case "interrupted" if not report.request:
+    found = [f"chargehand show {report['run']}", f"chargehand trace {report['run']} --format html"]
+    match report["status"]:
+        case "interrupted" if not report["request"]:
             pass  # stopped before its request was on the record: there is nothing to go on with
         case "interrupted" | "cancelled" | "waiting":
-            found.append(f"chargehand resume {report.run}")
+            found.append(f"chargehand resume {report['run']}")
         case "partial" | "failed":
-            found += [f"chargehand resume {report.run} {how}" for how in _ways_on(report)]
+            found += [f"chargehand resume {report['run']} {how}" for how in _ways_on(report)]
         case _:
             pass
     return found
 
 
-def _ways_on(report: Report) -> list[str]:
+def _ways_on(report: ReportData) -> list[str]:
     """What would let the tasks that failed be done: more of what they lacked, or another try."""
-    failed = [outcome for outcome in report.outcomes if outcome.status in ("failed", "escalated")]
-    faults = [*(outcome.error for outcome in failed), report.error]
-    lacked = {_LACKED[fault.kind](fault.message) for fault in faults if fault is not None and fault.kind in _LACKED}
-    if any(outcome.error is None or outcome.error.kind not in _LACKED for outcome in failed):
+    failed = [each for each in report["outcomes"] if each["status"] in ("failed", "escalated")]
+    faults = [fault for each in (*failed, report) if (fault := each.get("error")) is not None]
+    lacked = {_LACKED[fault["kind"]](fault["message"]) for fault in faults if fault["kind"] in _LACKED}
+    if any(each.get("error", {}).get("kind") not in _LACKED for each in failed):
         lacked.add("--retry-failed")
     return sorted(lacked)
 
