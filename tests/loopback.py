@@ -1,4 +1,4 @@
-"""A model provider on loopback: both wire formats over real HTTP, answering as a function says, recording all.
+"""A model provider on loopback: all three wire formats over real HTTP, answering as a function says, recording all.
 
 In a test: `async with serve(handler) as server`, or `with serving(handler) as server` for code with a loop of its own.
 As a process: `python -m tests.loopback --port 0 --delay-ms 200 --log FILE`; it prints its port on a line of its own.
@@ -50,14 +50,19 @@ class Seen:
         return self.headers.get("x-chargehand-task", "")
 
     @property
-    def wire(self) -> Literal["openai", "anthropic"]:
+    def wire(self) -> Literal["openai", "responses", "anthropic"]:
+        if self.path.endswith("/responses"):
+            return "responses"
         return "anthropic" if self.path.endswith("/messages") else "openai"
 
     @property
     def text(self) -> str:
         """All texts of the request, whichever wire format it is in."""
-        system = self.body.get("system", "")
-        contents = [system, *(m.get("content") for m in self.body["messages"])]
+        if self.wire == "responses":
+            items = self.body["input"]
+            contents = [i.get("content") or i.get("output") or i.get("arguments") for i in items]
+        else:
+            contents = [self.body.get("system", ""), *(m.get("content") for m in self.body["messages"])]
         return "\n".join(c if isinstance(c, str) else json.dumps(c) for c in contents if c)
 
 
@@ -75,7 +80,10 @@ class Answer:
     usage: tuple[int, int, int] | None = (12, 7, 5)  # input in all, output, cached
     # What stands under "usage" instead, whatever it is: the provider's own names, or nonsense.
     raw_usage: Any = None
+    # A thinking block, an encrypted item of reasoning, or `reasoning_content`.
     thinking: str | None = None
+    # What each tool call of chat completions carries in `extra_content`.
+    signature: str | None = None
     status: int = 200
     raw: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
@@ -250,12 +258,12 @@ def _chunk(data: bytes) -> bytes:
 
 def whole(seen: Seen, answer: Answer) -> dict[str, Any]:
     """The answer as one JSON document of the request's wire format."""
-    return _whole_anthropic(seen, answer) if seen.wire == "anthropic" else _whole_openai(seen, answer)
+    return _WHOLE[seen.wire](seen, answer)
 
 
 def events(seen: Seen, answer: Answer) -> list[str]:
     """The answer as the lines of server-sent events."""
-    return _events_anthropic(seen, answer) if seen.wire == "anthropic" else _events_openai(seen, answer)
+    return _EVENTS[seen.wire](seen, answer)
 
 
 def _pieces(text: str) -> list[str]:
@@ -266,9 +274,12 @@ def _whole_openai(seen: Seen, answer: Answer) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None, "refusal": None}
     if answer.tools:
         message["tool_calls"] = [
-            {"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            {"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)},
+             **_signed(answer)}
             for i, (name, arguments) in enumerate(answer.tools)
-        ]
+        ]  # fmt: skip
+    if answer.thinking is not None:
+        message["reasoning_content"] = answer.thinking
     finish = answer.stop or ("tool_calls" if answer.tools else "stop")
     document: dict[str, Any] = {
         "id": f"chatcmpl-{seen.number}",
@@ -280,6 +291,10 @@ def _whole_openai(seen: Seen, answer: Answer) -> dict[str, Any]:
     if answer.usage or answer.raw_usage is not None:
         document["usage"] = _usage_openai(answer)
     return document
+
+
+def _signed(answer: Answer) -> dict[str, Any]:
+    return {} if answer.signature is None else {"extra_content": {"google": {"thought_signature": answer.signature}}}
 
 
 def _usage_openai(answer: Answer) -> Any:
@@ -300,10 +315,11 @@ def _events_openai(seen: Seen, answer: Answer) -> list[str]:
         return {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
     chunks = [chunk({"role": "assistant", "content": ""})]
+    chunks += [chunk({"reasoning_content": piece}) for piece in _pieces(answer.thinking or "")]
     chunks += [chunk({"content": piece}) for piece in _pieces(answer.text)]
     for i, (name, arguments) in enumerate(answer.tools):
         call = {"index": i, "id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": ""}}
-        chunks.append(chunk({"tool_calls": [call]}))
+        chunks.append(chunk({"tool_calls": [{**call, **_signed(answer)}]}))
         chunks += [
             chunk({"tool_calls": [{"index": i, "function": {"arguments": piece}}]})
             for piece in _pieces(json.dumps(arguments))
@@ -313,6 +329,106 @@ def _events_openai(seen: Seen, answer: Answer) -> list[str]:
     if wanted and (answer.usage or answer.raw_usage is not None):
         chunks.append({**base, "choices": [], "usage": _usage_openai(answer)})
     return [*(f"data: {json.dumps(c)}" for c in chunks), "data: [DONE]"]
+
+
+def _output(seen: Seen, answer: Answer) -> list[dict[str, Any]]:
+    """The items of a response; no two responses of a server share an id."""
+    mark = f"{seen.number}"
+    items: list[dict[str, Any]] = []
+    if answer.thinking is not None:
+        secret = f"{answer.thinking} (encrypted {mark})"
+        items.append({"id": f"rs_{mark}", "type": "reasoning", "summary": [], "encrypted_content": secret})
+    if answer.text:
+        part = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
+        message = {"id": f"msg_{mark}", "type": "message", "role": "assistant", "status": "completed"}
+        items.append({**message, "content": [part]})
+    items += [
+        {"id": f"fc_{mark}_{i}", "type": "function_call", "call_id": f"call_{mark}_{i}", "name": name,
+         "arguments": json.dumps(arguments), "status": "completed"}
+        for i, (name, arguments) in enumerate(answer.tools)
+    ]  # fmt: skip
+    return items
+
+
+_INCOMPLETE = ("max_output_tokens", "content_filter")
+
+
+def _whole_responses(seen: Seen, answer: Answer) -> dict[str, Any]:
+    cut = answer.stop in _INCOMPLETE
+    document: dict[str, Any] = {
+        "id": f"resp_{seen.number}",
+        "object": "response",
+        "created_at": 1,
+        "model": seen.body["model"],
+        "status": "incomplete" if cut else "completed",
+        "incomplete_details": {"reason": answer.stop} if cut else None,
+        "error": None,
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "tool_choice": seen.body.get("tool_choice", "auto"),
+        "tools": seen.body.get("tools", []),
+        "output": _output(seen, answer),
+    }
+    if answer.raw_usage is not None:
+        document["usage"] = answer.raw_usage
+    elif answer.usage:
+        input, output, cached = answer.usage
+        reasoned = min(3, output) if answer.thinking is not None else 0
+        document["usage"] = {
+            "input_tokens": input, "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+            "output_tokens": output, "output_tokens_details": {"reasoning_tokens": reasoned},
+            "total_tokens": input + output,
+        }  # fmt: skip
+    return document
+
+
+def _events_responses(seen: Seen, answer: Answer) -> list[str]:
+    document = _whole_responses(seen, answer)
+    begun = {**document, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+    sent: list[dict[str, Any]] = [
+        {"type": f"response.{state}", "response": begun} for state in ("created", "in_progress")
+    ]
+    for index, item in enumerate(document["output"]):
+        sent += _item_events(index, item)
+    sent.append({"type": f"response.{document['status']}", "response": document})
+    numbered = [{**event, "sequence_number": number} for number, event in enumerate(sent)]
+    return [f"event: {e['type']}\ndata: {json.dumps(e)}" for e in numbered]
+
+
+def _item_events(index: int, item: dict[str, Any]) -> list[dict[str, Any]]:
+    where = {"output_index": index, "item_id": item["id"]}
+    opened, between = {**item, "status": "in_progress"}, []
+    match item["type"]:
+        case "message":
+            part = item["content"][0]
+            at = {**where, "content_index": 0}
+            opened["content"] = []
+            between = [
+                {"type": "response.content_part.added", **at, "part": {**part, "text": ""}},
+                *(
+                    {"type": "response.output_text.delta", **at, "delta": p, "logprobs": []}
+                    for p in _pieces(part["text"])
+                ),
+                {"type": "response.output_text.done", **at, "text": part["text"], "logprobs": []},
+                {"type": "response.content_part.done", **at, "part": part},
+            ]
+        case "function_call":
+            opened["arguments"] = ""
+            pieces = _pieces(item["arguments"])
+            name = "response.function_call_arguments"
+            between = [
+                *({"type": f"{name}.delta", **where, "delta": piece} for piece in pieces),
+                {"type": f"{name}.done", **where, "name": item["name"], "arguments": item["arguments"]},
+            ]
+        case _:
+            # What is encrypted is complete only when the item is.
+            opened["encrypted_content"] = "incomplete"
+    return [
+        {"type": "response.output_item.added", "output_index": index, "item": opened},
+        *between,
+        {"type": "response.output_item.done", "output_index": index, "item": item},
+    ]
 
 
 def _blocks(answer: Answer) -> list[dict[str, Any]]:
@@ -394,6 +510,10 @@ def _block_events(index: int, block: dict[str, Any]) -> list[dict[str, Any]]:
 def ok(_: Seen) -> Answer:
     """The handler that always says ok."""
     return Answer(text="ok")
+
+
+_WHOLE = {"openai": _whole_openai, "responses": _whole_responses, "anthropic": _whole_anthropic}
+_EVENTS = {"openai": _events_openai, "responses": _events_responses, "anthropic": _events_anthropic}
 
 
 @asynccontextmanager

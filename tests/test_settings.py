@@ -264,7 +264,7 @@ def test_every_wrong_key_is_named_at_once_with_its_line(place: Place) -> None:
         ('[providers.x]\nwire = "openai"\n', "has no base_url"),
         ('[providers.x]\nbase_url = "ftp://x"\n', "not an http"),
         ('[providers.x]\nbase_url = "https://u:secret@x/v1"\n', "holds credentials"),
-        ('[providers.x]\nbase_url = "https://x"\nwire = "grpc"\n', "'openai' or 'anthropic'"),
+        ('[providers.x]\nbase_url = "https://x"\nwire = "grpc"\n', "'openai_responses', 'anthropic', not 'grpc'"),
         ('[providers.scripted]\nbase_url = "https://x"\n', "choose another"),
     ],
 )

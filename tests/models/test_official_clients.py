@@ -1,18 +1,33 @@
-"""The providers' own clients talk to the loopback server: what the other tests run against speaks the protocol."""
+"""The providers' own clients and request types check both directions.
+
+They talk to the loopback server, so what the other tests run against speaks the protocol; and what chargehand sends
+validates against their types, with no field that they do not know.
+"""
 
 from __future__ import annotations
 
+import json
 import warnings
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
-from tests.loopback import Answer, error, serving
+from chargehand.models.anthropic import Anthropic
+from chargehand.models.http_model import Wire
+from chargehand.models.openai_chat import OpenAI
+from chargehand.models.openai_responses import OpenAIResponses
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply, ToolRequest, ToolSpec, system, tool_result, user
+from tests.loopback import Answer, Seen, error, events, serving, whole
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import anthropic
     import openai
+    from anthropic.types import message_create_params
+    from openai.types.chat import completion_create_params
+    from openai.types.responses import response_create_params
 
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}}
 QUESTION: Any = [{"role": "user", "content": "Say hi."}]
@@ -41,6 +56,29 @@ def test_the_openai_client_understands_the_server() -> None:
         pieces = [t for c in chunks if c.choices for t in c.choices[0].delta.tool_calls or ()]
         assert "".join(p.function.arguments for p in pieces) == '{"a": 1}'
         assert chunks[-1].usage.completion_tokens == 7
+
+
+def test_the_openai_client_understands_responses_of_the_server() -> None:
+    """Plain, reasoning, tool call and stream by the official Responses client, item by item."""
+    answer = Answer(text="hello world", tools=(("add", {"a": 1}),), thinking="Hm.", usage=(12, 7, 5))
+    tools: Any = [{"type": "function", "name": "add", "parameters": PARAMETERS, "strict": False}]
+    with (
+        serving(lambda _: answer) as server,
+        openai.OpenAI(api_key="k", base_url=f"{server.url}/v1", max_retries=0) as client,
+    ):
+        reply = client.responses.create(model="m", input=QUESTION, tools=tools, store=False)
+        assert [item.type for item in reply.output] == ["reasoning", "message", "function_call"]
+        assert reply.output_text == "hello world"
+        assert reply.output[2].arguments == '{"a": 1}'
+        assert reply.usage is not None
+        assert reply.usage.input_tokens_details.cached_tokens == 5
+        assert reply.usage.output_tokens_details.reasoning_tokens == 3
+
+        with client.responses.stream(model="m", input=QUESTION, tools=tools, store=False) as stream:
+            pieces = [event.delta for event in stream if event.type == "response.output_text.delta"]
+            final = stream.get_final_response()
+        assert "".join(pieces) == final.output_text == "hello world"
+        assert final.output[0].encrypted_content == "Hm. (encrypted 2)"
 
 
 def test_the_anthropic_client_understands_the_server() -> None:
@@ -77,3 +115,86 @@ def test_both_clients_know_its_errors() -> None:
             pytest.raises(anthropic.RateLimitError, match="slow down"),
         ):
             other.messages.create(model="m", max_tokens=5, messages=QUESTION)
+
+
+CLOSED: Any = {
+    "type": "object",
+    "properties": {"sum": {"type": "integer"}},
+    "required": ["sum"],
+    "additionalProperties": False,
+}
+# (wire, model, path, the types of a whole and of a streamed request)
+WIRES: list[tuple[Wire, str, str, tuple[Any, Any]]] = [
+    (
+        OpenAI("https://api.openai.com/v1"),
+        "openai:gpt-4o",
+        "/v1/chat/completions",
+        (
+            completion_create_params.CompletionCreateParamsNonStreaming,
+            completion_create_params.CompletionCreateParamsStreaming,
+        ),
+    ),
+    (
+        OpenAIResponses(),
+        "openai:gpt-6-sol",
+        "/v1/responses",
+        (
+            response_create_params.ResponseCreateParamsNonStreaming,
+            response_create_params.ResponseCreateParamsStreaming,
+        ),
+    ),
+    (
+        Anthropic(),
+        "anthropic:claude-sonnet-4-5",
+        "/v1/messages",
+        (message_create_params.MessageCreateParamsNonStreaming, message_create_params.MessageCreateParamsStreaming),
+    ),
+]
+
+
+def _read(value: Any) -> Any:
+    """The validated value; parts that are checked only when they are read are read."""
+    if isinstance(value, dict):
+        return {name: _read(inner) for name, inner in value.items()}
+    return value if value is None or isinstance(value, str | int | float) else [_read(inner) for inner in value]
+
+
+def _heard(wire: Wire, model: str, path: str, answer: Answer, *, stream: bool) -> Reply:
+    """What the wire reads out of what the server would send."""
+    body = wire.request(ModelCall(role="worker", model=model, messages=(user("u"),)), 500, stream=stream)
+    seen = Seen(1, 1, "POST", path, {}, body)
+    if not stream:
+        return wire.reply(whole(seen, answer))
+    listener = wire.listen()
+    for event in events(seen, answer):
+        data = event.partition("data: ")[2]
+        if data != "[DONE]":
+            listener.hear(json.loads(data))
+    reply = listener.reply()
+    assert reply is not None
+    return reply
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("wire", "model", "path", "types"), WIRES, ids=[model for _, model, _, _ in WIRES])
+def test_requests_have_the_official_types(
+    wire: Wire, model: str, path: str, types: tuple[Any, Any], stream: bool
+) -> None:
+    """A conversation of three tool turns with reasoning is valid and comes out of the validation as it went in."""
+    thinking = None if path.endswith("completions") else "Hm."
+    messages = [system("Be brief."), user("1+1?")]
+    for turn in range(3):
+        answer = Answer(text="Let me add.", thinking=thinking, tools=(("add", {"a": turn}),))
+        reply = _heard(wire, model, path, answer, stream=stream)
+        messages += [reply.as_message(), tool_result(reply.tool_calls[0], "2", failed=turn == 1)]
+    wrong = ToolRequest(id="c9", name="add", arguments=None, raw="{")
+    messages += [Reply(tool_calls=(wrong,)).as_message(), tool_result(wrong, "not an object", failed=True)]
+    add = ToolSpec(name="add", description="Adds.", parameters=PARAMETERS)
+    for choice in ("auto", "none"):
+        call = ModelCall(
+            role="worker", model=model, messages=tuple(messages), tools=(add,), tool_choice=choice, output_schema=CLOSED
+        )
+        body = json.loads(wire.request(call, 500, stream=stream))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert _read(TypeAdapter(types[stream]).validate_python(body)) == body

@@ -1,4 +1,4 @@
-"""Both wire formats over real HTTP: what a neutral call becomes, and what comes back."""
+"""The wire formats over real HTTP: what a neutral call becomes, and what comes back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from chargehand.values.message import Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
 from tests.loopback import Answer, whole
-from tests.models.asking import ANTHROPIC, BOTH, KEY, OPENAI, a_call, ask
+from tests.models.asking import ALL, ANTHROPIC, KEY, OPENAI, RESPONSES, a_call, ask
 
 ADD = ToolSpec(name="add", description="Adds.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
 CLOSED = {
@@ -21,7 +21,7 @@ CLOSED = {
 OPEN = {"type": "object", "properties": {"output": {}}}
 
 
-@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize("model", ALL)
 def test_a_plain_reply_has_text_usage_and_model(model: str) -> None:
     """Text, stop, usage with cached tokens and the model's name come back in neutral form."""
     reply, seen = ask(Answer(text="hi", usage=(12, 7, 5)), a_call(model))
@@ -30,7 +30,7 @@ def test_a_plain_reply_has_text_usage_and_model(model: str) -> None:
     assert seen.body["model"] == name
 
 
-@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize("model", ALL)
 def test_calls_of_one_agent_do_not_run_into_each_other(model: str) -> None:
     """Sent one after the other, calls that share a part of them are each what they would be alone."""
     shapes: list[dict[str, Any]] = [
@@ -52,7 +52,7 @@ def test_calls_of_one_agent_do_not_run_into_each_other(model: str) -> None:
         assert body.count("Be brief.") == body.count("Say hi.") == 1
 
 
-@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize("model", ALL)
 def test_a_streamed_reply_equals_the_plain_one(model: str) -> None:
     """The pieces joined are the text; tool calls, usage and stop are the same as without streaming."""
     answer = Answer(text="The answer is: forty-two ✓", tools=(("add", {"a": 1, "b": ["ü", None]}), ("add", {})))
@@ -65,7 +65,7 @@ def test_a_streamed_reply_equals_the_plain_one(model: str) -> None:
     assert streamed == plain
 
 
-@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize("model", ALL)
 def test_the_request_carries_attribution_and_the_key_where_it_belongs(model: str) -> None:
     """Idempotency key, run, task, attempt and role are headers; the key is in the provider's own auth header."""
     _, seen = ask(Answer(text="hi"), a_call(model))
@@ -75,17 +75,18 @@ def test_the_request_carries_attribution_and_the_key_where_it_belongs(model: str
     assert marks == ["r1", "t3", "2", "worker"]
     auth = headers["x-api-key"] if model == ANTHROPIC else headers["authorization"].removeprefix("Bearer ")
     assert auth == KEY
-    assert seen.path == ("/v1/messages" if model == ANTHROPIC else "/v1/chat/completions")
+    paths = {OPENAI: "/v1/chat/completions", RESPONSES: "/v1/responses", ANTHROPIC: "/v1/messages"}
+    assert seen.path == paths[model]
 
 
-@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize("model", ALL)
 def test_the_same_call_sends_the_same_bytes(model: str) -> None:
     """A repeat is byte-identical."""
-    call = a_call(model, system("s"), tools=(ADD,), output_schema=OPEN, options={"seed": 1})
+    call = a_call(model, system("s"), tools=(ADD,), output_schema=OPEN, options={"user": "u"})
     assert ask(Answer(text="hi"), call)[1].raw == ask(Answer(text="hi"), call)[1].raw
 
 
-@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize("model", ALL)
 def test_options_are_passed_as_given_and_nothing_else(model: str) -> None:
     """Temperature and options appear only when the call has them."""
     _, bare = ask(Answer(text="hi"), a_call(model))
@@ -102,7 +103,7 @@ def test_sampling_is_not_sent_to_models_that_refuse_it(model: str) -> None:
     assert seen.body["metadata"] == {"user_id": "u"}
 
 
-@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize("model", ALL)
 def test_a_tool_call_comes_back_with_its_arguments(model: str) -> None:
     """A wish to call a tool is a ToolRequest with an object of arguments, and the stop says so."""
     reply, _ = ask(Answer(tools=(("add", {"a": 1}),)), a_call(model, tools=(ADD,)))
@@ -197,28 +198,29 @@ def test_other_servers_with_tools_are_told_the_schema_in_words() -> None:
     assert '"additionalProperties":false' in seen.body["messages"][1]["content"]
 
 
-@pytest.mark.parametrize(("model", "none"), [(OPENAI, "none"), (ANTHROPIC, {"type": "none"})])
+@pytest.mark.parametrize(("model", "none"), [(OPENAI, "none"), (RESPONSES, "none"), (ANTHROPIC, {"type": "none"})])
 def test_tools_that_may_not_be_called_are_still_sent(model: str, none: object) -> None:
     """With tools and `none` a schema is native again; without tools there is nothing to choose."""
     _, seen = ask(Answer(text="{}"), a_call(model, tools=(ADD,), tool_choice="none", output_schema=CLOSED))
     assert seen.body["tool_choice"] == none
     assert len(seen.body["tools"]) == 1
-    assert "response_format" in seen.body or "output_config" in seen.body
+    assert {"response_format", "output_config", "text"} & seen.body.keys()
     _, seen = ask(Answer(text="{}"), a_call(model, tools=(ADD,)))
     assert "tool_choice" not in seen.body
     _, seen = ask(Answer(text="{}"), a_call(model, tool_choice="none"))
     assert "tool_choice" not in seen.body
 
 
-def test_openai_models_get_openai_fields() -> None:
-    """OpenAI's own models take max_completion_tokens, a schema beside tools, and tools only without reasoning."""
-    _, seen = ask(Answer(text="{}"), a_call("openai:gpt-6-sol", output_schema=CLOSED, tools=(ADD,)))
+def test_openai_models_on_chat_completions_get_openai_fields() -> None:
+    """By choice on this wire, they take max_completion_tokens, a schema beside tools, tools only without reasoning."""
+    chat = {"wire": "openai_chat"}
+    _, seen = ask(Answer(text="{}"), a_call("own:gpt-6-sol", output_schema=CLOSED, tools=(ADD,)), own=chat)
     assert seen.body["max_completion_tokens"] == 500
     assert "max_tokens" not in seen.body
     assert seen.body["reasoning_effort"] == "none"
     assert "response_format" in seen.body
-    _, chosen = ask(Answer(text="{}"), a_call("openai:gpt-6-sol", tools=(ADD,), options={"reasoning_effort": "low"}))
-    assert chosen.body["reasoning_effort"] == "low"
+    low = a_call("own:gpt-6-sol", tools=(ADD,), options={"reasoning_effort": "low"})
+    assert ask(Answer(text="{}"), low, own=chat)[1].body["reasoning_effort"] == "low"
 
 
 @pytest.mark.parametrize(
@@ -247,6 +249,9 @@ def test_a_schema_in_messages_is_native_where_it_can_be(model: str, schema: dict
         (OPENAI, "stop", "end"),
         (OPENAI, "length", "length"),
         (OPENAI, "content_filter", "refused"),
+        (RESPONSES, "completed", "end"),
+        (RESPONSES, "max_output_tokens", "length"),
+        (RESPONSES, "content_filter", "refused"),
         (ANTHROPIC, "end_turn", "end"),
         (ANTHROPIC, "stop_sequence", "end"),
         (ANTHROPIC, "max_tokens", "length"),
@@ -290,7 +295,7 @@ def test_arguments_that_are_no_object_are_kept_raw(written: str) -> None:
     assert (reply.tool_calls[0].arguments, reply.tool_calls[0].raw) == (None, written)
 
 
-@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize("model", ALL)
 def test_a_server_that_does_not_stream_is_read_whole(model: str) -> None:
     """Asked to stream, a server may answer with one document; its text is one piece."""
     plain, seen = ask(Answer(text="hi"), a_call(model))

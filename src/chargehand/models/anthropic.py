@@ -65,6 +65,9 @@ class Anthropic:
             body["output_config"] = {**body.get("output_config", {}), **output}
         return to_json(body)
 
+    def error(self, body: dict[str, Any]) -> object:
+        return body.get("error")
+
     def reply(self, body: dict[str, Any]) -> Reply:
         return _reply(body["content"], body.get("stop_reason"), body.get("usage"), body.get("model") or "")
 

@@ -38,6 +38,10 @@ class Wire(Protocol):
         """The request's body; the same call gives the same bytes."""
         ...
 
+    def error(self, body: dict[str, Any]) -> object:
+        """The error that an answer or an event holds; None when it holds none."""
+        ...
+
     def reply(self, body: dict[str, Any]) -> Reply: ...
 
     def listen(self) -> Listener: ...
@@ -99,7 +103,7 @@ class HttpModel:
             if not isinstance(data, dict):
                 raise faults.unreadable(self._endpoint, body)
             found = cast("dict[str, Any]", data)
-            if error := found.get("error"):
+            if error := self._wire.error(found):
                 raise faults.from_object(self._endpoint, error)
             return pick(found)
         except (ValueError, LookupError, TypeError, AttributeError):

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, cast
-from urllib.parse import urlsplit
+from typing import Any, Literal
 
 from pydantic_core import from_json, to_json
 
 from chargehand.models import schema_modes as schema
 from chargehand.models.call_options import sendable
-from chargehand.models.received_json import BOM, in_unicode, read_json
+from chargehand.models.openai_names import is_reasoning
+from chargehand.models.provider_settings import is_openai
+from chargehand.models.received_json import BOM, in_unicode
 from chargehand.models.reported_usage import count, fields_of, read_numbers
+from chargehand.models.tool_requests import read_request
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Message, Reply, TokenCount, ToolRequest
 
-_REASONING = re.compile(r"(gpt-[5-9]|o\d)(?!.*-chat)")
 # These accept function tools on this wire only with reasoning switched off.
 _TOOLS_WITHOUT_REASONING = ("gpt-5.6", "gpt-6")
 _SAMPLING = frozenset({"temperature", "top_p"})
@@ -39,18 +39,20 @@ class OpenAI:
     """
 
     def __init__(self, base_url: str) -> None:
-        host = urlsplit(base_url).hostname or ""
-        self._official = host == "api.openai.com" or host.endswith(".api.openai.com")
+        self._official = is_openai(base_url)
 
     def request(self, call: ModelCall, max_output: int, *, stream: bool) -> bytes:
         # Thousands of calls of a run differ in their messages alone; the rest is looked up by its bytes.
         name = call.model.partition(":")[2]
         shape = (call.packed_tools, call.tool_choice, call.packed_schema, call.packed_options)
-        limit, rest, advice = _rest(name, self._official or _reasons(name), stream, *shape)
+        limit, rest, advice = _rest(name, self._official or is_reasoning(name), stream, *shape)
         messages = [message.as_written(_message) for message in call.messages]
         if advice:
             messages.insert(_lead(call.messages), advice)
         return b'{"messages":[%b],"%b":%d,%b' % (b",".join(messages), limit, max_output, rest)
+
+    def error(self, body: dict[str, Any]) -> object:
+        return body.get("error")
 
     def reply(self, body: dict[str, Any]) -> Reply:
         choice = body["choices"][0]
@@ -127,11 +129,6 @@ class OpenAIListener:
             arguments.append(function["arguments"])
 
 
-@lru_cache(maxsize=128)
-def _reasons(name: str) -> bool:
-    return _REASONING.match(name) is not None
-
-
 @lru_cache(maxsize=64)
 def _rest(
     name: str, own: bool, stream: bool, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes
@@ -159,7 +156,7 @@ def _rest(
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
-    body.update(sendable(from_json(options), _SAMPLING if _reasons(name) else frozenset()))
+    body.update(sendable(from_json(options), _SAMPLING if is_reasoning(name) else frozenset()))
     return b"max_completion_tokens" if own else b"max_tokens", to_json(body)[1:], advice
 
 
@@ -216,7 +213,10 @@ def _reply(
     counted, problem = _count(usage) if usage else (None, "")
     return Reply(
         text=text.removeprefix(BOM) or refusal or "",
-        tool_calls=tuple(_call(position, *call) for position, call in enumerate(calls)),
+        tool_calls=tuple(
+            read_request(id or f"call_{position}", name, arguments)
+            for position, (id, name, arguments) in enumerate(calls)
+        ),
         stop=stop,
         usage=counted,
         usage_problem=problem,
@@ -224,21 +224,9 @@ def _reply(
     )
 
 
-def _call(position: int, id: str | None, name: str, arguments: str | dict[str, Any] | None) -> ToolRequest:
-    if isinstance(arguments, dict):
-        return ToolRequest(id=id or f"call_{position}", name=name, arguments=arguments)
-    raw = arguments or ""
-    try:
-        found: Any = read_json(raw) if raw.strip() else {}
-    except ValueError:
-        found = None
-    if isinstance(found, dict):
-        return ToolRequest(id=id or f"call_{position}", name=name, arguments=cast("dict[str, Any]", found))
-    return ToolRequest(id=id or f"call_{position}", name=name, arguments=None, raw=raw)
-
-
 def _count(usage: object) -> tuple[TokenCount | None, str]:
     said = fields_of(usage)
     numbers, problem = read_numbers(said, "prompt_tokens", "completion_tokens")
     cached, wrong = read_numbers(fields_of(said.get("prompt_tokens_details")), "cached_tokens")
-    return (None, problem or wrong) if problem or wrong else (count(*numbers, *cached), "")
+    reasoned, _ = read_numbers(fields_of(said.get("completion_tokens_details")), "reasoning_tokens")
+    return (None, problem or wrong) if problem or wrong else (count(*numbers, *cached, *(reasoned or [0])), "")

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from chargehand.values.base import Value
 
-Wire = Literal["openai", "anthropic"]
+WireName = Literal["openai_chat", "openai_responses", "anthropic"]
+WIRES: tuple[WireName, ...] = get_args(WireName)
+
+
+def wire_named(name: Any) -> Any:
+    """The wire format that a file calls by this name: `openai` is short for `openai_chat`."""
+    return "openai_chat" if name == "openai" else name
 
 
 class Provider(Value):
@@ -17,7 +24,8 @@ class Provider(Value):
 
     name: str
     base_url: str
-    wire: Wire
+    # None: Responses for models that only OpenAI has, chat completions for others.
+    wire: Annotated[WireName | None, BeforeValidator(wire_named)]
     key_env: str | None = None
     key_required: bool = False
     # What it allows: requests and tokens a minute, calls at once. None is no limit but what it answers.
@@ -26,8 +34,23 @@ class Provider(Value):
     max_concurrent: int | None = Field(default=None, gt=0)
 
 
+def is_openai(base_url: str) -> bool:
+    """Whether OpenAI itself is at the address."""
+    try:
+        host = urlsplit(base_url).hostname or ""
+    except ValueError:
+        return False
+    return host == "api.openai.com" or host.endswith(".api.openai.com")
+
+
+def openai_wire(base_url: str) -> WireName | None:
+    """How OpenAI's models are called at the address: elsewhere than at OpenAI it depends on the model."""
+    return "openai_responses" if is_openai(base_url) else None
+
+
 def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
     """The providers that need no setting up, with the base URLs the environment gives."""
+    openai_url = env.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
     known = (
         Provider(
             name="anthropic",
@@ -38,16 +61,16 @@ def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
         ),
         Provider(
             name="openai",
-            base_url=env.get("OPENAI_BASE_URL") or "https://api.openai.com/v1",
-            wire="openai",
+            base_url=openai_url,
+            wire=openai_wire(openai_url),
             key_env="OPENAI_API_KEY",
             key_required=True,
         ),
-        Provider(name="ollama", base_url="http://localhost:11434/v1", wire="openai"),
+        Provider(name="ollama", base_url="http://localhost:11434/v1", wire="openai_chat"),
         Provider(
             name="openrouter",
             base_url="https://openrouter.ai/api/v1",
-            wire="openai",
+            wire="openai_chat",
             key_env="OPENROUTER_API_KEY",
             key_required=True,
         ),

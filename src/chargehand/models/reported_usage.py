@@ -24,8 +24,13 @@ def read_numbers(said: Mapping[str, Any], *names: str) -> tuple[list[int], str]:
     return [], f"{', '.join(wrong)} is not a number of tokens"
 
 
-def count(input_tokens: int, output_tokens: int, cached_tokens: int) -> TokenCount:
-    return TokenCount(input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=cached_tokens)
+def count(input_tokens: int, output_tokens: int, cached_tokens: int, reasoning_tokens: int = 0) -> TokenCount:
+    return TokenCount(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cached_tokens=cached_tokens,
+        reasoning_tokens=reasoning_tokens,
+    )
 
 
 def _whole_number(value: object) -> int | None:

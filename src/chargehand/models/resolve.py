@@ -12,8 +12,9 @@ from chargehand import __version__
 from chargehand.errors import MissingKey, UsageError
 from chargehand.limits import ProviderLimits, ProviderRegistry
 from chargehand.models import ModelClient, prices
+from chargehand.models.openai_names import is_reasoning
 from chargehand.models.prices import Price
-from chargehand.models.provider_settings import Provider, built_in
+from chargehand.models.provider_settings import Provider, WireName, built_in
 
 if TYPE_CHECKING:
     from chargehand.models.transport import Transport
@@ -35,7 +36,7 @@ class Models:
         self._env = env
         # By what comes after `scripted:`.
         self._scripts: dict[str, ModelClient] = dict(scripts or {})
-        self._clients: dict[str, ModelClient] = {}
+        self._clients: dict[tuple[str, WireName], ModelClient] = {}
         self._transport: Transport | None = None
 
     @property
@@ -47,7 +48,7 @@ class Models:
         self.client(model)
 
     def client(self, model: str) -> ModelClient:
-        """The client that answers for the model; one for each provider or script."""
+        """The client that answers for the model; one for each provider and wire format, or script."""
         prefix, name = self._split(model)
         if prefix == "scripted":
             if name not in self._scripts:
@@ -55,9 +56,16 @@ class Models:
 
                 self._scripts[name] = ScriptedModel.load(Path(name))
             return self._scripts[name]
-        if prefix not in self._clients:
-            self._clients[prefix] = self._connect(self._providers[prefix], model)
-        return self._clients[prefix]
+        provider, wire = self._providers[prefix], self.wire(model)
+        if (prefix, wire) not in self._clients:
+            self._clients[prefix, wire] = self._connect(provider, wire, model)
+        return self._clients[prefix, wire]
+
+    def wire(self, model: str) -> WireName:
+        """The wire format in which a provider's model is called."""
+        prefix, name = self._split(model)
+        by_name = "openai_responses" if is_reasoning(name) else "openai_chat"
+        return self._providers[prefix].wire or by_name
 
     def price(self, model: str) -> Price | None:
         """USD per million tokens; None when unknown."""
@@ -102,30 +110,33 @@ class Models:
         hint = f"did you mean {close[0]}:{name}?" if close else f"use one of {', '.join(known)}."
         raise UsageError(f"The model {model!r} names the unknown provider {prefix!r}: {hint}")
 
-    def _connect(self, provider: Provider, model: str) -> ModelClient:
+    def _connect(self, provider: Provider, wire_name: WireName, model: str) -> ModelClient:
         # A script needs no wire format.
         from chargehand.models.anthropic import Anthropic
         from chargehand.models.http_model import HttpModel
         from chargehand.models.model_errors import Endpoint
         from chargehand.models.openai_chat import OpenAI
+        from chargehand.models.openai_responses import OpenAIResponses
         from chargehand.models.transport import Transport
 
         self._transport = self._transport or Transport(self._env)
         key = self._key(provider, model)
         base = _base(provider)
         headers = {"Content-Type": "application/json", "User-Agent": f"chargehand/{__version__}"}
-        match provider.wire:
-            case "openai":
+        if key and wire_name != "anthropic":
+            headers["Authorization"] = f"Bearer {key}"
+        match wire_name:
+            case "openai_chat":
                 url, wire = f"{base}/chat/completions", OpenAI(base)
-                if key:
-                    headers["Authorization"] = f"Bearer {key}"
+            case "openai_responses":
+                url, wire = f"{base}/responses", OpenAIResponses()
             case "anthropic":
                 url, wire = f"{base.removesuffix('/v1')}/v1/messages", Anthropic()
                 headers["anthropic-version"] = "2023-06-01"
                 if key:
                     headers["x-api-key"] = key
             case _:
-                assert_never(provider.wire)
+                assert_never(wire_name)
         self._transport.prepare(url)
         endpoint = Endpoint(provider.name, url, headers, key, provider.key_env)
         return HttpModel(endpoint, wire, self._transport)

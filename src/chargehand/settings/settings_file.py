@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from chargehand.errors import UsageError
 from chargehand.models.call_options import HARMLESS, wrong_option
-from chargehand.models.provider_settings import Provider
+from chargehand.models.provider_settings import WIRES, Provider, openai_wire, wire_named
 from chargehand.settings.script_path import OF_TEAM, found_from
 from chargehand.settings.settings import RoleModel
 from chargehand.settings.toml_file import TomlFile, suggestion
@@ -216,9 +216,11 @@ def _provider(
         reader.wrong(path, f"the provider {name!r} has no base_url: add one.")
     elif wrong := checked_url(url):
         reader.wrong((*path, "base_url"), wrong)
-    wire = reader.text(table, "wire", *path) or (built_in.wire if built_in else "openai")
-    if wire not in ("openai", "anthropic"):
-        reader.wrong((*path, "wire"), f"'wire' is 'openai' or 'anthropic', not {wire!r}.")
+    wire = wire_named(reader.text(table, "wire", *path))
+    if wire is None:
+        wire = openai_wire(url or "") if name == "openai" else built_in.wire if built_in else "openai_chat"
+    if wire not in (None, *WIRES):
+        reader.wrong((*path, "wire"), f"'wire' is one of {', '.join(map(repr, WIRES))}, not {wire!r}.")
     key_env = reader.text(table, "key_env", *path)
     if built_in is not None and built_in.key_env and key_env is None and url != built_in.base_url:
         # A key goes only to the endpoint it was configured with.

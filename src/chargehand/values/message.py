@@ -19,10 +19,12 @@ class ToolRequest(Value):
     name: str
     arguments: dict[str, JSON] | None
     raw: str = ""
+    # The provider's own fields, which go back unchanged with the call (signatures of its reasoning).
+    extra: dict[str, JSON] = Field(default_factory=dict)
 
 
 class Message(Value):
-    """One turn. `opaque` holds a provider's own blocks that must go back unchanged with the turn (thinking)."""
+    """One turn. `opaque` holds a provider's own parts that must go back unchanged with the turn: its reasoning."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str = ""
@@ -65,11 +67,12 @@ class ToolSpec(Value):
 
 
 class TokenCount(Value):
-    """What the provider says a call used; `input_tokens` includes the cached ones."""
+    """What the provider says a call used. Cached tokens are part of the input, those of reasoning of the output."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 class Reply(Value):

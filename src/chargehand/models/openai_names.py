@@ -1,0 +1,22 @@
+"""What the name of an OpenAI model says about it: whether it reasons, and how little it can reason."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_REASONING = re.compile(r"(gpt-[5-9]|o\d)(?!.*-chat)")
+_FIRST_GPT_5 = re.compile(r"gpt-5(?:-(?:mini|nano|pro))?(?:-\d{4}-\d{2}-\d{2})?$")
+
+
+@lru_cache(maxsize=128)
+def is_reasoning(name: str) -> bool:
+    """Whether it is one of the models that reason; only OpenAI has models of these names."""
+    return _REASONING.match(name) is not None
+
+
+def lowest_effort(name: str) -> str:
+    """The least effort that a reasoning model takes."""
+    if name.startswith("o"):
+        return "low"
+    return "minimal" if _FIRST_GPT_5.match(name) else "none"
