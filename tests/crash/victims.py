@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 WARM = (
     "aiohttp",
     "yarl",
-    "chargehand.cli.run_resume_rerun",
+    "chargehand.cli.run",
     "chargehand.cli.make_supervisor",
     "chargehand.cli.watch_run",
     "chargehand.cli.read_inputs",

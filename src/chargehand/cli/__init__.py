@@ -19,7 +19,7 @@ from chargehand.errors import ChargehandError
 # name -> (module, attribute, one line of help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": (
-        "chargehand.cli.run_resume_rerun",
+        "chargehand.cli.run",
         "run",
         "Answer a request with a team: plan, run the tasks, write one answer.",
     ),
@@ -31,22 +31,22 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "testgen",
         "Write tests for functions that have none, run in a sandbox first.",
     ),
-    "runs": ("chargehand.cli.list_runs", "runs", "List the runs in this home, or prune them."),
-    "show": ("chargehand.cli.list_runs", "show", "Show the result of a run, or how far it is."),
+    "runs": ("chargehand.cli.runs", "runs", "List the runs in this home, or prune them."),
+    "show": ("chargehand.cli.show", "show", "Show the result of a run, or how far it is."),
     "resume": (
-        "chargehand.cli.run_resume_rerun",
+        "chargehand.cli.resume",
         "resume",
         "Continue a run that stopped; nothing recorded is repeated.",
     ),
-    "rerun": ("chargehand.cli.run_resume_rerun", "rerun", "Run the same request again, reusing what has not changed."),
-    "cancel": ("chargehand.cli.list_runs", "cancel", "Stop a run, also one of another process; it can be resumed."),
+    "rerun": ("chargehand.cli.resume", "rerun", "Run the same request again, reusing what has not changed."),
+    "cancel": ("chargehand.cli.runs", "cancel", "Stop a run, also one of another process; it can be resumed."),
     "answer": ("chargehand.cli.answer", "answer", "Answer a question that a run asks a person; then resume the run."),
     "trace": ("chargehand.cli.trace", "trace", "Export the record of a run as JSON, JSON lines or a page."),
     "eval": ("chargehand.cli.eval", "eval", "Measure how well teams and models do on labelled cases."),
     "models": ("chargehand.cli.models", "models", "Show the model of each role, its price and whether its key is set."),
     "teams": ("chargehand.cli.teams", "teams", "List the teams that ship and those in this folder, or make a new one."),
     "doctor": ("chargehand.cli.doctor", "doctor", "Check whether chargehand can run here."),
-    "trust": ("chargehand.cli.models", "trust", "Let the files in a folder set endpoints, keys and tool code."),
+    "trust": ("chargehand.cli.trust", "trust", "Let the files in a folder set endpoints, keys and tool code."),
     "schema": ("chargehand.cli.schemas", "schema", "Print the JSON schema of a value."),
     "completion": ("chargehand.cli.completion", "completion", "Print the completion script of a shell."),
 }

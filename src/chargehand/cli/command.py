@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
     from chargehand.record.home import Home
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _note_flag(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -53,3 +57,22 @@ def home() -> Home:
     from chargehand.record.home import Home, default_path
 
     return Home(default_path(os.environ).absolute())
+
+
+def output_options(command: F) -> F:
+    """`--json` and `-o` of a command that prints a report."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print the whole report as one JSON document.")(
+        command
+    )
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        callback=_none_for_stdout,
+        metavar="FILE",
+        help="Write to FILE, not to stdout; `-` is stdout.",
+    )(command)
+
+
+def _none_for_stdout(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    return None if value == Path("-") else value

@@ -1,4 +1,4 @@
-"""`models` and `trust`: what is set up here, and what files in this folder are allowed to set."""
+"""`models`: the settings become a list of the model of each role, with its price, window and key."""
 
 from __future__ import annotations
 
@@ -75,28 +75,3 @@ def _key(key: Mapping[str, Any] | None) -> str:
 
 def _price(price: Mapping[str, Any] | None) -> str:
     return "unknown" if price is None else f"{price['input']:g} in, {price['cached']:g} cached, {price['output']:g} out"
-
-
-@click.command(cls=Command)
-@click.argument("folder", required=False, metavar="DIR")
-@click.option("--remove", is_flag=True, help="Take the trust back.")
-@click.option("--list", "listing", is_flag=True, help="List the folders that are trusted.")
-def trust(folder: str | None, remove: bool, listing: bool) -> None:
-    """Let the files in DIR, and in all folders below it, set endpoints, key variables, commands and tool code."""
-    from chargehand.errors import UsageError
-    from chargehand.record.home import default_path
-    from chargehand.record.trust import TrustRegistry
-
-    registry = TrustRegistry(str(default_path(os.environ).absolute()))
-    out = screen()
-    if listing:
-        for name in registry.directories():
-            out.put(name)
-    elif folder is None:
-        raise UsageError("Say which folder: chargehand trust DIR, or list them with --list.")
-    elif not remove:
-        out.say(f"{registry.trust(folder)} is trusted from now on, with all below it.")
-    elif registry.untrust(folder):
-        out.say(f"{folder} is no longer trusted.")
-    else:
-        raise UsageError(f"{folder} was not trusted: chargehand trust --list shows what is.")

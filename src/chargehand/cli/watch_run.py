@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import signal
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from chargehand.cli.answer import listing
 from chargehand.cli.ask_person import Terminal
+from chargehand.cli.command import screen
 from chargehand.cli.progress_lines import Lines, Progress
 from chargehand.cli.report_footer import print_footer
 from chargehand.cli.screen import Screen, write, write_file
+from chargehand.cli.signals import Signals, Stopped
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.people import Person
 from chargehand.errors import RecordGone
@@ -24,10 +27,8 @@ from chargehand.trace import RunState
 from chargehand.values.report import Report
 
 if TYPE_CHECKING:
-    from chargehand.apps.port import HasReport
-
-# Told to stop now, the process is gone after this long whatever is stuck; the record holds what was done.
-LAST_GRACE_S = 1.0
+    from chargehand.apps.port import App, HasReport
+    from chargehand.runs.supervisor import Supervisor
 
 OnSession = Callable[[Session], None]
 
@@ -42,49 +43,6 @@ class Start(Protocol[R_co]):
     def __call__(
         self, *, on_event: Listener, on_draft: OnDraft | None, on_session: OnSession, person: Person | None
     ) -> Coroutine[Any, Any, R_co]: ...
-
-
-class Stopped(Exception):
-    """A signal came before there was a run to interrupt."""
-
-    def __init__(self, exit_code: int) -> None:
-        super().__init__(exit_code)
-        self.exit_code = exit_code
-
-
-class Signals:
-    """Ctrl-C and SIGTERM as the session understands them. Lives on the loop."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._session: Session | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._received: list[int] = []
-
-    @property
-    def exit_code(self) -> int | None:
-        """128 + the first signal, once there was one."""
-        return 128 + self._received[0] if self._received else None
-
-    def watch(self, task: asyncio.Task[Any]) -> None:
-        self._task = task
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, self._on, number)
-
-    def on_session(self, session: Session) -> None:
-        self._session = session
-
-    def _on(self, number: int) -> None:
-        self._received.append(number)
-        if len(self._received) == 1:
-            self._screen.say("Finishing the calls in flight (at most 5 s); Ctrl-C again to stop now.")
-        elif len(self._received) == 2:
-            self._screen.say("Stopping now.")
-            asyncio.get_running_loop().call_later(LAST_GRACE_S, os._exit, 128 + self._received[0])
-        if self._session is not None:
-            self._session.interrupt()
-        elif self._task is not None:
-            self._task.cancel()
 
 
 def drive(start: Start[R], screen: Screen, view: RunState | None = None) -> tuple[R, int]:
@@ -124,6 +82,36 @@ async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, in
     if report.status == "interrupted" and signals.exit_code is not None:
         code = signals.exit_code
     return result, code
+
+
+def watch(
+    door: Supervisor,
+    start: Start[Report],
+    *,
+    as_json: bool,
+    output: Path | None,
+    as_data: bool = False,
+    app: App | None = None,
+    view: RunState | None = None,
+) -> int:
+    """`app` is the one that began the run, if one did."""
+    out = screen()
+    try:
+        if app is None:
+            report, code = drive(start, out, view)
+        else:
+            result, code = drive(partial(app.follow, start), out, view)
+            report = result.report
+    except Stopped as stopped:
+        out.complain("Interrupted before the run began.")
+        return stopped.exit_code
+    # What an app says in data is beside its answer.
+    as_data = as_data or (app is None and report.data is not None)
+    deliver(report, out, as_json=as_json, as_data=as_data, output=output)
+    if report.status == "waiting":
+        for line in listing(report.run, door.questions(report.run)):
+            out.say(line)
+    return code
 
 
 def _progress(screen: Screen, view: RunState) -> Progress:

@@ -1,0 +1,101 @@
+"""`run`: a request becomes a watched run and its answer."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from chargehand.cli.command import Command, output_options
+
+
+@click.command(cls=Command)
+@click.argument("request", required=False, metavar="[REQUEST|-]")
+@click.option(
+    "--with", "material", multiple=True, metavar="PATH", help="A file or folder the workers may read; `-` is stdin."
+)
+@click.option("--team", metavar="TEAM", help="A shipped team or a team folder. [default: general]")
+@click.option("--plan", "plan_file", metavar="FILE", help="Run this plan as it is: no planner call. `-` is stdin.")
+@click.option("--model", metavar="MODEL", help="provider:name for every role, as anthropic:claude-sonnet-5-5.")
+@click.option("--tokens", type=int, metavar="N", help="At most N tokens, input and output. [default: 500,000]")
+@click.option("--usd", type=float, metavar="X", help="At most X dollars; needs models whose price is known.")
+@click.option("--deadline", type=float, metavar="S", help="Answer within S seconds, with the results so far.")
+@click.option("--max-concurrent", type=int, metavar="N", help="At most N calls at once. [default: 8]")
+@click.option("--max-tasks", type=int, metavar="N", help="At most N tasks in a plan. [default: 1,000]")
+@click.option("--approve", is_flag=True, help="Ask before the plan runs: approve, edit or reject it.")
+@click.option("--ask", is_flag=True, help="Let escalations, and tool calls that need approval, reach a person.")
+@click.option("--critic", is_flag=True, help="Let a reviewer accept the answer or send it back once.")
+@click.option(
+    "--schema", "schema_file", metavar="FILE", help="A JSON schema: the answer is printed as such data. `-` is stdin."
+)
+@click.option("--web", is_flag=True, help="Let the team's worker for it search the web and fetch pages.")
+@click.option("--from", "follow_up", metavar="RUN", help="Follow up on that run: its answer is known to this one.")
+@output_options
+def run(
+    request: str | None,
+    material: tuple[str, ...],
+    team: str | None,
+    plan_file: str | None,
+    model: str | None,
+    tokens: int | None,
+    usd: float | None,
+    deadline: float | None,
+    max_concurrent: int | None,
+    max_tasks: int | None,
+    approve: bool,
+    ask: bool,
+    critic: bool,
+    schema_file: str | None,
+    web: bool,
+    follow_up: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Answer REQUEST with a team: plan, run tasks in parallel, print one answer on stdout.
+
+    REQUEST `-` reads it from stdin; with --plan it may be left out. Everything is recorded: after Ctrl-C or a crash,
+    `chargehand resume last` continues the run. A person is asked on the terminal; without a terminal, the run waits
+    with exit code 4 for `chargehand answer`.
+    """
+    from chargehand.cli import read_inputs as inputs
+    from chargehand.cli.make_supervisor import supervisor
+    from chargehand.cli.screen import check_writable
+    from chargehand.cli.watch_run import watch
+
+    inputs.check_one_stdin(
+        {
+            "REQUEST": request == "-",
+            "--with": "-" in material,
+            "--plan": plan_file == "-",
+            "--schema": schema_file == "-",
+        }
+    )
+    check_writable(output)
+    plan = inputs.read_plan(plan_file) if plan_file else None
+    schema = inputs.read_json(schema_file, "a JSON schema") if schema_file else None
+    flags = {
+        "model": model,
+        "tokens": tokens,
+        "usd": usd,
+        "deadline": deadline,
+        "max_concurrent": max_concurrent,
+        "max_tasks": max_tasks,
+    }
+    door = supervisor(team or (plan.team if plan else None), flags, given=team is not None)
+    text = inputs.text_of_stdin("the request") if request == "-" else request or ""
+    stdin = inputs.text_of_stdin("material") if "-" in material else None
+    start = partial(
+        door.run,
+        text,
+        plan=plan,
+        material=[path for path in material if path != "-"],
+        stdin=stdin,
+        schema=schema,
+        follow_up=follow_up,
+        approve=approve,
+        ask=ask,
+        critic=critic,
+        web=web,
+    )
+    return watch(door, start, as_json=as_json, as_data=schema is not None, output=output)

@@ -1,0 +1,57 @@
+"""Ctrl-C and SIGTERM -> what the session of a run does about them, and the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import Any
+
+from chargehand.cli.screen import Screen
+from chargehand.runs.session import Session
+
+# Asked to stop now, the process is gone after this long whatever is stuck; the record holds what was done.
+LAST_GRACE_S = 1.0
+
+
+class Stopped(Exception):
+    """A signal came before there was a run to interrupt."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+class Signals:
+    """Ctrl-C and SIGTERM as the session understands them. Lives on the loop."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._session: Session | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._received: list[int] = []
+
+    @property
+    def exit_code(self) -> int | None:
+        """128 + the first signal, once there was one."""
+        return 128 + self._received[0] if self._received else None
+
+    def watch(self, task: asyncio.Task[Any]) -> None:
+        self._task = task
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._on, number)
+
+    def on_session(self, session: Session) -> None:
+        self._session = session
+
+    def _on(self, number: int) -> None:
+        self._received.append(number)
+        if len(self._received) == 1:
+            self._screen.say("Finishing the calls in flight (at most 5 s); Ctrl-C again to stop now.")
+        elif len(self._received) == 2:
+            self._screen.say("Stopping now.")
+            asyncio.get_running_loop().call_later(LAST_GRACE_S, os._exit, 128 + self._received[0])
+        if self._session is not None:
+            self._session.interrupt()
+        elif self._task is not None:
+            self._task.cancel()
