@@ -28,7 +28,7 @@ def settings(home: Path) -> Settings:
     return Settings(home=str(home))
 
 
-async def interrupted(root: Path, home: Path) -> Review:
+async def interrupted(root: Path, home: Path, **options: Any) -> Review:
     """A review that was stopped when its first task had ended."""
     sessions: list[Session] = []
 
@@ -36,7 +36,7 @@ async def interrupted(root: Path, home: Path) -> Review:
         if event.kind == "task_ended":
             sessions[0].interrupt()
 
-    return await run(root, settings=settings(home), on_session=sessions.append, on_event=on_event)
+    return await run(root, settings=settings(home), on_session=sessions.append, on_event=on_event, **options)
 
 
 def test_two_reviews_run_side_by_side_in_one_loop(tmp_path: Path) -> None:
@@ -67,6 +67,17 @@ def test_a_resumed_review_prints_its_findings(shell: Shell) -> None:
     whole = shell("resume", first.report.run, "--json").json
     assert whole["data"]["fingerprints"]
     assert shell("show", first.report.run, "--json").json["findings"] == whole["findings"]
+
+
+def test_a_resumed_review_keeps_its_gate(shell: Shell) -> None:
+    """The severity it fails on is on the record: `resume` and `rerun` exit with 1 as the first session would have."""
+    root = repository(shell.folder / "r", {"db.py": BAD})
+    first = asyncio.run(interrupted(root, shell.home, fail_on="critical"))
+    assert first.failed_gate is None
+    for command in ("resume", "rerun"):
+        done = shell(command, first.report.run)
+        assert (done.code, "as severe as critical" in done.err) == (1, True), command
+    assert shell("show", first.report.run).code == 0
 
 
 def test_a_plan_holds_nothing_of_how_findings_are_chosen(tmp_path: Path) -> None:

@@ -69,3 +69,8 @@ def test_a_resumed_testgen_writes_its_files(shell: Shell, tmp_path: Path) -> Non
     assert str(out / "test_second.py") in done.out
     assert shell("resume", "last").out == done.out
     assert {path.name: path.read_bytes() for path in out.iterdir()} == written
+    # `show` gives the same answer and writes nothing.
+    assert shell("show", "last", "--json").json["answer"] == done.out
+    (out / "test_second.py").unlink()
+    assert shell("show", "last", "--json").json["answer"] == done.out
+    assert not (out / "test_second.py").exists()

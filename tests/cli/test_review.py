@@ -204,11 +204,11 @@ def test_markdown_lists_findings_by_severity(shell: Shell, tree: Path) -> None:
 
 def test_github_annotations_are_escaped(shell: Shell) -> None:
     """File names and messages cannot forge another command."""
-    write(shell.folder / "project", {"a,b:c\n::error::x.py": BAD})
+    write(shell.folder / "project", {"a,b:c\n::error::\t\x1b.py": BAD})
     done = shell("review", "project", "--format", "github")
     (line,) = done.out.splitlines()
     assert line.startswith(
-        "::error file=a%2Cb%3Ac%0A%3A%3Aerror%3A%3Ax.py,line=5,endLine=5,title=critical%3A sql-injection::"
+        "::error file=a%2Cb%3Ac%0A%3A%3Aerror%3A%3A\\t\\x1b.py,line=5,endLine=5,title=critical%3A sql-injection::"
     )
 
 

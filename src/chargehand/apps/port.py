@@ -32,6 +32,11 @@ class HasReport(Protocol):
     @property
     def report(self) -> Report: ...
 
+    @property
+    def failed_gate(self) -> str | None:
+        """Why the exit code is 1 although the run ended, in a sentence; None where nothing asks for that."""
+        ...
+
 
 class App(Protocol):
     """An app with the options of one run."""

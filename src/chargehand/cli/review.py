@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chargehand.apps.review.choices import FORMS, MIN_CONFIDENCE, SEVERITIES
 from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
-    from chargehand.apps.review.formats import Form, Review
+    from chargehand.apps.review.choices import Form
+    from chargehand.apps.review.formats import Review
     from chargehand.apps.review.text_format import Paint
     from chargehand.cli.screen import Screen
     from chargehand.values.outcome import Severity
@@ -20,45 +22,43 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("path", required=False, default=".", metavar="[PATH]")
+@click.option("--diff", "base", metavar="BASE", help="Review what changed since the merge base with BASE.")
+@click.option("--patch", metavar="FILE", help="Review a unified diff for the files under PATH; `-` reads stdin.")
 @click.option(
-    "--diff", "base", metavar="BASE", help="Review what changed since the merge base with BASE, as it is now."
-)
-@click.option("--patch", metavar="FILE", help="Review a unified diff for the files under PATH; `-` is stdin.")
-@click.option(
-    "--staged", is_flag=True, help="Review what the next commit will change; by pre-commit, what that runs on."
+    "--staged", is_flag=True, help="Review what the next commit will change; under pre-commit, what the hook runs on."
 )
 @click.option(
     "--min-confidence",
     type=click.IntRange(0, 100),
-    default=80,
+    default=MIN_CONFIDENCE,
     show_default=True,
     metavar="N",
-    help="Show findings of at least this confidence.",
+    help="Show findings with at least this confidence.",
 )
-@click.option("--all", "show_all", is_flag=True, help="Show what is left out too, and why.")
-@click.option("--baseline", metavar="FILE", help="Leave out what an earlier review, saved as json or sarif, has found.")
+@click.option("--all", "show_all", is_flag=True, help="Also show what is left out, and why.")
+@click.option("--baseline", metavar="FILE", help="Leave out what an earlier review found, saved as json or sarif.")
 @click.option(
     "--fail-on",
-    type=click.Choice(["critical", "warning", "info"]),
+    type=click.Choice(SEVERITIES),
     metavar="SEVERITY",
-    help="Exit with 1 if a finding shown is as severe as this (critical, warning, info), or more.",
+    help=f"Exit with 1 if a shown finding has this severity or a higher one: {', '.join(SEVERITIES)}.",
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "md", "json", "sarif", "github"]),
+    type=click.Choice(FORMS),
     default="text",
     show_default=True,
     help="How findings are printed; json is the whole report.",
 )
 @click.option("--pr-comments", metavar="FILE", help="Comments on earlier changes, for the history lens; any text.")
-@click.option("--model", metavar="MODEL", help="provider:name of a model that reads the code as well.")
+@click.option("--model", metavar="MODEL", help="provider:name of a model that also reads the code.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write to FILE, not to stdout; `-` is stdout.",
+    help="Write to FILE instead of stdout; `-` is stdout.",
 )
 def review(
     path: str,
@@ -76,9 +76,9 @@ def review(
 ) -> int:
     """Review code: the files under PATH, what changed since BASE, what is staged, or a patch.
 
-    Works without a model and without a key: analyzers look for security, bugs, performance, style, history, comments,
-    tests and the shape of the change. Code is read, never run. With --model, CHARGEHAND_MODEL or a model in a settings
-    file, models read it as well; a key alone sends nothing out.
+    Works without a model and without a key. Analyzers look at security, bugs, performance, style, history, comments,
+    tests and the shape of the change. They read the code and never run it. With --model, CHARGEHAND_MODEL or a model in
+    a settings file, models also read the code. A key alone sends nothing out.
     """
     from chargehand.apps.review.analyzers import standby
 
@@ -88,7 +88,7 @@ def review(
     from chargehand.cli.read_inputs import STDIN, read_bytes
     from chargehand.cli.report_footer import print_footer
     from chargehand.cli.screen import check_writable
-    from chargehand.cli.watch_run import Stopped, drive
+    from chargehand.cli.watch_run import Stopped, drive, gate
     from chargehand.values.run_status import FINISHED
 
     output = None if output == Path("-") else output
@@ -103,6 +103,7 @@ def review(
         staged=staged,
         min_confidence=min_confidence,
         all=show_all,
+        fail_on=fail_on,
         baseline=baseline or None,
         pr_comments=read_bytes(pr_comments, "comments").decode("utf-8", "replace") if pr_comments else None,
         model=model,
@@ -115,10 +116,10 @@ def review(
         return stopped.exit_code
     report = reviewed.report
     if reviewed.nothing is not None:
-        # With a gate it is said in any case: nobody is to take a review that was none for one that found nothing.
+        # With a gate it is said even under -q: a review of nothing is not a review that found nothing.
         said = out.say if fail_on is None else out.complain
         said(" ".join((reviewed.nothing, *reviewed.change.gaps)))
-        # Who asked for a document gets an empty one.
+        # A format other than text is a document: print an empty one.
         if form != "text":
             _put(render_review(reviewed, form, out.redactor, _paint(output)), out, output)
         return code
@@ -128,25 +129,13 @@ def review(
         out.complain(report.answer)
         return code
     _put(render_review(reviewed, form, out.redactor, _paint(output), _width(output)), out, output)
-    # The text says itself what it lacks.
+    # The text already lists its gaps.
     on_screen = form == "text" and output is None
     print_footer(_without_gaps(reviewed) if on_screen else report, out)
-    return _gate(reviewed, fail_on, code, out)
-
-
-def _gate(reviewed: Review, fail_on: Severity | None, code: int, out: Screen) -> int:
-    """The exit code: that of the run, unless a finding shown is as severe as `fail_on`, or more."""
-    from chargehand.trace.number_text import several
-
-    if fail_on is None or code not in (0, 3):
-        return code
-    if code == 3 and out.quiet:
-        for gap in reviewed.report.gaps:
+    if code == 3 and fail_on is not None and out.quiet:
+        for gap in report.gaps:
             out.complain(f"{gap.reason} {gap.impact}".strip())
-    if count := reviewed.selection.at_least(fail_on):
-        out.complain(f"{several(count, 'finding')} as severe as {fail_on}, or more.")
-        return 1
-    return code
+    return gate(reviewed, code, out)
 
 
 def _without_gaps(review: Review) -> Report:

@@ -19,19 +19,19 @@ from chargehand.cli.command import Command, screen
     metavar="DIR",
     help="Where the tests go; nothing there is overwritten. [default: tests/generated in PATH's project]",
 )
-@click.option("--model", metavar="MODEL", help="provider:name of a model that writes tests as well.")
-@click.option("--unsafe-run", is_flag=True, help="Where no sandbox is available, run the code without one.")
+@click.option("--model", metavar="MODEL", help="provider:name of a model that also writes tests.")
+@click.option("--unsafe-run", is_flag=True, help="If no sandbox is available, run the code without one.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report as one JSON document.")
 def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool, as_json: bool) -> int:
     """Write tests for the functions under PATH that have none.
 
-    The code is run, in a sandbox: a throw-away copy without network, within limits of time and memory. Every test
-    offered has passed three times; what failed is reported as a suspected bug. A file is written as soon as its tests
-    have passed: what is there when the command is stopped stays there. Where pytest cannot be run with the project's
-    own settings, it is said, and it is run without them.
+    The code runs in a sandbox: a temporary copy without network, with limits of time and memory. Every test that is
+    written has passed three times. What failed is reported as a suspected bug. A file is written as soon as its tests
+    have passed, and stays there when the command is stopped. If pytest does not work with the project's own settings,
+    testgen says so and runs it without them.
 
-    Works without a model and without a key. With --model, CHARGEHAND_MODEL or a model in a settings file, a model
-    writes tests as well; a key alone sends nothing out.
+    Works without a model and without a key. With --model, CHARGEHAND_MODEL or a model in a settings file, a model also
+    writes tests. A key alone sends nothing out.
     """
     from chargehand.apps.testgen import run
     from chargehand.cli.watch_run import Stopped, deliver, drive

@@ -96,6 +96,7 @@ def watch(
 ) -> int:
     """`app` is the one that began the run, if one did."""
     out = screen()
+    result: HasReport | None = None
     try:
         if app is None:
             report, code = drive(start, out, view)
@@ -111,7 +112,15 @@ def watch(
     if report.status == "waiting":
         for line in listing(report.run, door.questions(report.run)):
             out.say(line)
-    return code
+    return code if result is None else gate(result, code, out)
+
+
+def gate(result: HasReport, code: int, screen: Screen) -> int:
+    """The exit code: that of the run, unless it ended with a result that is to fail."""
+    if code not in (0, 3) or (failed := result.failed_gate) is None:
+        return code
+    screen.complain(failed)
+    return 1
 
 
 def _progress(screen: Screen, view: RunState) -> Progress:

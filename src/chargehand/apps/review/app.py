@@ -14,6 +14,7 @@ from chargehand.apps.port import Notify, StartRun, Watch
 from chargehand.apps.review.analyzers import ruff, run_analysis
 from chargehand.apps.review.analyzers.versions import INSTALL
 from chargehand.apps.review.change import Change, read_tree
+from chargehand.apps.review.choices import MIN_CONFIDENCE
 from chargehand.apps.review.formats import Review
 from chargehand.apps.review.from_git import read_diff
 from chargehand.apps.review.from_patch import read_patch
@@ -24,12 +25,13 @@ from chargehand.apps.review.playbook import playbook, subject, unreviewed_gaps
 from chargehand.apps.review.review_report import nothing, view
 from chargehand.apps.review.selection import Selection, select
 from chargehand.apps.review.source_lines import SourceLines
-from chargehand.apps.review.stored_options import ReviewOptions, options_for
+from chargehand.apps.review.stored_options import ReviewOptions, stored_change
 from chargehand.errors import AnalyzerFailed, PlanningFailed, RecordGone, UsageError
 from chargehand.models import ModelClient
 from chargehand.settings import Settings
 from chargehand.text.redaction import Redactor
 from chargehand.values.base import JSON
+from chargehand.values.outcome import Severity
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
 from chargehand.values.request import AppRun
@@ -47,8 +49,9 @@ async def run(
     patch: str | None = None,
     patch_name: str = "the patch",
     staged: bool = False,
-    min_confidence: int = 80,
+    min_confidence: int = MIN_CONFIDENCE,
     all: bool = False,
+    fail_on: Severity | None = None,
     baseline: str | Path | None = None,
     pr_comments: str | None = None,
     model: str | ModelClient | None = None,
@@ -58,8 +61,9 @@ async def run(
 ) -> Review:
     """Review the files under `path`, what changed since the revision `diff`, a unified diff, or what is `staged`.
 
-    `patch` and `pr_comments` are texts, `baseline` is the file of an earlier review. Without `model`, CHARGEHAND_MODEL
-    or a model in a settings file, no model is used. `watch` is who follows the run, as `Supervisor.run` takes them.
+    `patch` and `pr_comments` are texts, `baseline` is the file of an earlier review. A finding as severe as `fail_on`,
+    or more, sets `Review.failed_gate`; `chargehand resume` then exits with 1. Without `model`, CHARGEHAND_MODEL or a
+    model in a settings file, no model is used. `watch` are the callbacks of `Supervisor.run`.
     """
     check_one_change(diff=diff, patch=patch, staged=staged)
     door = make_supervisor(NAME, model, home, settings)
@@ -72,7 +76,14 @@ async def run(
     await _check_tools()
     if (why := change.nothing) is not None:
         return Review(nothing(change, why), Selection((), ()), change, SourceLines(change.root), nothing=why)
-    options = options_for(change, min_confidence=min_confidence, baseline=known, all=all, written=has_model)
+    options = ReviewOptions(
+        min_confidence=min_confidence,
+        baseline=tuple(sorted(known)),
+        all=all,
+        fail_on=fail_on,
+        written=has_model,
+        **stored_change(change),
+    )
     comments = pr_comments[:MOST_COMMENTS] if pr_comments else None
     plan = await asyncio.to_thread(playbook, change, model=has_model, pr_comments=comments)
     start = partial(
@@ -148,7 +159,7 @@ class ReviewApp:
         selection = select(report.findings, change, source, min_confidence=least, baseline=known, later=later)
         counts = count_unanalysed(change.files, change.root)
         shown = view(report, selection, change, source, counts, all=kept.all, written=kept.written, brief=brief)
-        return Review(shown, selection, change, source, kept.all, counts, kept.written)
+        return Review(shown, selection, change, source, kept.all, counts, kept.written, fail_on=kept.fail_on)
 
 
 def _read_change(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, assert_never
+from typing import Any, assert_never
 
 from chargehand.apps.review.change import Change
+from chargehand.apps.review.choices import Form
 from chargehand.apps.review.github_format import github
 from chargehand.apps.review.languages import unanalysed_sentences
 from chargehand.apps.review.sarif_format import sarif
@@ -15,9 +16,9 @@ from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.text_format import Paint, headline, text
 from chargehand.text.escaping import dump_json
 from chargehand.text.redaction import Redactor
+from chargehand.trace.number_text import several
+from chargehand.values.outcome import Severity
 from chargehand.values.report import Report
-
-Form = Literal["text", "md", "json", "sarif", "github"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,14 @@ class Review:
     models: bool = False
     # Why no run was made, in a sentence; None where one was.
     nothing: str | None = None
+    # The severity at which a shown finding makes the review fail.
+    fail_on: Severity | None = None
+
+    @property
+    def failed_gate(self) -> str | None:
+        """Which findings make the review fail, in a sentence; None where there are none."""
+        count = 0 if self.fail_on is None else self.selection.at_least(self.fail_on)
+        return f"{several(count, 'finding')} as severe as {self.fail_on}, or more." if count else None
 
 
 def render_review(review: Review, form: Form, redactor: Redactor, paint: Paint, width: int | None = None) -> str:

@@ -36,4 +36,5 @@ def _text(words: str) -> str:
 
 
 def _property(words: str) -> str:
-    return _text(words).replace(":", "%3A").replace(",", "%2C")
+    r"""A tab, which text may hold, is spelled `\t`: GitHub knows no escape for it here."""
+    return _text(words).replace("\t", "\\t").replace(":", "%3A").replace(",", "%2C")

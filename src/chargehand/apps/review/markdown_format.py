@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from chargehand.apps.review.selection import SEVERITIES, Judged, Selection
+from chargehand.apps.review.choices import SEVERITIES
+from chargehand.apps.review.selection import Judged, Selection
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.text.escaping import show_controls
 from chargehand.values.report import Gap

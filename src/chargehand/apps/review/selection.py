@@ -9,6 +9,7 @@ from chargehand.apps.review.analyzers.categories import CATEGORIES, GENERIC
 from chargehand.apps.review.analyzers.confidence import adjusted_confidence
 from chargehand.apps.review.analyzers.sources import is_test
 from chargehand.apps.review.change import Change
+from chargehand.apps.review.choices import SEVERITIES
 from chargehand.apps.review.model_readers import READERS
 from chargehand.apps.review.source_lines import SourceLines, fingerprints
 from chargehand.apps.review.statement_spans import Extents
@@ -16,8 +17,6 @@ from chargehand.synthesizer.dedupe import merge_findings
 from chargehand.trace.number_text import several
 from chargehand.values.outcome import Finding, Severity
 
-# Most severe first.
-SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 _KNOWN = "in the baseline"
 # What is said of lines that were taken out: the line named is only where they were.
 _OF_THE_CHANGE = frozenset({"fixed-before", "commit-instruction"})

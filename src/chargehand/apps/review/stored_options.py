@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from chargehand.apps.review.change import Change
+from chargehand.apps.review.choices import MIN_CONFIDENCE
 from chargehand.apps.review.patch import Ranges
 from chargehand.values.base import Value
+from chargehand.values.outcome import Severity
 
 
 class ReviewOptions(Value):
-    min_confidence: int = 80
+    min_confidence: int = MIN_CONFIDENCE
     baseline: tuple[str, ...] = ()
     all: bool = False
+    fail_on: Severity | None = None
     # Whether a model writes the answer.
     written: bool = False
     # The change, as in Change.
@@ -35,18 +39,13 @@ class ReviewOptions(Value):
         )
 
 
-def options_for(
-    change: Change, *, min_confidence: int, baseline: frozenset[str], all: bool, written: bool
-) -> ReviewOptions:
-    return ReviewOptions(
-        min_confidence=min_confidence,
-        baseline=tuple(sorted(baseline)),
-        all=all,
-        written=written,
-        root=str(change.root),
-        home=str(change.home),
-        files=dict(change.files),
-        changed=None if change.changed is None else dict(change.changed),
-        fragments=tuple(sorted(change.fragments)),
-        notes=change.notes,
-    )
+def stored_change(change: Change) -> dict[str, Any]:
+    """The fields of ReviewOptions that come from the change."""
+    return {
+        "root": str(change.root),
+        "home": str(change.home),
+        "files": change.files,
+        "changed": change.changed,
+        "fragments": tuple(sorted(change.fragments)),
+        "notes": change.notes,
+    }

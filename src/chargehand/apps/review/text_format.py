@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from chargehand.apps.review.selection import SEVERITIES, Judged, Selection
+from chargehand.apps.review.choices import SEVERITIES
+from chargehand.apps.review.selection import Judged, Selection
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.text.escaping import show_controls
 from chargehand.trace.number_text import several

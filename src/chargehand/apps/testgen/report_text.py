@@ -18,11 +18,11 @@ def files_of(report: Report) -> dict[str, str]:
     return dict(source for each in _made_files(report) if (source := source_of(each)) is not None)
 
 
-def answer(report: Report, written: Mapping[str, Path]) -> str:
-    """`written` says where each file went."""
+def answer(report: Report, written: Mapping[str, Path], *, brief: bool = False) -> str:
+    """`written` says where each file went. `brief`: suspected bugs are listed beside the answer."""
     parts = [
         _written_part(report, written),
-        _bugs(report.findings),
+        "" if brief else _bugs(report.findings),
         _coverage(report.outcomes),
         _left_out(report.outcomes),
     ]

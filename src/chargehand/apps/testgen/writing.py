@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
+from itertools import chain, count, takewhile
 from pathlib import Path
 
 from chargehand.apps.testgen.placing import CONFTEST
@@ -67,19 +68,33 @@ class Writer:
             if not self.written and (beside := self._folder / CONFTEST) in self._made:
                 beside.unlink()
 
+    def find(self, name: str, text: str) -> Path:
+        """Where a file with this text is; where it would be written first, if it is not there any more."""
+        places = self._places(name, self._taken)
+        first = next(places)
+        for path in (first, *takewhile(Path.exists, places)):
+            if _holds(path, text):
+                return path
+        return first
+
     def _write(self, name: str, text: str, taken: Collection[str]) -> Path:
-        stem, number = Path(name).stem, 1
-        while True:
-            path = self._folder / (name if number == 1 else f"{stem}_{number}.py")
-            if path.name in taken:
-                number += 1
-                continue
+        for path in self._places(name, taken):
             try:
                 with path.open("x", encoding="utf-8") as file:
                     file.write(text)
+            except FileExistsError:
+                if _holds(path, text):
+                    return path
+            else:
                 self._made.add(path)
                 return path
-            except FileExistsError:
-                if path.is_file() and path.read_bytes() == text.encode():
-                    return path
-                number += 1
+        raise AssertionError("there is always another number")
+
+    def _places(self, name: str, taken: Collection[str]) -> Iterator[Path]:
+        """The name, and the name with a number, as often as it takes."""
+        numbered = (f"{Path(name).stem}_{number}.py" for number in count(2))
+        return (self._folder / each for each in chain([name], numbered) if each not in taken)
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
