@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from chargehand.dispatcher import assemble, dispatch
 from chargehand.engine.local.engine import LocalEngine
 from chargehand.engine.local.resources import Resources
 from chargehand.errors import ModelError
@@ -16,10 +17,16 @@ from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.journal import Journal
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.steps.supervisor_help import SupervisorHelp
+from chargehand.steps.task_steps import TaskSteps
 from chargehand.tools import Tool
 from chargehand.values.effect import ModelCall
 from chargehand.values.event import Event
 from chargehand.values.message import Reply, TokenCount, user
+from chargehand.values.outcome import Outcome
+from chargehand.values.plan import Plan
+from chargehand.values.recovery_policy import Policy
+from chargehand.workers import Roster
 
 MODEL = "scripted:model"
 Answer = Callable[[ModelCall, Attribution], Awaitable[Reply]]
@@ -122,3 +129,21 @@ def stored(store: MemoryStore) -> list[Event]:
 
 def kinds(store: MemoryStore) -> list[str]:
     return [event.kind for event in stored(store)]
+
+
+async def run_plan(
+    plan: Plan,
+    roster: Roster,
+    local: LocalEngine,
+    *,
+    help: SupervisorHelp | None = None,
+    policy: Policy | None = None,
+    stop_at: float | None = None,
+) -> dict[str, Outcome]:
+    """The outcomes of a plan, dispatched on a local engine with the steps that a run has."""
+    steps = TaskSteps(local, roster, help or SupervisorHelp())
+    steps.add_tasks(plan.tasks)
+    local.serve(steps)
+    crew = assemble(roster, local)
+    heads = await dispatch(plan, crew, local, stop_at=stop_at, policy=policy, rungs=steps.help.rungs)
+    return {id: local.outcomes.at(id) for id in heads}

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from chargehand import tool
-from chargehand.dispatcher import SupervisorHelp, assemble, dispatch
 from chargehand.engine.port import Engine
 from chargehand.errors import StorageError
 from chargehand.models import Attribution
@@ -18,6 +17,7 @@ from chargehand.planner.preview import preview
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
 from chargehand.settings import Settings
+from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.team import Worker
 from chargehand.team.roster import roster
 from chargehand.testing import run_virtual
@@ -32,7 +32,7 @@ from chargehand.values.recovery_policy import Policy
 from chargehand.values.request import Request
 from chargehand.workers import Assignment
 from tests.flows import TIERS, Flow, Said, by_task, clerks, task, tasks, works
-from tests.kernel import FunctionModel, after, engine, result, stored
+from tests.kernel import FunctionModel, after, engine, result, run_plan, stored
 from tests.simulation.world import idempotency_key
 
 NUMBERS = range(1, 6)
@@ -185,7 +185,7 @@ def selected(worker: Coded, store: MemoryStore | None = None, *, by: bool = True
         async with engine(FunctionModel(after(0)), MemoryJournal(store), replay=replay(stored(store))) as local:
             of = task("a", **{"best_of": 3, **fields})
             policy, help = Policy(attempts=1), SupervisorHelp(select=select if by else None)
-            return (await dispatch(tasks(of), assemble({"clerk": worker}, local), local, help=help, policy=policy))["a"]
+            return (await run_plan(tasks(of), {"clerk": worker}, local, help=help, policy=policy))["a"]
 
     outcome, _ = run_virtual(main())
     return outcome, shown

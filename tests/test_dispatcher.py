@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from chargehand.dispatcher import assemble, dispatch
 from chargehand.engine.port import Engine
 from chargehand.errors import ModelError, StorageError
 from chargehand.models import Attribution
@@ -30,7 +29,7 @@ from chargehand.workers import Assignment
 from tests.flows import Flow, works
 from tests.flows import task as flow_task
 from tests.flows import tasks as flow_tasks
-from tests.kernel import MODEL, FunctionModel, after, engine, result, stored
+from tests.kernel import MODEL, FunctionModel, after, engine, result, run_plan, stored
 
 # task -> (start, end) in virtual seconds
 Times = dict[str, tuple[float, float]]
@@ -76,7 +75,7 @@ def run(
 
     async def main() -> dict[str, Outcome]:
         async with engine(FunctionModel(after(0))) as local:
-            return await dispatch(Plan(tasks=tasks), assemble({"timed": timed}, local), local, stop_at=stop_at)
+            return await run_plan(Plan(tasks=tasks), {"timed": timed}, local, stop_at=stop_at)
 
     outcomes, seconds = run_virtual(main())
     return outcomes, timed, seconds

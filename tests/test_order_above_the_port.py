@@ -14,7 +14,7 @@ from chargehand.engine.side_by_side import abreast
 from chargehand.testing import run_virtual
 
 ROOT = Path(chargehand.__file__).parent
-FOLDERS = ("dispatcher", "planner", "synthesizer", "workers")
+FOLDERS = ("dispatcher", "planner", "steps", "synthesizer", "workers")
 # Order does not matter to what they make of their argument.
 ORDER_FREE = frozenset(
     {"all", "any", "dict", "frozenset", "len", "max", "min", "set", "sorted", "sum", "union", "update"}

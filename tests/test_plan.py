@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chargehand.dispatcher import assemble, dispatch
 from chargehand.engine.port import Engine
 from chargehand.errors import InvalidPlan
 from chargehand.testing import run_virtual
@@ -21,7 +20,7 @@ from chargehand.text.plan_json import parse, read, with_valid_ids
 from chargehand.values.outcome import Outcome, done, failed
 from chargehand.values.plan import TASK_ID, Plan, Task, Tier, errors_in
 from chargehand.workers import Assignment
-from tests.kernel import FunctionModel, after, engine
+from tests.kernel import FunctionModel, after, engine, run_plan
 from tests.pace import Timed, slowness
 from tests.plans import WORKERS, valid_plans
 
@@ -226,7 +225,7 @@ def test_any_valid_plan_ends(plan: Plan, data: st.DataObject) -> None:
 
     async def main() -> dict[str, Outcome]:
         async with engine(FunctionModel(after(0))) as local:
-            return await dispatch(plan, assemble(dict.fromkeys(WORKERS, Fated(fails)), local), local)
+            return await run_plan(plan, dict.fromkeys(WORKERS, Fated(fails)), local)
 
     outcomes, _ = run_virtual(main())
     assert list(outcomes) == [t.id for t in plan.tasks]

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from chargehand.dispatcher import SupervisorHelp, assemble, dispatch
 from chargehand.dispatcher.available_workers import AvailableWorkers
-from chargehand.dispatcher.split_parts import join_parts
 from chargehand.engine.port import Engine
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryStore
 from chargehand.record.replay import replay
+from chargehand.steps.join_parts import join_parts
+from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.team import Team, Worker
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall, Question
@@ -28,7 +28,7 @@ from chargehand.values.report import Report
 from chargehand.workers import Assignment
 from chargehand.workers.human import Human
 from tests.flows import Flow, Said, by_task, clerks, escalate, task, tasks, texts, works
-from tests.kernel import FunctionModel, after, engine, result, stored
+from tests.kernel import FunctionModel, after, engine, result, run_plan, stored
 from tests.simulation.world import idempotency_key
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
@@ -231,7 +231,7 @@ def asked_of(flow_said: list[str], people: Any, worker: Any, policy: Policy | No
         async with engine(FunctionModel(after(0)), people=people) as local:
             help = SupervisorHelp(ask=about)
             plan = tasks(task("a"))
-            return (await dispatch(plan, assemble({"clerk": worker}, local), local, help=help, policy=policy))["a"]
+            return (await run_plan(plan, {"clerk": worker}, local, help=help, policy=policy))["a"]
 
     return run_virtual(main())[0]
 
@@ -315,9 +315,7 @@ def test_what_an_earlier_attempt_had_is_not_lost() -> None:
     async def main() -> Outcome:
         async with engine(FunctionModel(after(0))) as local:
             policy = Policy(ladder={"failure": ("retry", "retry"), "confidence_too_low": ("retry",)})
-            return (await dispatch(tasks(task("a")), assemble({"clerk": Coded(does)}, local), local, policy=policy))[
-                "a"
-            ]
+            return (await run_plan(tasks(task("a")), {"clerk": Coded(does)}, local, policy=policy))["a"]
 
     outcome = run_virtual(main())[0]
     assert (outcome.status, outcome.output, outcome.partial) == ("failed", "HALF-OF-IT", True)
@@ -460,9 +458,7 @@ def test_a_tasks_seconds_are_for_all_its_attempts() -> None:
 
     async def main() -> Outcome:
         async with engine(FunctionModel(after(0))) as local:
-            return (
-                await dispatch(tasks(task("a", budget={"seconds": 1.5})), assemble({"clerk": worker}, local), local)
-            )["a"]
+            return (await run_plan(tasks(task("a", budget={"seconds": 1.5})), {"clerk": worker}, local))["a"]
 
     outcome, seconds = run_virtual(main())
     assert outcome.error is not None

@@ -27,7 +27,8 @@ from chargehand.dispatcher.recovery import (
     recover,
 )
 from chargehand.errors import ErrorKind
-from chargehand.values.outcome import EscalationReason, Outcome, done, escalated, failed
+from chargehand.values.head import Head
+from chargehand.values.outcome import EscalationReason, done, escalated
 from chargehand.values.recovery_policy import MOST_ATTEMPTS, Condition, Policy, Rung
 
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
@@ -50,15 +51,15 @@ HELP["ask"] = True
 NOBODY: dict[str, Any] = {"fallback": None, "others": (), "refine": False, "split": False, "ask": False}
 
 
-def outcome_of(condition: Condition) -> Outcome:
+def head_of(condition: Condition) -> Head:
     if condition in ERRORS:
-        return failed("t", "w", ERRORS[condition], "what went wrong")
-    return escalated("t", "w", condition, "what went wrong")  # type: ignore[arg-type]
+        return Head.failed("t", "w", ERRORS[condition], "what went wrong")
+    return Head.of(escalated("t", "w", condition, "what went wrong"), "t/1")  # type: ignore[arg-type]
 
 
 def situation(condition: Condition, attempt: int = 1, **fields: Any) -> Situation:
     given: dict[str, Any] = {"tier": "medium", **HELP, **fields}
-    return Situation(outcome=outcome_of(condition), history=(condition,) * attempt, **given)
+    return Situation(outcome=head_of(condition), history=(condition,) * attempt, **given)
 
 
 def decided(condition: Condition, attempt: int = 1, policy: Policy | None = None, **fields: Any) -> Decision:
@@ -77,11 +78,11 @@ def short(decision: Decision) -> str:
 
 def test_every_error_and_every_escalation_has_its_condition() -> None:
     """The table below covers all of them, and no condition comes out of nowhere."""
-    found = {condition_of(failed("t", "w", kind, "x")) for kind in KINDS}
-    found |= {condition_of(escalated("t", "w", reason, "x")) for reason in REASONS}
+    found = {condition_of(Head.failed("t", "w", kind, "x")) for kind in KINDS}
+    found |= {condition_of(Head.of(escalated("t", "w", reason, "x"), "t/1")) for reason in REASONS}
     assert found == set(CONDITIONS) == set(LADDER)
     assert set(LAST_RESORTS) <= set(CONDITIONS)
-    assert condition_of(done("t", "w", summary="s", output=1)) == "final"
+    assert condition_of(Head.of(done("t", "w", summary="s", output=1), "t/1")) == "final"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_what_is_there_decides_between_rungs(condition: Condition, fields: dict[
 
 def test_conditions_are_counted_one_by_one() -> None:
     """A second failure of another kind begins its own ladder at the first rung."""
-    mixed = Situation(outcome=outcome_of("contract"), history=("failure", "contract"), tier="small")
+    mixed = Situation(outcome=head_of("contract"), history=("failure", "contract"), tier="small")
     assert short(recover(mixed, Policy(), 0)) == "upgrade medium"
 
 
@@ -241,7 +242,7 @@ def test_any_policy_ends(policy: Policy, troubles: list[Condition], data: st.Dat
         assert len(history) <= policy.attempts
         others = tuple(w for w in WORKERS if w not in failed_workers)
         now = Situation(
-            outcome=outcome_of(history[-1]), history=tuple(history), tier=tier, fallback=others[0] if others else None,
+            outcome=head_of(history[-1]), history=tuple(history), tier=tier, fallback=others[0] if others else None,
             others=others, refine=data.draw(st.booleans()), split=split, ask=ask, affordable=data.draw(st.booleans()),
         )  # fmt: skip
         decision = recover(now, policy, data.draw(st.floats(0, 0.99)))

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from chargehand.dispatcher import SupervisorHelp, assemble, dispatch
-from chargehand.dispatcher.refine import refine
-from chargehand.dispatcher.score import score
+from chargehand.dispatcher import assemble, dispatch
 from chargehand.engine.deadline import in_time
 from chargehand.engine.people import question_about
 from chargehand.engine.port import Engine
@@ -20,10 +18,15 @@ from chargehand.planner.extend import extend_plan, worth_extending
 from chargehand.planner.preview import cost_of_synthesis
 from chargehand.planner.route import reroute
 from chargehand.planner.settle_plan import Agreed, Rejected, agree, time_left
+from chargehand.steps.refine import refine
+from chargehand.steps.score import score
+from chargehand.steps.supervisor_help import SupervisorHelp
+from chargehand.steps.task_steps import TaskSteps
 from chargehand.synthesizer import Lacking, OnDraft, Synthesis, Validate, write_answer
 from chargehand.synthesizer.check_citations import keeps_open
 from chargehand.synthesizer.select import choose
 from chargehand.team import Team
+from chargehand.values.head import Head
 from chargehand.values.outcome import Fault, Outcome, Usage
 from chargehand.values.plan import Plan, Task
 from chargehand.values.report import Gap, Report, Timing, evidence_notes
@@ -80,9 +83,9 @@ async def run(
 
 
 class RunTasks(Protocol):
-    """Dispatches a plan; its tasks may depend on `earlier` outcomes."""
+    """Dispatches a plan; its tasks may depend on `earlier` ones."""
 
-    async def __call__(self, plan: Plan, *, earlier: Mapping[str, Outcome] | None = None) -> dict[str, Outcome]: ...
+    async def __call__(self, plan: Plan, *, earlier: Mapping[str, Head] | None = None) -> dict[str, Head]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +106,13 @@ class _Work:
     team: Team
     engine: Engine
     brains: SupervisorModels
-    run_tasks: RunTasks
+    steps: TaskSteps
+    dispatch: RunTasks
     # Who may add tasks; None where nobody may.
     planner: SupervisorModel | None
     plan: Plan
     used: list[Usage]
+    heads: dict[str, Head] = field(default_factory=dict[str, Head])
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     filled: frozenset[str] = frozenset()
     # Rounds in which tasks were added, and how many more there may be.
@@ -118,8 +123,14 @@ class _Work:
 
     async def run(self) -> None:
         """An outcome for every task; what failed is planned for in another way."""
-        self.outcomes = await self.run_tasks(self.plan)
+        await self._run_tasks(self.plan)
         await self.extend_for_failures()
+
+    async def _run_tasks(self, plan: Plan) -> None:
+        self.steps.add_tasks(plan.tasks)
+        self.heads = {**self.heads, **await self.dispatch(plan, earlier=self.heads)}
+        # New values: a draft that is there knows the outcomes it was written from.
+        self.outcomes = {id: self.engine.outcomes.at(id) for id in self.heads}
 
     async def extend_for_failures(self) -> None:
         """Tasks for what failed or is thin, as long as there are some and rounds are left."""
@@ -148,8 +159,7 @@ class _Work:
         self.rounds, self.left = number, self.left - 1
         whole = self.plan.with_tasks(extension.tasks)
         engine.budget.hold(cost_of_synthesis(whole, self.brains.get("synthesizer")) + self.to_read)
-        added = self.plan.model_copy(update={"tasks": extension.tasks})
-        self.outcomes = {**self.outcomes, **await self.run_tasks(added, earlier=self.outcomes)}
+        await self._run_tasks(self.plan.model_copy(update={"tasks": extension.tasks}))
         self.plan = whole
         self.filled |= extension.filled_gaps(self.outcomes)
         return True
@@ -183,8 +193,9 @@ def _begin(
 ) -> _Work:
     stop_at = _workers_stop_at(request)
     terms = RunTerms(request, stop_at, team.recovery.evidence)
+    workers = {name: worker.bind(terms) for name, worker in roster.items()}
     crew = assemble(
-        {name: worker.bind(terms) for name, worker in roster.items()},
+        workers,
         engine,
         fallbacks=team.fallbacks(),
         pools=team.pools(),
@@ -192,12 +203,14 @@ def _begin(
         ask=request.ask,
     )
     help = _help(request, team, engine, brains, planned_here=agreed.planned)
-    run_tasks = partial(dispatch, crew=crew, engine=engine, stop_at=stop_at, policy=team.recovery, help=help)
+    steps = TaskSteps(engine, workers, help)
+    engine.serve(steps)
+    run_tasks = partial(dispatch, crew=crew, engine=engine, stop_at=stop_at, policy=team.recovery, rungs=help.rungs)
     run_tasks = partial(run_tasks, ceiling=agreed.ceiling)
     # A person has approved this plan and no other.
     planner = brains.get("planner") if agreed.planned and not request.approve else None
     left = 0 if planner is None else team.scrutiny.extensions
-    return _Work(request, team, engine, brains, run_tasks, planner, agreed.plan, [agreed.usage], left=left)
+    return _Work(request, team, engine, brains, steps, run_tasks, planner, agreed.plan, [agreed.usage], left=left)
 
 
 async def _write(

@@ -1,18 +1,17 @@
-"""The workers as a dispatch sees them: who can do it, who takes over, who is out for now."""
+"""The workers as a dispatch sees them: which of them can do a task, which takes over, which is out for now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from chargehand.dispatcher.pool import Pools
-from chargehand.dispatcher.time_limits import Countdown
 from chargehand.errors import ErrorKind
 from chargehand.limits import Breaker, BreakerChange, Ticket
 from chargehand.values.base import JSON
-from chargehand.values.outcome import Outcome, failed
-from chargehand.values.plan import Task
-from chargehand.workers import Roster, WorkerPort
+from chargehand.values.head import Head
+from chargehand.values.plan import Tier
+from chargehand.workers import WorkerFacts
 
 # A worker is taken out when this many different tasks in a row failed on it, and tried again after a pause, once.
 FAILURES_IN_A_ROW = 3
@@ -38,31 +37,22 @@ def out_key(worker: str) -> str:
     return f"@worker/{worker}/out"
 
 
-@dataclass(slots=True, eq=False)
-class Shift:
-    """One attempt of a worker. While nothing of it was sent it can be called back through its countdown."""
-
-    ticket: Ticket
-    countdown: Countdown
-    sent: Callable[[], bool]
-    called_back: bool = False
-
-
 @dataclass(slots=True)
 class AvailableWorkers:
     """One per dispatch. Breakers are written only by `begin`, `ended` and `restore`."""
 
-    roster: Roster
+    roster: Mapping[str, WorkerFacts]
     fallbacks: Mapping[str, str]
     # Whether a task may be handed to a person whom the plan did not name.
     ask: bool = False
     pools: Pools = field(default_factory=Pools)
     breakers: dict[str, Breaker] = field(default_factory=dict[str, Breaker])
-    # Who is at work on what now, in the order they began.
-    shifts: dict[str, list[Shift]] = field(default_factory=dict[str, list[Shift]])
+    # Worker -> the keys of its attempts that are under way, in the order they began.
+    attempts: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
 
-    def worker(self, name: str) -> WorkerPort:
-        return self.roster[name]
+    def tier(self, name: str) -> Tier:
+        """The tier a worker works at when the task names none."""
+        return self.roster[name].tier
 
     def others(self, name: str, failed: Collection[str]) -> tuple[str, ...]:
         """Who could take over, best first: the fallbacks, then roster order; never one that failed this task."""
@@ -138,35 +128,34 @@ class AvailableWorkers:
             self.breakers[name] = known
         return known
 
-    def starts(self, name: str, shift: Shift) -> None:
-        self.shifts.setdefault(name, []).append(shift)
+    def begin_attempt(self, name: str, key: str) -> None:
+        self.attempts.setdefault(name, {})[key] = None
 
-    def stops(self, name: str, shift: Shift, now: float) -> None:
-        self.shifts[name].remove(shift)
-        if shift.called_back:
-            self.breakers[name].forget(shift.ticket, now)
+    def end_attempt(self, name: str, key: str) -> None:
+        del self.attempts[name][key]
 
-    def call_back(self, name: str) -> None:
-        """Stop what this worker has begun and sent nothing of: a worker that is out does not get a whole queue."""
-        for shift in self.shifts.get(name, ()):
-            if not shift.sent() and not shift.countdown.expired:
-                shift.called_back = True
-                shift.countdown.stop()
+    def under_way(self, name: str) -> tuple[str, ...]:
+        """The keys of this worker's attempts that are under way."""
+        return tuple(self.attempts.get(name, ()))
 
-    def record_end(self, ticket: Ticket, task: Task, outcome: Outcome, now: float) -> BreakerChange | None:
+    def forget(self, name: str, ticket: Ticket, now: float) -> None:
+        """An attempt was not made after all: it says nothing about the worker."""
+        self.breakers[name].forget(ticket, now)
+
+    def record_end(self, ticket: Ticket, name: str, head: Head, now: float) -> BreakerChange | None:
         """What an attempt says about its worker. A failed trial takes it out for the rest of the run."""
-        breaker = self.breakers[task.worker]
-        if outcome.error is None:
+        breaker = self.breakers[name]
+        if head.error is None:
             return breaker.record_success(ticket)
-        if outcome.error.kind in _NOT_ITS_DOING:
+        if head.error in _NOT_ITS_DOING:
             breaker.forget(ticket, now)
             return None
         trial = breaker.state == "half_open"
-        change = breaker.record_failure(ticket, now, task.id, outcome.error.message)
+        change = breaker.record_failure(ticket, now, head.task, head.why)
         if trial and change is not None:
-            return breaker.open_for_good(f"the trial failed too: {outcome.error.message}")
+            return breaker.open_for_good(f"the trial failed too: {head.why}")
         return change
 
-    def out_of_service(self, task: Task) -> Outcome:
-        reason = f"{task.worker} was taken out for the rest of the run: {self.breakers[task.worker].reason}."
-        return failed(task.id, task.worker, "internal", reason)
+    def refusal(self, name: str) -> str:
+        """Why a worker that is out for good does not get a task."""
+        return f"{name} was taken out for the rest of the run: {self.breakers[name].reason}."

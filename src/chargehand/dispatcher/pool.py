@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chargehand.values.outcome import Outcome
+from chargehand.values.head import Head
 
 # How much the latest end counts.
 RECENT = 0.3
@@ -94,12 +94,12 @@ class Pools:
         """A task is the worker's from here on."""
         self.loads.setdefault(worker, Load()).under_way += 1
 
-    def release(self, worker: str, outcome: Outcome | None) -> None:
+    def release(self, worker: str, head: Head | None) -> None:
         """Its attempt is over; None when it was not made."""
         load = self.loads[worker]
         load.under_way -= 1
-        if outcome is not None:
-            load.record_end(outcome.usage.seconds if outcome.ok else None)
+        if head is not None:
+            load.record_end(head.usage.seconds if head.ok else None)
         self._wake()
 
     def _wake(self) -> None:

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from chargehand.values.base import Value
-from chargehand.values.outcome import Outcome
+from chargehand.values.head import Head
 from chargehand.values.plan import Tier
 from chargehand.values.recovery_policy import Condition, Policy, Rung
 
@@ -107,7 +107,7 @@ Decision: TypeAlias = Annotated[Retry | Refine | Upgrade | Reassign | Split | As
 class Situation(Value):
     """All that a decision may depend on."""
 
-    outcome: Outcome
+    outcome: Head
     # Conditions of the attempts so far, this one last.
     history: tuple[Condition, ...]
     tier: Tier
@@ -125,13 +125,13 @@ class Situation(Value):
     in_service: bool = True
 
 
-def condition_of(outcome: Outcome) -> Condition:
+def condition_of(outcome: Head) -> Condition:
     """The one word that the ladder goes by."""
     if outcome.escalation is not None:
-        return outcome.escalation.reason
+        return outcome.escalation
     if outcome.error is None:
         return "final"
-    match outcome.error.kind:
+    match outcome.error:
         case "rate_limited" | "overloaded" | "connection":
             return "transient"
         case "contract" | "criterion_not_met":
@@ -153,7 +153,7 @@ def condition_of(outcome: Outcome) -> Condition:
 def recover(situation: Situation, policy: Policy, chance: float) -> Decision:
     """The first rung left for this condition that can be taken. `chance` in [0, 1) spreads the backoff."""
     condition = condition_of(situation.outcome)
-    why = situation.outcome.summary
+    why = situation.outcome.why
     if not situation.affordable:
         return GiveUp(reason=f"the budget has no room for another attempt after: {why}")
     tried = len(situation.history)

@@ -1,4 +1,4 @@
-"""One task through its attempts: work, check the criterion, decide by the ladder, act on the decision, until it ends.
+"""One task through its attempts: work, decide by the ladder, act on the decision, until it ends.
 
 Everything that depends on more than plan and outcomes is decided through the engine, by key, before it is acted on; so
 a resumed run goes through the same rungs and pays for none of them again.
@@ -7,16 +7,14 @@ a resumed run goes through the same rungs and pays for none of them again.
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 from pydantic import TypeAdapter
 
 from chargehand.dispatcher.attempt import Attempt
 from chargehand.dispatcher.available_workers import AvailableWorkers
-from chargehand.dispatcher.criterion import check_criterion
 from chargehand.dispatcher.recovery import (
     Ask,
     Decision,
@@ -30,57 +28,60 @@ from chargehand.dispatcher.recovery import (
     condition_of,
     recover,
 )
-from chargehand.dispatcher.split_parts import join_parts
-from chargehand.dispatcher.supervisor_help import SupervisorHelp
 from chargehand.dispatcher.time_limits import TimeLimits
-from chargehand.engine.people import question_for_result
-from chargehand.engine.port import Engine
+from chargehand.engine.port import StepEngine
 from chargehand.limits import Ticket
-from chargehand.text.json_schema import violations
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
-from chargehand.values.outcome import Outcome, Usage, failed
-from chargehand.values.plan import Plan, Task
+from chargehand.values.head import Head, StepKind, StepRefs
+from chargehand.values.outcome import Usage
+from chargehand.values.plan import Task
 from chargehand.values.recovery_policy import Condition, Policy
-from chargehand.workers import Assignment
-from chargehand.workers.human import outcome_of
 
-# The worker named in an outcome that a person gave.
-PERSON = "person"
 _DECISION: TypeAdapter[Decision] = TypeAdapter(Decision)
 
 # Runs the smaller tasks that take a task's place, until the time when the whole's own is over.
-InItsPlace = Callable[[Task, Plan, Mapping[str, Outcome], float | None], Awaitable[list[Outcome]]]
+InItsPlace = Callable[[Task, tuple[Task, ...], float | None], Awaitable[list[Head]]]
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rungs:
+    """Which rungs of the ladder the supervisor can take for a run: a rung it cannot take is passed over."""
+
+    refine: bool = False
+    split: bool = False
+    ask: bool = False
+    # Without it the next worker in order is taken.
+    reroute: bool = False
 
 
 @dataclass(slots=True)
 class TaskAttempts:
     task: Task
-    inputs: Mapping[str, Outcome]
-    engine: Engine
+    engine: StepEngine
     crew: AvailableWorkers
     policy: Policy
-    help: SupervisorHelp
+    rungs: Rungs
     time: TimeLimits
     may_split: bool = True
     # The tokens it may use if it states no budget of tokens.
     ceiling: int | None = None
-    # The ids of all tasks of the run.
-    tasks: frozenset[str] = frozenset()
     # One entry per failed attempt.
     history: list[Condition] = field(default_factory=lambda: [])
     failed_workers: list[str] = field(default_factory=lambda: [])
     usages: list[Usage] = field(default_factory=lambda: [])
     was_split: bool = False
     was_asked: bool = False
-    # What the last attempt that had anything had.
-    partial: JSON = None
+    # The words the task has now, where they are not those of the plan.
+    words: str | None = None
+    # The last attempt that had anything.
+    partial: str | None = None
     # The member of a pool whose room the attempt takes.
     bound: str | None = None
 
-    async def run(self, in_its_place: InItsPlace) -> Outcome:
-        """The task's one outcome, with what all attempts used."""
+    async def run(self, in_its_place: InItsPlace) -> Head:
+        """How the task ended, with what all attempts used."""
         task, first = self.task, self.engine.record.attempts(self.task.id)
         budget = task.budget or Budget()
         if self.ceiling is not None and budget.tokens is None:
@@ -92,37 +93,38 @@ class TaskAttempts:
         while True:
             number += 1
             ready = await self._ready(task, number)
-            if isinstance(ready, Outcome):
+            if isinstance(ready, Head):
                 self._unbind()
-                number, outcome = number - 1, ready
+                number, head = number - 1, ready
                 break
             task, ticket = ready
-            outcome = await self._attempt(task, number, ticket)
-            if outcome is None:
+            head = await self._attempt(task, number, ticket)
+            if head is None:
                 number -= 1
                 continue
-            self.usages.append(outcome.usage)
-            if outcome.ok:
+            self.usages.append(head.usage)
+            if head.ok:
                 break
-            if outcome.partial:
-                self.partial = outcome.output
-            self.history.append(condition_of(outcome))
+            if head.partial:
+                self.partial = head.ref
+            self.history.append(condition_of(head))
             self.failed_workers.append(task.worker)
-            step = await self._recover(task, outcome, number, in_its_place)
-            if isinstance(step, Outcome):
-                outcome = step
+            step = await self._recover(task, head, number, in_its_place)
+            if isinstance(step, Head):
+                head = step
                 break
             task = step
-        if not outcome.ok and not outcome.partial and self.partial is not None:
+        changes: dict[str, Any] = {}
+        if not head.ok and not head.partial and self.partial is not None:
             # What an earlier attempt had found is better than nothing.
-            outcome = outcome.model_copy(update={"output": self.partial, "partial": True})
-        if self.usages == [outcome.usage] and outcome.attempts == number - first:
-            return outcome
-        return outcome.model_copy(update={"attempts": number - first, "usage": Usage.total(self.usages)})
+            changes = {"output_of": self.partial, "partial": True}
+        if self.usages != [head.usage] or head.attempts != number - first:
+            changes |= {"attempts": number - first, "usage": Usage.total(self.usages)}
+        return head.model_copy(update=changes) if changes else head
 
     # -- one attempt -------------------------------------------------------------------------------------------------
 
-    async def _ready(self, task: Task, number: int) -> tuple[Task, Ticket | None] | Outcome:
+    async def _ready(self, task: Task, number: int) -> tuple[Task, Ticket | None] | Head:
         """The task for who works on it, as an earlier session decided or as things are; or its time is over."""
         if (choice := self.engine.record.decided(_route(task, number))) is not None:
             task = task.model_copy(update={"worker": choice["worker"]})
@@ -149,10 +151,10 @@ class TaskAttempts:
         await self.engine.decide(_route(task, number), "route", lambda: choice, reason)
         return await self._route(task.model_copy(update={"worker": worker}), number, handed=False)
 
-    def _unbind(self, outcome: Outcome | None = None) -> None:
+    def _unbind(self, head: Head | None = None) -> None:
         if self.bound is not None:
             worker, self.bound = self.bound, None
-            self.crew.pools.release(worker, outcome)
+            self.crew.pools.release(worker, head)
 
     async def _route(self, task: Task, number: int, *, handed: bool) -> tuple[Task, Ticket | None]:
         """The task for who may work on it now: its worker, or while that one is out its fallback, or the same later.
@@ -174,24 +176,37 @@ class TaskAttempts:
         choice = await self.engine.decide(_route(task, number), "route", lambda: {"worker": worker}, reason)
         return task.model_copy(update={"worker": choice["worker"]})
 
-    async def _attempt(self, task: Task, number: int, ticket: Ticket | None) -> Outcome | None:
-        """What came of an attempt, in this session or before; None when it has not been made after all."""
+    async def _attempt(self, task: Task, number: int, ticket: Ticket | None) -> Head | None:
+        """How an attempt ended, in this session or before; None when it has not been made after all."""
         if (earlier := self.engine.record.attempted(task.id, number)) is not None:
             return earlier
         if self.bound != task.worker:
             self._unbind()
             self.crew.pools.bind(task.worker)
             self.bound = task.worker
-        assignment = Assignment(task, number, self.inputs, tasks=self.tasks)
-        outcome: Outcome | None = None
+        refs = self._refs(task, number, refused=self.crew.refusal(task.worker) if ticket is None else None)
+        head: Head | None = None
         try:
-            outcome = await Attempt(assignment, ticket, self.engine, self.crew, self.help, self.time).run()
+            head = await Attempt(refs, ticket, self.engine, self.crew).run()
         finally:
-            self._unbind(outcome)
-        return outcome
+            self._unbind(head)
+        return head
 
-    async def _in_time(self, work: Awaitable[T], task: Task, number: int, what: str) -> T | Outcome:
-        """What is done between attempts, or the failure when the task's time is over first."""
+    def _refs(self, task: Task, number: int, **more: Any) -> StepRefs:
+        return StepRefs(
+            task=task.id,
+            attempt=number,
+            worker=task.worker,
+            tier=task.tier,
+            words=self.words,
+            inputs=task.depends_on,
+            stop_at=self.time.stop_at,
+            ends_at=self.time.ends_at,
+            **more,
+        )
+
+    async def _in_time(self, work: Awaitable[T], task: Task, number: int, what: str) -> T | Head:
+        """What is waited for between attempts, or the failure when the task's time is over first."""
         countdown = self.time.countdown()
         try:
             async with countdown:
@@ -199,17 +214,18 @@ class TaskAttempts:
         except TimeoutError:
             if not countdown.expired:
                 raise
-            return countdown.verdict(task, number, f"{what}/{countdown.kind}")
+            why = countdown.record_expiry(task, number, f"{what}/{countdown.kind}")
+            return Head.failed(task.id, task.worker, countdown.kind, why)
 
     # -- after a failure ---------------------------------------------------------------------------------------------
 
-    async def _recover(self, task: Task, outcome: Outcome, number: int, in_its_place: InItsPlace) -> Task | Outcome:
-        """The task as it is to be tried next, or the outcome it ends with."""
+    async def _recover(self, task: Task, head: Head, number: int, in_its_place: InItsPlace) -> Task | Head:
+        """The task as it is to be tried next, or how it ends."""
         for turn in itertools.count(1):
-            decision = await self._decide(task, outcome, number, turn)
+            decision = await self._decide(task, head, number, turn)
             match decision:
                 case GiveUp():
-                    return outcome
+                    return head
                 case Retry():
                     # An earlier session that began the next attempt has waited.
                     if not decision.after_s or self.engine.record.began(task.id, number + 1) is not None:
@@ -217,99 +233,77 @@ class TaskAttempts:
                     pause = self.engine.clock.sleep(decision.after_s)
                     return await self._in_time(pause, task, number, "recovery") or task
                 case Refine():
-                    assert self.help.refine is not None
-                    refined = self.help.refine(task, outcome, number, self.usages)
-                    return await self._in_time(refined, task, number, "recovery")
+                    refined = await self._step("refine", task, head, number)
+                    return self._with_words(task, refined)
                 case Upgrade():
                     return task.model_copy(update={"tier": decision.tier})
                 case Reassign():
-                    worker = await self._choose_worker(decision, task, outcome, number)
-                    return worker if isinstance(worker, Outcome) else task.model_copy(update={"worker": worker})
+                    return await self._reassign(decision, task, head, number)
                 case Split():
                     self.was_split = True
-                    if (replaced := await self._split(task, outcome, number, in_its_place)) is not None:
+                    if (replaced := await self._split(task, head, number, in_its_place)) is not None:
                         return replaced
                 case Ask():
                     self.was_asked = True
                     if len(self.history) >= self.policy.attempts:
-                        return await self._asked_for_result(task, outcome, number)
-                    answer = await self._ask(task, outcome)
-                    return task.model_copy(update={"context": _with_answer(task, outcome, answer)})
+                        return await self._step("ask_result", task, head, number)
+                    return self._with_words(task, await self._step("ask", task, head, number))
                 case _:
                     assert_never(decision)
         raise AssertionError("giving up ends it")
 
-    async def _choose_worker(self, to: Reassign, task: Task, outcome: Outcome, number: int) -> str | Outcome:
-        """Whom a router chooses of those who have not failed the task, or who is next."""
-        if self.help.reroute is None or not to.among:
-            return to.worker
-        chosen = self.help.reroute(task, outcome, to.among, number, self.usages)
-        return await self._in_time(chosen, task, number, "recovery")
+    async def _step(self, kind: StepKind, task: Task, head: Head, number: int, **more: Any) -> Head:
+        """A step about an attempt that failed; what it used is the task's."""
+        refs = self._refs(task, number, outcome=head.ref, **more)
+        made = await self.engine.step(f"{task.id}/{number}/{kind}", kind, refs)
+        if made.usage != Usage():
+            self.usages.append(made.usage)
+        return made
 
-    async def _decide(self, task: Task, outcome: Outcome, number: int, turn: int) -> Decision:
-        worker = self.crew.worker(task.worker)
+    def _with_words(self, task: Task, made: Head) -> Task | Head:
+        if not made.ok:
+            return made
+        self.words = made.words
+        return task
 
+    async def _reassign(self, to: Reassign, task: Task, head: Head, number: int) -> Task | Head:
+        """For the worker a router chooses of those that have not failed the task, or for the next one."""
+        if not self.rungs.reroute or not to.among:
+            return task.model_copy(update={"worker": to.worker})
+        made = await self._step("reroute", task, head, number, among=to.among)
+        return task.model_copy(update={"worker": made.worker}) if made.ok else made
+
+    async def _decide(self, task: Task, head: Head, number: int, turn: int) -> Decision:
         def choose() -> JSON:
             situation = Situation(
-                outcome=outcome,
+                outcome=head,
                 history=tuple(self.history),
-                tier=task.tier or worker.tier,
+                tier=task.tier or self.crew.tier(task.worker),
                 fallback=self.crew.fallback_for(task.worker, self.failed_workers),
                 others=self.crew.others(task.worker, self.failed_workers),
-                refine=self.help.refine is not None,
-                split=self.help.split is not None and self.may_split and not self.was_split,
-                ask=self.help.ask is not None and not self.was_asked,
+                refine=self.rungs.refine,
+                split=self.rungs.split and self.may_split and not self.was_split,
+                ask=self.rungs.ask and not self.was_asked,
                 affordable=self.engine.budget.affordable() and self.time.time_left()[0] != 0,
                 in_service=not self.crew.is_out(task.worker),
             )
             return recover(situation, self.policy, self.engine.clock.chance()).to_json()
 
         key = f"{task.id}/{number}/recovery" + (f"/{turn}" if turn > 1 else "")
-        return _DECISION.validate_python(await self.engine.decide(key, "recovery", choose, outcome.summary))
+        return _DECISION.validate_python(await self.engine.decide(key, "recovery", choose, head.why))
 
-    async def _split(self, task: Task, outcome: Outcome, number: int, in_its_place: InItsPlace) -> Outcome | None:
-        """What the smaller tasks came to, as one outcome; None when there is no way to split it."""
-        assert self.help.split is not None
-        planned = self.help.split(task, outcome, number, self.usages)
-        plan = await self._in_time(planned, task, number, "recovery")
-        if plan is None or isinstance(plan, Outcome):
-            return plan
-        parts = await in_its_place(task, plan, self.inputs, self.time.of_parts())
+    async def _split(self, task: Task, head: Head, number: int, in_its_place: InItsPlace) -> Head | None:
+        """What the smaller tasks came to, as one; None when there is no way to split it."""
+        made = await self._step("split", task, head, number)
+        if not made.ok:
+            return made
+        if not made.parts:
+            return None
+        parts = await in_its_place(task, made.parts, self.time.of_parts())
         self.usages.extend(part.usage for part in parts)
-        return await self._held_to_criterion(task, join_parts(task, parts), number, "split")
-
-    async def _asked_for_result(self, task: Task, outcome: Outcome, number: int) -> Outcome:
-        """No attempt is left: what the person says is the result, held to what a worker's is held to."""
-        schema = self.crew.worker(task.worker).output_schema
-        answer = await self.engine.ask(f"{task.id}/ask", question_for_result(task, outcome, schema))
-        return await self._held_to_criterion(task, outcome_of(task.id, PERSON, answer), number, "ask")
-
-    async def _held_to_criterion(self, task: Task, outcome: Outcome, number: int, after: str) -> Outcome:
-        """A result that no single attempt gave, or why it does not do; what was there stays as a partial result."""
-        if not outcome.ok:
-            return outcome
-        worker = self.crew.worker(task.worker)
-        if worker.output_schema is not None and (wrong := violations(outcome.output, worker.output_schema)):
-            message = f"The result does not have the agreed shape: {'; '.join(wrong)}"
-            return failed(task.id, outcome.worker, "contract", message, output=outcome.output)
-        assignment = Assignment(task, number, self.inputs, self.usages, within=after)
-        checking = check_criterion(assignment, outcome, worker, self.engine, self.help.score)
-        held = await self._in_time(checking, task, number, after)
-        if held.ok or held.output is not None:
-            return held
-        return held.model_copy(update={"output": outcome.output, "partial": True})
-
-    async def _ask(self, task: Task, outcome: Outcome) -> str:
-        assert self.help.ask is not None
-        answer = await self.engine.ask(f"{task.id}/ask", self.help.ask(task, outcome))
-        return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        return await self._step("join", task, head, number, parts=tuple(part.task for part in parts))
 
 
 def _route(task: Task, number: int) -> str:
-    """Under which key it is decided who stands in."""
+    """Under which key it is decided which worker takes over."""
     return f"{task.id}/{number}/route"
-
-
-def _with_answer(task: Task, outcome: Outcome, answer: str) -> JSON:
-    """The task's context with what a person said about it."""
-    return {"context": task.context, "asked of a person": outcome.summary, "their answer": answer}

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
-from chargehand.engine.port import Engine
+from chargehand.engine.port import StepEngine
 from chargehand.errors import ErrorKind
-from chargehand.values.outcome import Outcome, failed
 from chargehand.values.plan import Task
 
 Left = tuple[float | None, ErrorKind]
@@ -19,7 +18,7 @@ Left = tuple[float | None, ErrorKind]
 class TimeLimits:
     """One per task. Its own time is on its own clock, which stands still while it waits for a person."""
 
-    engine: Engine
+    engine: StepEngine
     task: str
     # When the run's workers stop, on the run's clock.
     stop_at: float | None
@@ -74,7 +73,7 @@ class TimeLimits:
 class Countdown:
     """A timeout, open with `async with`, and what it was set to last: by that it is named when it fires."""
 
-    engine: Engine
+    engine: StepEngine
     task: str
     measure: Callable[[], Left]
     seconds: float | None = None
@@ -93,8 +92,8 @@ class Countdown:
     def expired(self) -> bool:
         return self._timeout is not None and self._timeout.expired()
 
-    def verdict(self, task: Task, number: int, where: str) -> Outcome:
-        """The failure when it has fired.
+    def record_expiry(self, task: Task, number: int, where: str) -> str:
+        """Why the task is not done, when it has fired.
 
         On the record in the same batch as the end of the attempt, so that resume never decides it again.
         """
@@ -110,7 +109,7 @@ class Countdown:
             value={"after_s": self.seconds},
             reason=reason,
         )
-        return failed(task.id, task.worker, self.kind, reason)
+        return reason
 
     def stop(self) -> None:
         """Let it fire now."""

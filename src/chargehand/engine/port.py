@@ -1,6 +1,8 @@
 """The port between the supervisor's code and the world, in small parts.
 
+    engine.step                          what is carried out as a whole, wherever the engine wants: an attempt, a split
     engine.perform, decide, ask, emit    what happens, by key and on the record
+    engine.outcomes                      what steps came to, by ref; only steps read it
     engine.record                        what earlier sessions left
     engine.budget                        what calls may use
     engine.clock                         time and chance
@@ -20,6 +22,7 @@ from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, Question, ToolCall, ToolResult
 from chargehand.values.event import EventKind
+from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Outcome
 
 T = TypeVar("T")
@@ -39,12 +42,12 @@ class RunRecord(Protocol):
         """
         ...
 
-    def ended(self, task: str) -> Outcome | None:
-        """The outcome a task ended with in an earlier session: it stays ended."""
+    def ended(self, task: str) -> Head | None:
+        """How a task ended in an earlier session: it stays ended."""
         ...
 
-    def attempted(self, task: str, attempt: int) -> Outcome | None:
-        """The outcome an attempt that came to nothing ended with in an earlier session: it is not made again."""
+    def attempted(self, task: str, attempt: int) -> Head | None:
+        """How an attempt that came to nothing ended in an earlier session: it is not made again."""
         ...
 
     def began(self, task: str, attempt: int | None = None) -> float | None:
@@ -117,8 +120,28 @@ class RunClock(Protocol):
         ...
 
 
-class Engine(Protocol):
-    """What a run may touch. Each method is safe to repeat after a crash: the record answers first."""
+class Outcomes(Protocol):
+    """The outcomes behind heads. Only code inside of steps reads them."""
+
+    def keep(self, ref: str, outcome: Outcome) -> Head:
+        """Keep an outcome under a ref, and give its head."""
+        ...
+
+    def at(self, ref: str) -> Outcome:
+        """The outcome kept under a ref."""
+        ...
+
+
+class Steps(Protocol):
+    """The work inside of the steps of a run, or of a team within it."""
+
+    async def run(self, key: str, kind: StepKind, refs: StepRefs) -> Head: ...
+
+    def recall(self, key: str) -> None: ...
+
+
+class StepEngine(Protocol):
+    """What the code above steps may touch: it sees heads and no texts."""
 
     @property
     def run(self) -> str:
@@ -134,6 +157,37 @@ class Engine(Protocol):
     @property
     def clock(self) -> RunClock: ...
 
+    async def step(self, key: str, kind: StepKind, refs: StepRefs) -> Head:
+        """Carry out a step, here or elsewhere. Expected failures are heads, never exceptions."""
+        ...
+
+    def recall(self, key: str) -> None:
+        """Stop a step of which nothing was sent yet: it ends as skipped. One that has sent something continues."""
+        ...
+
+    async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
+        """What the record says was decided here, else `choose()`, recorded before it is returned."""
+        ...
+
+    def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
+        """Put something on the record; durable no later than the next effect that returns."""
+        ...
+
+    def end_task(self, head: Head) -> None:
+        """Put on the record how a task ended, and keep its outcome under the task's id."""
+        ...
+
+
+class Engine(StepEngine, Protocol):
+    """What the work inside of steps may touch. Each method may be repeated after a crash: the record answers first."""
+
+    @property
+    def outcomes(self) -> Outcomes: ...
+
+    def serve(self, steps: Steps) -> None:
+        """Let this code do the work inside of the steps from now on."""
+        ...
+
     @overload
     async def perform(
         self, key: str, effect: ModelCall, *, on_text: Callable[[str], None] | None = None
@@ -143,14 +197,6 @@ class Engine(Protocol):
     @overload
     async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
 
-    async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
-        """What the record says was decided here, else `choose()`, recorded before it is returned."""
-        ...
-
     async def ask(self, key: str, question: Question) -> JSON:
         """A person's answer; the run parks when nothing else can continue."""
-        ...
-
-    def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
-        """Put something on the record; durable no later than the next effect that returns."""
         ...

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chargehand.dispatcher.score import score
 from chargehand.engine.port import Engine
 from chargehand.evaluation.result import Check
 from chargehand.models.supervisor_models import SupervisorModel
+from chargehand.steps.score import score
 from chargehand.values.base import JSON
 from chargehand.values.outcome import done
 from chargehand.values.plan import Task

@@ -51,13 +51,22 @@ class RunTerms:
     evidence: EvidenceRule = "normal"
 
 
-class WorkerPort(Protocol):
-    """Stateless between assignments; expected failures are outcomes, never exceptions."""
+class WorkerFacts(Protocol):
+    """What a dispatch has to know of a worker to choose between them: the work itself is inside of steps."""
 
     @property
     def tier(self) -> Tier:
         """The tier it works at when the task names none."""
         ...
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether its work is a person's: no limit of time applies, and no task comes to it unless people are asked."""
+        ...
+
+
+class WorkerPort(WorkerFacts, Protocol):
+    """Stateless between assignments; expected failures are outcomes, never exceptions."""
 
     @property
     def output_schema(self) -> dict[str, JSON] | None:
@@ -72,11 +81,6 @@ class WorkerPort(Protocol):
     @property
     def repeatable(self) -> bool:
         """Whether doing one task several times side by side is safe, with no `once` tool in it, and worth anything."""
-        ...
-
-    @property
-    def waits_for_person(self) -> bool:
-        """Whether its work is a person's: no limit of time applies, and no task comes to it unless people are asked."""
         ...
 
     def bind(self, terms: RunTerms) -> WorkerPort:

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, TypeVar, overload
 
-from chargehand.engine.port import Engine, RunBudget, RunClock, RunRecord
+from chargehand.engine.outcomes import KeptOutcomes
+from chargehand.engine.port import Engine, Outcomes, RunBudget, RunClock, Steps
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import (
@@ -26,8 +27,9 @@ from chargehand.values.effect import (
     usage_of,
 )
 from chargehand.values.event import EventKind
+from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import within
-from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.outcome import Usage
 from chargehand.workers import Assignment
 
 T = TypeVar("T")
@@ -43,7 +45,9 @@ class NestedEngine:
         self._used = assignment.used
         self.run = engine.run
         # `began`: when the attempt began, on the clock of the run around it.
-        self.record = _NestedRecord(engine.record, self._scope, assignment.used, began)
+        self.outcomes = KeptOutcomes()
+        self.record = _NestedRecord(engine, self._scope, self.outcomes, assignment.used, began)
+        self._steps: Steps | None = None
         self.budget = _NestedBudget(engine.budget, self._scope)
         self.clock = _NestedClock(engine.clock, self._scope, began)
 
@@ -83,6 +87,22 @@ class NestedEngine:
         self._used.append(Usage(seconds=result.seconds, waiting_s=result.waiting_s))
         return result
 
+    def serve(self, steps: Steps) -> None:
+        self._steps = steps
+
+    async def step(self, key: str, kind: StepKind, refs: StepRefs) -> Head:
+        """Inline: the attempt that the team does is a step of the run as a whole."""
+        assert self._steps is not None, "serve() comes before the first step"
+        return await self._steps.run(key, kind, refs)
+
+    def recall(self, key: str) -> None:
+        assert self._steps is not None, "serve() comes before the first step"
+        self._steps.recall(key)
+
+    def end_task(self, head: Head) -> None:
+        outcome = self.outcomes.end(head.task, head)
+        self.emit("task_ended", task=head.task, attempt=head.attempts, outcome=outcome.to_json())
+
     async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
         return await self._engine.decide(self._scope.key(key), decision, choose, reason)
 
@@ -119,8 +139,10 @@ class _Scope:
 class _NestedRecord:
     """The run's record below the attempt. What is found there counts as used by it."""
 
-    def __init__(self, record: RunRecord, scope: _Scope, used: list[Usage], began: float) -> None:
-        self._record = record
+    def __init__(self, engine: Engine, scope: _Scope, outcomes: Outcomes, used: list[Usage], began: float) -> None:
+        self._record = engine.record
+        self._around = engine.outcomes
+        self._outcomes = outcomes
         self._key = scope.key
         self._used = used
         self._began = began
@@ -134,16 +156,17 @@ class _NestedRecord:
             self._used.append(Usage.model_validate(recorded.get("usage") or {}))
         return recorded
 
-    def ended(self, task: str) -> Outcome | None:
-        return self._count_usage(self._record.ended(self._key(task)))
+    def ended(self, task: str) -> Head | None:
+        return self._keep(task, self._record.ended(self._key(task)))
 
-    def attempted(self, task: str, attempt: int) -> Outcome | None:
-        return self._count_usage(self._record.attempted(self._key(task), attempt))
+    def attempted(self, task: str, attempt: int) -> Head | None:
+        return self._keep(f"{task}/{attempt}", self._record.attempted(self._key(task), attempt))
 
-    def _count_usage(self, outcome: Outcome | None) -> Outcome | None:
-        if outcome is not None:
-            self._used.append(outcome.usage)
-        return outcome
+    def _keep(self, ref: str, head: Head | None) -> Head | None:
+        if head is None or head.ref is None:
+            return head
+        self._used.append(head.usage)
+        return self._outcomes.keep(ref, self._around.at(head.ref))
 
     def began(self, task: str, attempt: int | None = None) -> float | None:
         began = self._record.began(self._key(task), attempt)

@@ -32,6 +32,8 @@ from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.run_record import LocalRecord
 from chargehand.engine.local.shared_ledger import LocalBudget, SharedLedger
 from chargehand.engine.local.slots import Slots, never
+from chargehand.engine.outcomes import KeptOutcomes
+from chargehand.engine.port import Steps
 from chargehand.record.journal import Journal
 from chargehand.record.replay import TOLD_ONCE, Replay, telling
 from chargehand.values.base import JSON
@@ -48,6 +50,7 @@ from chargehand.values.effect import (
     ToolResult,
 )
 from chargehand.values.event import EventKind
+from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import Key
 from chargehand.values.outcome import Usage
 
@@ -81,7 +84,9 @@ class LocalEngine:
         self._slots = Slots(max_concurrent)
         self.clock = LocalClock(self.replay, self._activity, wall_clock, chance)
         self._recorder = Recorder(run, journal, seq=self.replay.seq, clock=self.clock.wall, listeners=listeners)
-        self.record = LocalRecord(self.replay)
+        self.outcomes = KeptOutcomes()
+        self.record = LocalRecord(self.replay, self.outcomes)
+        self._steps: Steps | None = None
         # `writer` is the model that writes the answer: what is held back for it is held in its money as well.
         shared = SharedLedger(budget or Budget(), resources, self._recorder, writer)
         self.budget = LocalBudget(shared, self.replay, self._recorder)
@@ -168,6 +173,23 @@ class LocalEngine:
 
     async def ask(self, key: str, question: Question) -> JSON:
         return await self._inquiries.ask(key, question)
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def serve(self, steps: Steps) -> None:
+        self._steps = steps
+
+    async def step(self, key: str, kind: StepKind, refs: StepRefs) -> Head:
+        assert self._steps is not None, "serve() comes before the first step"
+        return await self._steps.run(key, kind, refs)
+
+    def recall(self, key: str) -> None:
+        assert self._steps is not None, "serve() comes before the first step"
+        self._steps.recall(key)
+
+    def end_task(self, head: Head) -> None:
+        outcome = self.outcomes.end(head.task, head)
+        self.emit("task_ended", task=head.task, attempt=head.attempts, outcome=outcome.to_json())
 
     # -- effects -----------------------------------------------------------------------------------------------------
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from chargehand.engine.port import Outcomes
 from chargehand.record.replay import Replay
 from chargehand.text.urls import normal_urls
 from chargehand.values.base import JSON
+from chargehand.values.head import Head
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.outcome import Outcome
 
@@ -14,8 +16,9 @@ from chargehand.values.outcome import Outcome
 class LocalRecord:
     """Questions about the folded journal; only the session's effects write to it."""
 
-    def __init__(self, replay: Replay) -> None:
+    def __init__(self, replay: Replay, outcomes: Outcomes) -> None:
         self._replay = replay
+        self._outcomes = outcomes
         # Tasks and attempts of which something was sent, in this session or before.
         self._sent: set[tuple[str | None, int | None]] = set()
         for key in (*replay.committed, *replay.intents):
@@ -31,11 +34,15 @@ class LocalRecord:
     def plan(self, within: str = "") -> dict[str, JSON] | None:
         return self._replay.approved_within.get(within) if within else self._replay.approved
 
-    def ended(self, task: str) -> Outcome | None:
-        return self._replay.ended.get(task)
+    def ended(self, task: str) -> Head | None:
+        return self._keep(task, self._replay.ended.get(task))
 
-    def attempted(self, task: str, attempt: int) -> Outcome | None:
-        return self._replay.attempted.get(f"{task}/{attempt}")
+    def attempted(self, task: str, attempt: int) -> Head | None:
+        ref = f"{task}/{attempt}"
+        return self._keep(ref, self._replay.attempted.get(ref))
+
+    def _keep(self, ref: str, outcome: Outcome | None) -> Head | None:
+        return None if outcome is None else self._outcomes.keep(ref, outcome)
 
     def began(self, task: str, attempt: int | None = None) -> float | None:
         return self._replay.begun.get(task if attempt is None else f"{task}/{attempt}")

@@ -1,17 +1,18 @@
-"""What the supervisor lends a dispatch: models that rewrite, split, score, select and route, and people to ask."""
+"""What the supervisor lends the steps of a dispatch: models that rewrite, split, score, select, route; and people."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from chargehand.dispatcher.best_of import Selector
-from chargehand.dispatcher.criterion import Scorer
+from chargehand.dispatcher import Rungs
+from chargehand.steps.best_of import Selector
+from chargehand.steps.criterion import Scorer
 from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan, Task
 
-# Both add what they use to the list, call by call.
+# These add what they use to the list, call by call.
 Refiner = Callable[[Task, Outcome, int, list[Usage]], Awaitable[Task]]
 Splitter = Callable[[Task, Outcome, int, list[Usage]], Awaitable[Plan | None]]
 # Which of several workers tries a task next.
@@ -32,3 +33,13 @@ class SupervisorHelp:
     score: Scorer | None = None
     select: Selector | None = None
     reroute: Rerouter | None = None
+
+    @property
+    def rungs(self) -> Rungs:
+        """What of it a dispatch has to know."""
+        return Rungs(
+            refine=self.refine is not None,
+            split=self.split is not None,
+            ask=self.ask is not None,
+            reroute=self.reroute is not None,
+        )

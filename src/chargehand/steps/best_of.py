@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from chargehand.dispatcher.criterion import Scorer, check_criterion
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError
+from chargehand.steps.criterion import Scorer, check_criterion
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Outcome, Usage, failed
 from chargehand.values.plan import Task

@@ -1,0 +1,98 @@
+"""One run of a task by one worker with one instruction at one tier -> its outcome, on time and on the record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chargehand.dispatcher.time_limits import Countdown
+from chargehand.engine.port import Engine
+from chargehand.steps.best_of import BestOf, failed_by_bug, is_workers_own, work_and_check
+from chargehand.steps.supervisor_help import SupervisorHelp
+from chargehand.values.outcome import Outcome, Usage, failed
+from chargehand.workers import Assignment, WorkerPort
+
+
+@dataclass(slots=True)
+class AttemptWork:
+    """Made for one attempt."""
+
+    assignment: Assignment
+    worker: WorkerPort
+    engine: Engine
+    help: SupervisorHelp
+    countdown: Countdown
+    # Why the worker may not begin.
+    refused: str | None = None
+    recalled: bool = field(default=False, init=False)
+
+    async def run(self) -> Outcome | None:
+        """The outcome, its criterion checked; None when it was recalled before anything was sent."""
+        task, number = self.assignment.task, self.assignment.attempt
+        self.engine.emit(
+            "attempt_started",
+            task=task.id,
+            attempt=number,
+            worker=task.worker,
+            tier=task.tier,
+            model=self.worker.model_for(task.tier),
+        )
+        if self.refused is not None:
+            outcome = failed(task.id, task.worker, "internal", self.refused)
+        else:
+            outcome = await self._work()
+        if outcome is None:
+            self.engine.emit("attempt_ended", task=task.id, attempt=number, status="skipped", error=None)
+            return None
+        if outcome.attempts != number:
+            outcome = outcome.model_copy(update={"attempts": number})
+        self.engine.emit(
+            "attempt_ended",
+            task=task.id,
+            attempt=number,
+            status=outcome.status,
+            error=outcome.error.to_json() if outcome.error else None,
+            # A done attempt's outcome is the task's: it is on the record once.
+            outcome=None if outcome.ok else outcome.to_json(),
+        )
+        return outcome
+
+    def recall(self) -> None:
+        """Stop it, unless something of it was sent."""
+        sent = self.engine.record.has_sent(self.assignment.task.id, self.assignment.attempt)
+        if not sent and not self.countdown.expired:
+            self.recalled = True
+            self.countdown.stop()
+
+    async def _work(self) -> Outcome | None:
+        """What the worker or its time makes of it."""
+        task, number, countdown = self.assignment.task, self.assignment.attempt, self.countdown
+        members = self._members()
+        try:
+            async with countdown:
+                if members is not None:
+                    return await members.work()
+                return await work_and_check(self.assignment, self.worker, self.engine, self.help.score)
+        except Exception as error:  # recorded: a worker's bug is its task's failure, never its siblings'
+            if self.recalled and countdown.expired:
+                return None
+            if isinstance(error, TimeoutError) and countdown.expired:
+                outcome = await members.salvage() if members is not None else None
+                if outcome is None:
+                    why = countdown.record_expiry(task, number, countdown.kind)
+                    outcome = failed(task.id, task.worker, countdown.kind, why)
+            elif not is_workers_own(error):
+                raise
+            else:
+                outcome = failed_by_bug(task, error)
+            return outcome.model_copy(update={"usage": Usage.total(self.assignment.used)})
+
+    def _members(self) -> BestOf | None:
+        """Those that do the attempt side by side, where the task wants more than one and its worker may."""
+        task, number = self.assignment.task, self.assignment.task.best_of or 1
+        if number == 1:
+            return None
+        if not self.worker.repeatable:
+            message = f"best_of {number} of {task.id} is ignored: {task.worker} does a task only once."
+            self.engine.emit("warning", task=task.id, attempt=self.assignment.attempt, message=message)
+            return None
+        return BestOf(number, self.assignment, self.worker, self.engine, self.help.score, self.help.select)
