@@ -33,12 +33,12 @@ from chargehand.settings import load_settings
 from chargehand.text.plan_json import parse
 from chargehand.values.base import Value
 from chargehand.values.budget import Budget
-from chargehand.values.effect import Role
 from chargehand.values.event import KINDS
 from chargehand.values.outcome import Claim, Contradiction, Finding, Gap, Outcome, Usage
 from chargehand.values.plan import Plan, Problem, ProblemCode, Task, WorkerSpec, errors_in
 from chargehand.values.report import Provenance, Report, Timing
 from chargehand.values.request import Request
+from chargehand.values.role import Role
 from chargehand.values.run_status import EXIT_CODES
 from scripts import architecture
 from scripts.reference_events import events_reference

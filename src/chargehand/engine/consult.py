@@ -9,9 +9,10 @@ from typing import Any
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.text.json_repair import read_object
-from chargehand.values.effect import Role, usage_of
+from chargehand.values.effect import usage_of
 from chargehand.values.message import Message, user
 from chargehand.values.outcome import Fault, Usage
+from chargehand.values.role import Role
 
 TIMES = 2
 

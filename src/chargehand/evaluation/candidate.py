@@ -14,8 +14,8 @@ from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.settings import ModelChoice, Settings
 from chargehand.team import Team
 from chargehand.team.roster import options_of
-from chargehand.values.effect import Role
 from chargehand.values.plan import Tier
+from chargehand.values.role import Role
 
 SCRIPTED = "scripted:"
 

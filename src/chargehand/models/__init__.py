@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from chargehand.values.effect import ModelCall
-from chargehand.values.message import Reply
+if TYPE_CHECKING:
+    from chargehand.values.effect import ModelCall
+    from chargehand.values.message import Reply
 
 
 class Attribution(NamedTuple):

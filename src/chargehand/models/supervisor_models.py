@@ -8,8 +8,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from chargehand.values.base import Value
-from chargehand.values.effect import ModelCall, Role
+from chargehand.values.effect import ModelCall
 from chargehand.values.message import Message
+from chargehand.values.role import Role
 
 
 class SupervisorModel(Value):

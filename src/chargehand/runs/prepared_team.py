@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chargehand.errors import UsageError
-from chargehand.models import ModelClient
 from chargehand.record.home import Home
 from chargehand.record.trust import TrustRegistry
 from chargehand.settings import OF_TEAM, SCRIPT, Settings, found_from, load_settings
 from chargehand.team import Team, folder_of, load
+
+if TYPE_CHECKING:
+    from chargehand.models import ModelClient
 
 
 class PreparedTeam:

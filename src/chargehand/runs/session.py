@@ -35,12 +35,13 @@ from chargehand.team.roster import TIERS, factory, options_of, roster
 from chargehand.tools import ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
-from chargehand.values.effect import Question, Role
+from chargehand.values.effect import Question
 from chargehand.values.event import VERSION
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
 from chargehand.values.request import Request
+from chargehand.values.role import Role
 from chargehand.values.run_status import FINISHED, RunStatus
 from chargehand.workers.delegate import Run
 

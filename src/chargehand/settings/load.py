@@ -16,8 +16,8 @@ from chargehand.settings.settings import Pinned, RoleModel, Settings
 from chargehand.settings.settings_file import NOT_SERVED, TIERS, Layer, checked_url, read_layer
 from chargehand.settings.toml_file import read, suggestion
 from chargehand.values.budget import DEFAULT_TOKENS, Budget
-from chargehand.values.effect import Role
 from chargehand.values.plan import Tier
+from chargehand.values.role import Role
 
 # The endpoints the environment can name.
 BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}

@@ -12,8 +12,8 @@ from chargehand.models.provider_settings import Provider
 from chargehand.settings.script_path import OF_TEAM
 from chargehand.values.base import JSON, Value
 from chargehand.values.budget import DEFAULT_TOKENS, Budget
-from chargehand.values.effect import Role
 from chargehand.values.plan import Tier
+from chargehand.values.role import Role
 
 # What a flag or the environment has set; a team does not change it.
 Pinned = Literal["tokens", "usd", "deadline", "max_concurrent", "max_tasks"]

@@ -18,8 +18,8 @@ from chargehand.settings.settings import RoleModel
 from chargehand.settings.toml_file import TomlFile, suggestion
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
-from chargehand.values.effect import Role
 from chargehand.values.plan import Tier
+from chargehand.values.role import Role
 
 # The largest number that means something: any number up to it is the same in JSON.
 MOST = 10**15

@@ -7,9 +7,9 @@ from typing import Any, get_args
 from chargehand.settings.settings_file import MOST
 from chargehand.team.routes import RouteRule
 from chargehand.team.team import Scrutiny
-from chargehand.values.effect import Role
 from chargehand.values.plan import TIERS, FactoryLimits, SynthesisSpec
 from chargehand.values.recovery_policy import Policy
+from chargehand.values.role import Role
 
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}

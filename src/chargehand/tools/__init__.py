@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from chargehand.tools.call_tool import call
 from chargehand.tools.definition import Tool, tool
-from chargehand.tools.read_hashes import still_valid
-from chargehand.tools.tool_context import ToolContext
+from chargehand.values.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from chargehand.tools.call_tool import call
+    from chargehand.tools.read_hashes import still_valid
+    from chargehand.tools.tool_context import ToolContext
+
+# A team is checked without what calls its tools.
+__getattr__ = lazy_names(__name__, {"call": "call_tool", "still_valid": "read_hashes", "ToolContext": "tool_context"})
 
 __all__ = ["BUILTIN", "Tool", "ToolContext", "call", "still_valid", "tool"]
 

@@ -15,8 +15,7 @@ from typing import Any, get_args, overload
 from chargehand.errors import UsageError
 from chargehand.tools import docstring
 from chargehand.tools.parameter_schema import Parameters
-from chargehand.values.effect import ToolEffect
-from chargehand.values.message import ToolSpec
+from chargehand.values.message import ToolEffect, ToolSpec
 
 # What both providers accept as a tool's name.
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sys
@@ -11,8 +10,6 @@ from typing import Annotated
 from pydantic import Field
 
 from chargehand.errors import ToolError
-from chargehand.process import OutOfTime, run_process
-from chargehand.tools import line_matching as matching
 from chargehand.tools import material
 from chargehand.tools import read_hashes as reading
 from chargehand.tools.definition import tool
@@ -87,13 +84,18 @@ async def search_files(
     """
     if not query or len(query) > 1000:
         raise ToolError("query must be 1 to 1000 characters.")
+    # Here, so that checking a team that has this tool does not load them.
+    import asyncio
+
+    from chargehand.tools import line_matching
+
     found = await asyncio.to_thread(reading.contents, pattern or "**/*", context)
     texts = [(material.one_line_name(name), decode_text(data)[0]) for name, data in found.files]
     if regex:
         hits = await _by_expression(query, ignore_case, texts)
     else:
         hits = await asyncio.to_thread(
-            matching.matches, re.escape(query), ignore_case=ignore_case, texts=texts, limit=MAX_MATCHES + 1
+            line_matching.matches, re.escape(query), ignore_case=ignore_case, texts=texts, limit=MAX_MATCHES + 1
         )
     lines = [f"{name}:{number}: {text}" for name, number, text in hits[:MAX_MATCHES]]
     found_in = {hit[0] for hit in hits[:MAX_MATCHES]}
@@ -112,8 +114,11 @@ async def _by_expression(query: str, ignore_case: bool, texts: list[tuple[str, s
         re.compile(query)
     except (re.error, OverflowError, RecursionError) as error:
         raise ToolError(f"query is not a regular expression: {error}. Leave regex out to find it literally.") from None
+    from chargehand.process import OutOfTime, run_process
+    from chargehand.tools import line_matching
+
     order = {"expression": query, "ignore_case": ignore_case, "texts": texts, "limit": MAX_MATCHES + 1}
-    command = [sys.executable, "-I", "-S", "-B", matching.__file__]
+    command = [sys.executable, "-I", "-S", "-B", line_matching.__file__]
     try:
         ended = await run_process(command, stdin=json.dumps(order).encode(), seconds=REGEX_SECONDS)
     except OutOfTime:

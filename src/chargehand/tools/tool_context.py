@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from chargehand.values.request import Material
+if TYPE_CHECKING:
+    from chargehand.values.request import Material
 
 
 @dataclass

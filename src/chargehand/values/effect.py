@@ -12,11 +12,9 @@ from pydantic_core import to_json
 
 from chargehand.values.base import JSON, Value
 from chargehand.values.event import EventKind
-from chargehand.values.message import Message, Reply, TokenCount, ToolSpec
+from chargehand.values.message import Message, Reply, TokenCount, ToolEffect, ToolSpec
 from chargehand.values.outcome import Fault, Finding, Usage
-
-Role = Literal["planner", "refiner", "router", "worker", "scorer", "judge", "synthesizer", "critic"]
-ToolEffect = Literal["read", "idempotent", "once"]
+from chargehand.values.role import Role
 
 
 def _digest(*parts: bytes) -> str:

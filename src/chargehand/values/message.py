@@ -11,6 +11,9 @@ from pydantic import Field
 
 from chargehand.values.base import JSON, Value
 
+# Whether a tool only reads, may be repeated, or must run once.
+ToolEffect = Literal["read", "idempotent", "once"]
+
 
 class ToolRequest(Value):
     """A tool call that a model asks for. `arguments` is None when the model did not write a JSON object: see `raw`."""

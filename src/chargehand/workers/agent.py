@@ -12,8 +12,8 @@ from typing import Any
 from chargehand.engine.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
-from chargehand.values.effect import ModelCall, ToolCall, ToolEffect, ToolResult, usage_of
-from chargehand.values.message import Message, Reply, ToolRequest, ToolSpec, system, tool_result, user
+from chargehand.values.effect import ModelCall, ToolCall, ToolResult, usage_of
+from chargehand.values.message import Message, Reply, ToolEffect, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
 from chargehand.values.plan import Tier
 from chargehand.values.recovery_policy import EvidenceRule
