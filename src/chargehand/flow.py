@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from chargehand.dispatcher import assemble, dispatch
 from chargehand.engine.deadline import in_time
@@ -88,8 +88,7 @@ class RunTasks(Protocol):
     async def __call__(self, plan: Plan, *, earlier: Mapping[str, Head] | None = None) -> dict[str, Head]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
+class _Done(NamedTuple):
     """The plan with what was added to it, an outcome for each task, and the gaps that were filled after all."""
 
     plan: Plan

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
@@ -17,8 +16,7 @@ from chargehand.values.role import Role
 TIMES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Consulted:
+class Consulted(NamedTuple):
     """Either data in the agreed shape or why there is none."""
 
     data: dict[str, Any] | None

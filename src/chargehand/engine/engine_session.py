@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError
@@ -37,8 +37,7 @@ class Parked(ChargehandError):
     exit_code = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(NamedTuple):
     """The run a rerun repeats: its committed successes may be used again."""
 
     run: str

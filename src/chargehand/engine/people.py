@@ -21,6 +21,7 @@ from chargehand.text.json_schema import violations
 from chargehand.text.plan_json import parse, read
 from chargehand.values.base import JSON, Value
 from chargehand.values.effect import Question
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import FactoryLimits, Plan, Task, errors_in
 from chargehand.values.request import Request
@@ -31,13 +32,13 @@ Person: TypeAlias = Callable[[Question, str | None], Awaitable[str]]
 # What one result may take of a question.
 MOST_CHARACTERS = 8_000
 # `approve but ...` is neither: what follows would be passed over.
-_YES = re.compile(r"(approve|approved|yes|y)[.!]?", re.IGNORECASE)
-_NO = re.compile(r"(?:reject|rejected|no|n)\b[\s:,.-]*(.*)", re.IGNORECASE | re.DOTALL)
+_YES = lazy_regex(r"(approve|approved|yes|y)[.!]?", re.IGNORECASE)
+_NO = lazy_regex(r"(?:reject|rejected|no|n)\b[\s:,.-]*(.*)", re.IGNORECASE | re.DOTALL)
 # The sign and the point of a number belong to the result.
-_HAPPENED = re.compile(r"happened\b(?:[\s:,]|[.-](?!\.?\d))*(.*)", re.IGNORECASE | re.DOTALL)
-_SEND = re.compile(r"send(?: it)?[.!]?", re.IGNORECASE)
-_GIVE_UP = re.compile(r"give[ _]up[.!]?", re.IGNORECASE)
-_ESCALATE = re.compile(r"escalate\s*:(.*)", re.IGNORECASE | re.DOTALL)
+_HAPPENED = lazy_regex(r"happened\b(?:[\s:,]|[.-](?!\.?\d))*(.*)", re.IGNORECASE | re.DOTALL)
+_SEND = lazy_regex(r"send(?: it)?[.!]?", re.IGNORECASE)
+_GIVE_UP = lazy_regex(r"give[ _]up[.!]?", re.IGNORECASE)
+_ESCALATE = lazy_regex(r"escalate\s*:(.*)", re.IGNORECASE | re.DOTALL)
 
 
 class Later(Exception):

@@ -17,8 +17,7 @@ from typing import Literal, NamedTuple
 State = Literal["closed", "open", "half_open"]
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerChange:
+class BreakerChange(NamedTuple):
     """A breaker went into a state: what a `breaker_changed` event says."""
 
     name: str

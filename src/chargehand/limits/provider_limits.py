@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal, NamedTuple, assert_never
 from weakref import WeakKeyDictionary
 
 from chargehand.errors import UsageError
@@ -29,8 +29,7 @@ CallResult = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """The provider is not to be called now. `until` is when to try again, on the loop's clock; None: not this run."""
 
     until: float | None
@@ -79,8 +78,7 @@ class _Waiter:
     turn: asyncio.Future[Permit | Refused]
 
 
-@dataclass(frozen=True, slots=True)
-class _Outage:
+class _Outage(NamedTuple):
     """Nothing may start: until a time at the latest, and until a time at the earliest."""
 
     until: float

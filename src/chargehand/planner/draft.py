@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Container, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
@@ -119,14 +118,12 @@ Workers
 {examples}"""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     plan: Plan
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Unplanned:
+class Unplanned(NamedTuple):
     """No valid plan came of it: why, and what trying used."""
 
     fault: Fault
@@ -269,7 +266,7 @@ def read_draft(data: dict[str, Any]) -> tuple[Reading, dict[str, str]]:
     """What can be read of a model's draft, and the ids that were rewritten in it."""
     reading = read(_known_fields(data))
     plan, renamed = with_valid_ids(reading.plan)
-    return replace(reading, plan=plan), renamed
+    return reading._replace(plan=plan), renamed
 
 
 _OF_A_TASK = frozenset(Task.model_fields)

@@ -10,8 +10,7 @@ Missing is what failed, what was escalated or skipped, a result that is thin, an
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
@@ -60,8 +59,7 @@ Workers
 {workers}"""
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(NamedTuple):
     """New tasks, and for each gap the new tasks that have to be done for it to be filled."""
 
     tasks: tuple[Task, ...]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from chargehand.engine.deadline import in_time
 from chargehand.engine.people import edited_plan, question_about_plan, verdict
@@ -28,8 +28,7 @@ from chargehand.workers.worker_prompt import task_prompt
 ADDING_SHARE = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Agreed:
+class Agreed(NamedTuple):
     """The plan that runs, whether it was planned here, so that it may be planned on, and what making it used."""
 
     plan: Plan
@@ -39,8 +38,7 @@ class Agreed:
     ceiling: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(NamedTuple):
     """A person let no plan run."""
 
     plan: Plan

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # More than any result needs: a child that writes without end must not fill the memory.
 MAX_OUTPUT = 256 * 1024 * 1024
@@ -26,8 +26,7 @@ class TooMuchOutput(ProcessStopped):
     """It wrote more than it may."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
+class ProcessResult(NamedTuple):
     """How a process ended and what it wrote. A negative code is the signal that ended it."""
 
     code: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from chargehand.engine.engine_session import Prior
 from chargehand.errors import RunNotFound, UsageError
@@ -21,8 +21,7 @@ from chargehand.values.plan import Plan
 from chargehand.values.request import Request
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(NamedTuple):
     """What a run is given besides what it had, and whether its failed tasks are tried again."""
 
     tokens: int | None = None

@@ -6,21 +6,20 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chargehand.errors import UsageError
 from chargehand.text.json_schema import MAX_DEPTH, too_deep
+from chargehand.values.lazy_regex import lazy_regex
 
-_TABLE = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
-_ENTRY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
+_TABLE = lazy_regex(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
+_ENTRY = lazy_regex(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
 _DEEP = f"lists and tables are nested more than {MAX_DEPTH} levels deep."
-_PART = re.compile(r""""([^"]*)"|'([^']*)'|([\w-]+)""")
+_PART = lazy_regex(r""""([^"]*)"|'([^']*)'|([\w-]+)""")
 
 
-@dataclass(frozen=True, slots=True)
-class TomlFile:
+class TomlFile(NamedTuple):
     """`label` is how messages name the file."""
 
     label: str

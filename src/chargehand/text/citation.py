@@ -16,26 +16,28 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
+
+from chargehand.values.lazy_regex import lazy_regex
 
 # Not a letter changed in a quotation. A definition `[name]: url` is a link too; `[t1]: the first ...` is not.
-_BRACKETS = re.compile(r"\[(?![A-Za-z]\][a-z])([^\[\]]+)\](\([^()\s]*\))?(?!:[ \t]*(?:<|[/#]|\w{1,20}://))", re.ASCII)
-_BETWEEN = re.compile(r"\s*(?:[,;&+]|\band\b)\s*")
+_BRACKETS = lazy_regex(r"\[(?![A-Za-z]\][a-z])([^\[\]]+)\](\([^()\s]*\))?(?!:[ \t]*(?:<|[/#]|\w{1,20}://))", re.ASCII)
+_BETWEEN = lazy_regex(r"\s*(?:[,;&+]|\band\b)\s*")
 # What people put before ids: `[task t1]`, `[Sources: t1, t2]`.
-_BEFORE = re.compile(r"\s*(?:tasks?|see|sources?|from|results?)\b\s*:?\s+", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,79}", re.ASCII)
-_RANGE = re.compile(
+_BEFORE = lazy_regex(r"\s*(?:tasks?|see|sources?|from|results?)\b\s*:?\s+", re.IGNORECASE)
+_NAME = lazy_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,79}", re.ASCII)
+_RANGE = lazy_regex(
     r"([A-Za-z][A-Za-z0-9_.-]{0,70}?)(\d{1,6})\s*(?:-|\u2010|\u2011|\u2013|\u2014|\.\.\.?|\u2026|\bto\b)\s*"
     r"([A-Za-z][A-Za-z0-9_.-]{0,70}?)?(\d{1,6})",
     re.ASCII,
 )
 _LONGEST_NAME = 200
-_LAST_NUMBER = re.compile(r"(.*?)(\d{1,6})", re.DOTALL | re.ASCII)
-_NUMBERED = re.compile(r"([A-Za-z]+)[_-]?\d{1,4}[A-Za-z]?", re.ASCII)
-_STEP = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
-_LETTERS = re.compile(r"[A-Za-z]+")
-_WORD = re.compile(r"[a-z]+(?:[_-][a-z0-9]+)*\d{0,3}", re.ASCII)
+_LAST_NUMBER = lazy_regex(r"(.*?)(\d{1,6})", re.DOTALL | re.ASCII)
+_NUMBERED = lazy_regex(r"([A-Za-z]+)[_-]?\d{1,4}[A-Za-z]?", re.ASCII)
+_STEP = lazy_regex(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
+_LETTERS = lazy_regex(r"[A-Za-z]+")
+_WORD = lazy_regex(r"[a-z]+(?:[_-][a-z0-9]+)*\d{0,3}", re.ASCII)
 _USUAL_LETTERS = frozenset({"t", "task"})
 _PROSE = frozenset({
     "x", "sic", "note", "notes", "emphasis", "citation", "source", "sources", "ref", "reference", "link", "image",
@@ -43,12 +45,11 @@ _PROSE = frozenset({
     "example", "draft", "edit", "edited", "update", "updated", "done", "see", "above", "below", "placeholder", "name",
     "date", "number", "unknown",
 })  # fmt: skip
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_INLINE_CODE = re.compile(r"``[^\n]*?``|`[^`\n]*`")
+_FENCE = lazy_regex(r"\s*(`{3,}|~{3,})")
+_INLINE_CODE = lazy_regex(r"``[^\n]*?``|`[^`\n]*`")
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(NamedTuple):
     """One entry in brackets: a task or a range of them; with neither field it is only words beside a task."""
 
     text: str
@@ -56,8 +57,7 @@ class Named:
     unknown: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(NamedTuple):
     """A pair of brackets that names tasks; `start` and `end` enclose it, its address included."""
 
     start: int

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Scalar: TypeAlias = str | int | float | bool | None
 FieldValue: TypeAlias = Scalar | list[Scalar]
@@ -31,8 +30,7 @@ class FrontMatterError(ValueError):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """The value of one key, and its line."""
 
     value: FieldValue
@@ -59,8 +57,7 @@ class Field:
         return [part for part in _split(self.text) if part]
 
 
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
+class FrontMatter(NamedTuple):
     fields: dict[str, Field]
     body: str
 

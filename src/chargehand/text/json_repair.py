@@ -9,20 +9,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from chargehand.text.json_schema import MAX_DEPTH, too_deep, violations
 from chargehand.values.base import JSON
+from chargehand.values.lazy_regex import lazy_regex
 
 _TOO_DEEP = f"The JSON is nested more than {MAX_DEPTH} levels deep; make it flatter."
 
 # Thinking that precedes the answer; some models leave the opening tag out.
-_THINKING_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_THINKING_STARTS = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_THINKING_ENDS = lazy_regex(r"</think(?:ing)?>", re.IGNORECASE)
+_THINKING_STARTS = lazy_regex(r"<think(?:ing)?>", re.IGNORECASE)
 
 # A bracket that begins JSON rather than prose ("{name}", "[see above]"), and the code fence just before it.
-_START = re.compile(
+_START = lazy_regex(
     r"""(?P<fence>```[\w.+-]*+\s*+)?
         (?P<open> \{ (?=\s*+ (?:["'“”„‘’}/\#] | \Z))
                 | \[ (?=\s*+ (?:["'“”„‘’/\#{\[\]\-0-9] | (?:true|false|null|True|False|None|NaN|Infinity)\b | \Z)) )""",
@@ -32,7 +32,7 @@ _START = re.compile(
 # What matters between the brackets. Possessive, and each opening quote has a last alternative without an end: no
 # stretch of text is looked at twice.
 # Groups are not possessive: Python 3.11 before .5 gives up matches it should find with those.
-_TOKEN = re.compile(
+_TOKEN = lazy_regex(
     r"""(?P<plain> " [^"\\]*+ (?: \\. [^"\\]*+ )* " )
       | (?P<quoted> ' [^'\\]*+ (?: \\. [^'\\]*+ )* '
                   | [“”„] [^“”\\]*+ (?: \\. [^“”\\]*+ )* [“”]
@@ -47,22 +47,20 @@ _TOKEN = re.compile(
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _CLOSER = {"{": "}", "[": "]"}
 
-_ESCAPE = re.compile(r"""(?P<good>\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\x(?P<hex>[0-9a-fA-F]{2})|\\'?|(?P<quote>")""")
-_TRAILING_COMMA = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")|,(?=\s*+[}\]])', re.DOTALL)
-_LIKE_JSON = re.compile(r'[{\["]|-?(?:NaN|Infinity|[0-9.eE+-]++)$')
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPE = lazy_regex(r"""(?P<good>\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\x(?P<hex>[0-9a-fA-F]{2})|\\'?|(?P<quote>")""")
+_TRAILING_COMMA = lazy_regex(r'("[^"\\]*+(?:\\.[^"\\]*+)*")|,(?=\s*+[}\]])', re.DOTALL)
+_LIKE_JSON = lazy_regex(r'[{\["]|-?(?:NaN|Infinity|[0-9.eE+-]++)$')
+_SURROGATE = lazy_regex(r"\\u[dD][89a-fA-F]")
 
 
-@dataclass(frozen=True)
-class _Region:
+class _Region(NamedTuple):
     """A balanced stretch, with its spelling put right; it ends before `end`."""
 
     text: str
     end: int
 
 
-@dataclass(frozen=True)
-class _Broken:
+class _Broken(NamedTuple):
     """A stretch without a proper end: what follows its start may be a fragment, so nothing there can be trusted."""
 
     problem: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -40,8 +39,7 @@ _MOST_NAMED = 20
 Location = tuple[int | str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What could be read of a draft. The plan is whole, and fit to run, only when nothing is misshapen."""
 
     plan: Plan

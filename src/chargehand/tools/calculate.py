@@ -11,17 +11,18 @@ from typing import NoReturn
 from chargehand.errors import ToolError
 from chargehand.tools.arithmetic import CONSTANTS, FUNCTIONS, OPERATORS, Number, limit_precision, literal, number_text
 from chargehand.tools.definition import tool
+from chargehand.values.lazy_regex import lazy_regex
 
 MAX_LENGTH = 1000
 MAX_DEPTH = 60
 HINTS = {"^": " Use ** for powers.", "'": " Text cannot be calculated.", '"': " Text cannot be calculated."}
 
 # Checked before parsing, so that no other syntax reaches the parser.
-TOKEN = re.compile(
+TOKEN = lazy_regex(
     r"\s+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?![\w.])|[A-Za-z]\w*|\*\*|//|[-+*/%(),\[\]]", re.ASCII
 )
 # No remainder can be meant: the next number does not follow at once.
-PERCENT = re.compile(r"([\d._]*)\s*%\s*(?:$|[-+*/%),\]]|of\b)", re.ASCII)
+PERCENT = lazy_regex(r"([\d._]*)\s*%\s*(?:$|[-+*/%),\]]|of\b)", re.ASCII)
 
 
 # A coroutine, though it awaits nothing: bounded as it is, it costs less than the thread a plain function would get.

@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from chargehand.errors import ToolError
+from chargehand.values.lazy_regex import lazy_regex
 
 MAX_LENGTH = 300
-CHOICE = re.compile(r"([^{}]*)\{([^{}/]*,[^{}/]*)\}([^{}]*)")
+CHOICE = lazy_regex(r"([^{}]*)\{([^{}/]*,[^{}/]*)\}([^{}]*)")
 
 
 def compile_glob(glob: str) -> Callable[[str, str], bool]:

@@ -11,9 +11,8 @@ import os
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BufferedReader
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from chargehand.errors import ToolError
 from chargehand.tools import glob as pattern
@@ -28,8 +27,7 @@ SKIPPED = ".git"
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True)
-class FilePlace:
+class FilePlace(NamedTuple):
     """A name that was resolved: `parts` lead from the real `root` to it, without a link on the way."""
 
     name: str
@@ -37,8 +35,7 @@ class FilePlace:
     parts: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """Names of files in order; `complete` is False when there were too many entries to look at."""
 
     names: tuple[str, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from chargehand.errors import ToolError
 from chargehand.tools import material
@@ -25,8 +25,7 @@ MAX_TOLD = 5
 MAX_DATA = 200_000_000
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(NamedTuple):
     """Text files with their bytes; `notes` say what was left out and why."""
 
     files: tuple[tuple[str, bytes], ...]

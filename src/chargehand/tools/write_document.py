@@ -13,15 +13,16 @@ from pathlib import Path
 from chargehand.errors import ToolError
 from chargehand.tools.definition import tool
 from chargehand.tools.tool_context import ToolContext
+from chargehand.values.lazy_regex import lazy_regex
 
 FOLDER = "documents"
 MAX_NAME = 100
 MAX_BYTES = 1_000_000
 MAX_DOCUMENTS = 200
 ENDINGS = ("md", "txt", "rst", "csv", "tsv", "json", "jsonl", "yaml", "yml", "toml", "xml", "tex", "ics")
-NAME = re.compile(rf"\w[\w ()+,&-]*(?:\.[\w ()+,&-]+)*\.(?:{'|'.join(ENDINGS)})")
+NAME = lazy_regex(rf"\w[\w ()+,&-]*(?:\.[\w ()+,&-]+)*\.(?:{'|'.join(ENDINGS)})")
 # Names of devices on Windows, with any ending.
-DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d|conin|conout|clock)(?:\s*\..*)?", re.IGNORECASE)
+DEVICE = lazy_regex(r"(?:con|prn|aux|nul|com\d|lpt\d|conin|conout|clock)(?:\s*\..*)?", re.IGNORECASE)
 
 
 @tool(effect="idempotent")

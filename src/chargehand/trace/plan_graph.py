@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from chargehand.text.escaping import show_controls
 from chargehand.trace.number_text import several, short
@@ -17,15 +17,13 @@ LAYER_GAP, ROW_GAP = 56, 18
 LONGEST_COLUMN = 12
 
 
-@dataclass(frozen=True, slots=True)
-class GraphNode:
+class GraphNode(NamedTuple):
     id: str
     x: float
     y: float
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """From a task to one that depends on it, through the points between."""
 
     source: str
@@ -33,8 +31,7 @@ class Edge:
     points: tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     nodes: tuple[GraphNode, ...]
     edges: tuple[Edge, ...]
     width: float

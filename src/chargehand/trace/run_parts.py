@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from chargehand.values.key import TaskPath
 
@@ -154,8 +154,7 @@ class SessionView:
         return max(self.ended - self.started - self.parked_s, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     at: float
     key: str
     decision: str

@@ -13,7 +13,7 @@ JSON: TypeAlias = Any
 class Value(BaseModel):
     """A frozen value; unknown fields are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null", defer_build=True)
 
     def to_json(self) -> dict[str, Any]:
         """The value as plain JSON data."""

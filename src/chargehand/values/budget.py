@@ -103,8 +103,7 @@ class Wait:
     """Not now, but what others have set aside could free enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deny:
+class Deny(NamedTuple):
     reason: str
 
 

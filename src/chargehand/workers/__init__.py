@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from chargehand.engine.port import Engine
 from chargehand.values.base import JSON
@@ -42,8 +42,7 @@ class Assignment:
         return answer
 
 
-@dataclass(frozen=True, slots=True)
-class RunTerms:
+class RunTerms(NamedTuple):
     """What a run means for its workers: its request, when they stop on its clock, how their results are checked."""
 
     request: Request

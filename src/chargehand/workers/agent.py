@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from chargehand.engine.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.engine.port import Engine
@@ -31,8 +31,7 @@ _LONGEST_DETAIL = 200
 _MOST_ON_THE_LOOP = 500
 
 
-@dataclass(frozen=True, slots=True)
-class AgentTool:
+class AgentTool(NamedTuple):
     """A tool as the agent knows it: what the model is told and what calling it does to the world."""
 
     spec: ToolSpec

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from chargehand.values.base import JSON
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.plan import Task
 from chargehand.workers.worker_answer import Answer
 
@@ -17,8 +18,8 @@ from chargehand.workers.worker_answer import Answer
 COVERED = 0.8
 OWN_WORDS = 3
 # A task or a worker that names the field `findings` asks for them: then none is a result.
-_FINDINGS = re.compile(r"\bfindings?\b", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
+_FINDINGS = lazy_regex(r"\bfindings?\b", re.IGNORECASE)
+_WORD = lazy_regex(r"\w+")
 
 ECHO = "it only says the instruction again and holds no result"
 

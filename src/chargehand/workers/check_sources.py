@@ -19,12 +19,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from chargehand.values.base import JSON
 from chargehand.values.effect import ToolResult
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Claim, Evidence, Finding, Outcome
 from chargehand.values.plan import Task
 from chargehand.workers.worker_answer import Answer
@@ -44,32 +45,31 @@ _LONGEST_SOURCE = 2_000
 _MOST_SHOWN = 5
 _LONGEST_SHOWN = 100
 
-_URL = re.compile(r"(?:https?://|\bwww\.)[^\s<>\"'`()\[\]{}|\\^]+", re.IGNORECASE)
+_URL = lazy_regex(r"(?:https?://|\bwww\.)[^\s<>\"'`()\[\]{}|\\^]+", re.IGNORECASE)
 # `a.md:12`, `a.md:12-14`, `a.py:12:5`, `a.md#L12`, `a.md, line 12`, `a.md (lines 12-14)`; words may follow.
-_PLACE = re.compile(
+_PLACE = lazy_regex(
     r"(?P<name>[^\n]{1,400}?)(?::|\#L?|,?\s+\(?(?:at\s+)?lines?\s+)(?P<first>\d{1,9})"
     r"(?:\s*[-\u2013]\s*L?(?P<last>\d{1,9}))?(?![\w.])",
     re.IGNORECASE,
 )
-_FILE = re.compile(r"[^\s:]*(?:/[^\s:]+|[^\s:/]\.[A-Za-z]\w{0,9})")
+_FILE = lazy_regex(r"[^\s:]*(?:/[^\s:]+|[^\s:/]\.[A-Za-z]\w{0,9})")
 # In running text: only what cannot be anything else.
-_MENTION = re.compile(r"[\w./-]+\.[A-Za-z]\w{0,9}:\d{1,9}", re.ASCII)
-_TASK = re.compile(r"(?:(?:result|output) of\s+)?(?:task\s+)?([A-Za-z][A-Za-z0-9_.-]{0,79})", re.IGNORECASE | re.ASCII)
+_MENTION = lazy_regex(r"[\w./-]+\.[A-Za-z]\w{0,9}:\d{1,9}", re.ASCII)
+_TASK = lazy_regex(r"(?:(?:result|output) of\s+)?(?:task\s+)?([A-Za-z][A-Za-z0-9_.-]{0,79})", re.IGNORECASE | re.ASCII)
 # What ids of tasks look like in plans that models make; such a one is false when no task has it.
-_LIKE_A_TASK = re.compile(r"(?:[A-Za-z]\d*\.)*(?:t|task)[_-]?\d{1,4}", re.IGNORECASE | re.ASCII)
+_LIKE_A_TASK = lazy_regex(r"(?:[A-Za-z]\d*\.)*(?:t|task)[_-]?\d{1,4}", re.IGNORECASE | re.ASCII)
 # The form of a source instead of one, as prompts say it: models copy it.
-_FORM = re.compile(r"urls?|(?:urls? or )?\w+:lines?", re.IGNORECASE)
-_NUMBERED = re.compile(r"(\d{1,9}): ?(.*)")
-_HEADER = re.compile(r"(.+?)(?: \(lines (\d+)-\d+ of \d+\b.*\)|:(\d+)-\d+)")
-_HIT = re.compile(r"(.{1,400}?):(\d{1,9}): ")
-_WORD = re.compile(r"\w+")
+_FORM = lazy_regex(r"urls?|(?:urls? or )?\w+:lines?", re.IGNORECASE)
+_NUMBERED = lazy_regex(r"(\d{1,9}): ?(.*)")
+_HEADER = lazy_regex(r"(.+?)(?: \(lines (\d+)-\d+ of \d+\b.*\)|:(\d+)-\d+)")
+_HIT = lazy_regex(r"(.{1,400}?):(\d{1,9}): ")
+_WORD = lazy_regex(r"\w+")
 _AROUND = " \t\n`'\"[]()<>"
 
 _Part = TypeVar("_Part", Claim, Finding)
 
 
-@dataclass(frozen=True, slots=True)
-class Grounded:
+class Grounded(NamedTuple):
     """An answer with the sources that hold; `false` are those that were taken out."""
 
     answer: Answer
@@ -101,7 +101,7 @@ class Grounds:
         confidence = answer.confidence
         if confidence is not None:
             confidence = _least(confidence, self._most(has_false=bool(false)))
-        held = replace(answer, claims=tuple(claims), findings=tuple(findings), confidence=confidence)
+        held = answer._replace(claims=tuple(claims), findings=tuple(findings), confidence=confidence)
         evidence = Evidence(removed=len(false), own_knowledge=own) if false or own else None
         return Grounded(held, evidence, tuple(false))
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from chargehand.text.json_repair import read_json
 from chargehand.text.json_schema import violations
 from chargehand.values.base import JSON
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Claim, Finding, Severity
 
 _CONFIDENCE: dict[str, Any] = {"type": ["integer", "null"], "minimum": 0, "maximum": 100}
@@ -58,16 +57,15 @@ _SEVERITIES: dict[str, Severity] = {
     **dict.fromkeys(("warning", "warn", "medium", "moderate", "major"), "warning"),
     **dict.fromkeys(("info", "information", "low", "minor", "note", "notice", "hint", "suggestion", "nit"), "info"),
 }
-_NUMBER = re.compile(r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*%?\s*")
-_LINES = re.compile(r"\s*[Ll]?(\d{1,9})(?:\s*[-–:]\s*[Ll]?(\d{1,9}))?\s*")
+_NUMBER = lazy_regex(r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*%?\s*")
+_LINES = lazy_regex(r"\s*[Ll]?(\d{1,9})(?:\s*[-–:]\s*[Ll]?(\d{1,9}))?\s*")
 _EMPTY: tuple[JSON, ...] = (None, "", {}, [])
 # Fields that say something about a result and are not one.
 _ABOUT = frozenset({"summary", "confidence"})
 _LONGEST_SUMMARY = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a worker answered, in the agreed shape. `mended` says what of the optional parts was changed or left out."""
 
     summary: str
@@ -78,8 +76,7 @@ class Answer:
     mended: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Unusable:
+class Unusable(NamedTuple):
     """Why a text is not an answer, as the model is told. `empty`: there is no result in it to fall back on."""
 
     problems: tuple[str, ...]

@@ -5,7 +5,6 @@ tasks  a   b<-a   c<-a   d<-b,c        strategy hybrid, depth 3, widest level 2
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args
 
@@ -13,19 +12,20 @@ from pydantic import BeforeValidator, Field
 
 from chargehand.values.base import JSON, Value
 from chargehand.values.budget import Budget
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.plan.problem import Problem, ProblemCode
 
 Tier = Literal["small", "medium", "large"]
 Strategy = Literal["single", "sequential", "parallel", "hybrid"]
 
-TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+TASK_ID = lazy_regex(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+WORKER_NAME = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 TIERS: tuple[Tier, ...] = get_args(Tier)
 # Among the names of workers: a task without one is good, a router gives it one.
 UNASSIGNED = ""
 # Words that point outside of the task: its worker sees nothing there.
 # In a text in small letters.
-_POINTS_ELSEWHERE = re.compile(
+_POINTS_ELSEWHERE = lazy_regex(
     r"\b(as (above|before|discussed|mentioned)|see above|the above|same as (t\d+|before|above)|etc\.?|and so on|"
     r"do (it|this|that)|whatever)\b"
 )
