@@ -31,7 +31,8 @@ _WHEN: dict[EventKind, str] = {
     "task_ready": "all tasks that the task depends on have ended",
     "attempt_started": "a worker begins the task",
     "model_called": "a model call is about to be sent",
-    "model_replied": "the reply, or the reason why there is none, is known",
+    "model_replied": "the reply, or the reason why there is none, is known; with `result.cut` the call was broken off "
+    "and `result.text` is what had arrived",
     "tool_called": "a tool is about to be run",
     "tool_returned": "the tool's result is known",
     "tool_refused": "a worker asked for a tool it does not have or with unusable arguments, or a person rejected it",

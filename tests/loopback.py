@@ -230,7 +230,8 @@ class _Connection(asyncio.Protocol):
         self.transport.write(_head(answer.status, headers))
         pieces = [f"{event}\n\n".encode() for event in events(seen, answer)]
         if answer.cut is not None:
-            self.transport.write(_chunk(b"".join(pieces)[: answer.cut]))
+            if data := b"".join(pieces)[: answer.cut]:
+                self.transport.write(_chunk(data))
             self.transport.close()
             return
         self.drip([*map(_chunk, pieces), b"0\r\n\r\n"], answer.drip)

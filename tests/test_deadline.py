@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
 from chargehand.engine.deadline import in_time
+from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
 from chargehand.testing import run_virtual
+from chargehand.trace.run_state import fold as run_state
+from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
 from tests.kernel import FunctionModel, after, engine, question, stored
 
 
@@ -28,6 +34,42 @@ def session(store: MemoryStore, seconds: float | None, takes: float = 1.0) -> tu
 
     got, took = run_virtual(main())
     return got, len(model.asked), took
+
+
+class _Slow(FunctionModel):
+    """Writes some words at once and never ends."""
+
+    async def complete(
+        self, call: ModelCall, max_output: int, attribution: Attribution, on_text: Callable[[str], None] | None = None
+    ) -> Reply:
+        assert on_text is not None
+        for piece in ("Some ", "", "words"):
+            on_text(piece)
+        await asyncio.sleep(50)
+        return Reply(text="Some words and more")
+
+
+def test_text_cut_by_a_deadline_is_on_the_record_and_never_a_result() -> None:
+    """What had arrived can be read there; the next session, with more time, makes the call again."""
+    store = MemoryStore()
+
+    async def main(seconds: float) -> str | None:
+        async with engine(_Slow(after(0)), MemoryJournal(store), replay=replay(stored(store))) as local:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    result = await local.perform("t1/1/model/1", question())
+                    return result.reply.text if result.reply else None
+        return None
+
+    assert run_virtual(main(2.0))[0] is None
+    (cut,) = [event.data["result"] for event in stored(store) if event.kind == "model_replied"]
+    assert (cut["cut"], cut["text"], cut["error"]["kind"]) == (True, "Some words", "cancelled")
+    seen = replay(stored(store))
+    assert seen.committed == {}
+    assert seen.intents["t1/1/model/1"]["send"] == 1
+    (call,) = run_state(stored(store)).by_key.values()
+    assert (call.ok, call.ended is not None) == (False, True)
+    assert run_virtual(main(100.0))[0] == "Some words and more"
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,20 +12,11 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker
-from chargehand.engine.local import model_calls as calls
-from chargehand.errors import ModelError
-from chargehand.models import Attribution
-from chargehand.models.anthropic import Anthropic
-from chargehand.models.http_model import HttpModel
-from chargehand.models.model_errors import Endpoint
-from chargehand.models.openai_chat import OpenAI
+from chargehand.models import provider_settings
 from chargehand.models.resolve import Provider
-from chargehand.models.transport import Transport
 from chargehand.settings import Settings
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
-from chargehand.values.effect import ModelCall
-from chargehand.values.message import user
 from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
 from tests.loopback import Answer, Handler, Seen, answer_json, error, serve
@@ -136,37 +126,6 @@ def test_each_limit_fires_in_the_middle_of_a_call(
     assert says(report), report.outcomes[0].error
 
 
-@pytest.mark.parametrize("wire", [OpenAI("http://127.0.0.1/v1"), Anthropic()], ids=["openai", "anthropic"])
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_provider_that_sends_nothing_is_given_up_on(wire: Any, stream: bool, pace: float) -> None:
-    """The idle timeout runs from the last byte, not from the first: words that keep coming keep it waiting."""
-    path = "/v1/messages" if isinstance(wire, Anthropic) else "/v1/chat/completions"
-
-    idle_s = 0.4 * pace
-
-    async def ask(how: Answer) -> float:
-        async with serve(lambda _: how) as server:
-            transport = Transport({}, idle_s=idle_s)
-            client = HttpModel(Endpoint("mine", f"{server.url}{path}", {}), wire, transport)
-            call = ModelCall(role="worker", model="mine:model", messages=(user("Say hi."),))
-            began = time.monotonic()
-            try:
-                heard = (lambda _: None) if stream else None
-                await client.complete(call, 100, Attribution("r", "t1", 1, "worker", "k"), heard)
-            finally:
-                spent = time.monotonic() - began
-                await transport.close()
-            return spent
-
-    with Timed() as took, pytest.raises(ModelError, match=rf"sent nothing for {idle_s:g} s") as caught:
-        asyncio.run(ask(Answer(silent=True)))
-    assert caught.value.kind == "timeout"
-    assert took.seconds >= idle_s
-    assert took.within(LATE_S, after=idle_s)
-    if stream:
-        assert asyncio.run(ask(Answer(text="some words that come one by one", drip=0.1 * pace))) > 1.5 * idle_s
-
-
 def test_waiting_for_a_rate_limit_is_not_working_time(pace: float, tmp_path: Any) -> None:
     """Two 429s of 0.3 s each are in waiting_s; seconds has only the 0.2 s the answer took."""
     pause = round(0.3 * pace, 3)
@@ -231,7 +190,7 @@ def test_workers_stop_early_enough_for_the_synthesis(
     deadline: float, stop_at: float, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fifth of the deadline, 30 s at most, is left to write the answer from what is there."""
-    monkeypatch.setattr(calls, "WHOLE_S", 10_000.0)  # no call ends by itself before the deadline
+    monkeypatch.setattr(provider_settings, "FIRST_EVENT_S", 10_000.0)  # no call ends by itself before the deadline
     model = ScriptedModel(
         [
             {"when": {"task": "t2"}, "delay_ms": 5_000_000, "reply": {"json": RESULT}},

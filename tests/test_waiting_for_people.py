@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
-from chargehand.engine.local import model_calls as calls
-from chargehand.models import Attribution
+from chargehand.engine.local import call_time
+from chargehand.models import Attribution, provider_settings
 from chargehand.record.replay import replay
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
@@ -84,7 +84,8 @@ def run(made: Plan, home: Path, says: ScriptedModel, **options: Any) -> tuple[Re
 @pytest.fixture(autouse=True)
 def _calls_may_take_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     """The longest that a call may take by itself is not what is tried here."""
-    monkeypatch.setattr(calls, "WHOLE_S", 10 * HOUR)
+    monkeypatch.setattr(provider_settings, "FIRST_EVENT_S", 10 * HOUR)
+    monkeypatch.setattr(call_time, "LONGEST_S", 10 * HOUR)
 
 
 LIMITS: list[tuple[dict[str, Any], dict[str, Any], str]] = [

@@ -23,7 +23,7 @@ OWN = [
 
 def body(model: str, options: dict[str, Any]) -> dict[str, Any]:
     call = ModelCall(role="worker", model=model, messages=(user("u"),), options=options)
-    return json.loads(WIRES[model].request(call, 500, stream=True))
+    return json.loads(WIRES[model].request(call, 500))
 
 
 @pytest.mark.parametrize("model", WIRES)

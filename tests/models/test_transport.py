@@ -16,7 +16,7 @@ import pytest
 from chargehand.errors import ModelError, UsageError
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models, Provider
-from chargehand.models.transport import REPLY_LIMIT, Transport
+from chargehand.models.transport import REPLY_LIMIT
 from tests.loopback import Answer, Server, ok, serve
 from tests.models.asking import ANTHROPIC, KEY, OPENAI, WHO, a_call, ask, environment, fault, put
 from tests.pace import PATIENCE_S
@@ -321,24 +321,3 @@ def test_a_dead_proxy_names_the_variable() -> None:
     """When the proxy does not answer, the remedy is the proxy setting."""
     with pytest.raises(ModelError, match="HTTPS_PROXY and NO_PROXY"):
         _through_proxy("http://provider.test/v1", {"HTTP_PROXY": "http://127.0.0.1:1"})
-
-
-@pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
-@pytest.mark.parametrize("said", [b": still here\n\n", b"\n", b" "], ids=["comments", "blank lines", "white space"])
-def test_a_stream_of_comments_is_silence(model: str, said: bytes) -> None:
-    """A server that keeps the connection busy and says nothing is given up on after the stated time."""
-    answer = Answer(raw=said * 1_000, drip=0.02, headers={"Content-Type": "text/event-stream"})
-
-    async def main() -> ModelError:
-        async with serve(lambda _: answer) as server:
-            env = environment(server.url)
-            models = Models({}, env)
-            models._transport = Transport(env, idle_s=0.2)
-            with pytest.raises(ModelError) as caught:
-                async with asyncio.timeout(15):
-                    await put(models, a_call(model), lambda _: None)
-            return caught.value
-
-    error = asyncio.run(main())
-    assert (error.kind, error.transient) == ("timeout", False)
-    assert "sent nothing for 0.2 s (comments do not count)" in str(error)

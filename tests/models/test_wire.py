@@ -91,7 +91,7 @@ def test_options_are_passed_as_given_and_nothing_else(model: str) -> None:
     """Temperature and options appear only when the call has them."""
     _, bare = ask(Answer(text="hi"), a_call(model))
     _, given = ask(Answer(text="hi"), a_call(model, options={"temperature": 0.3, "top_p": 0.9}))
-    assert not {"temperature", "top_p", "stream"} & bare.body.keys()
+    assert not {"temperature", "top_p"} & bare.body.keys()
     assert (given.body["temperature"], given.body["top_p"]) == (0.3, 0.9)
 
 

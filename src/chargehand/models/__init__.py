@@ -24,7 +24,8 @@ class ModelClient(Protocol):
     """Answers model calls. It never retries: the caller decides that.
 
     1. `complete` returns a Reply or raises errors.ModelError; nothing else but cancellation leaves it.
-    2. With `on_text` the reply is streamed: the pieces, joined, are the reply's text.
+    2. `on_text` hears of each event of the reply as it arrives: the text it adds, "" if none. The pieces, joined, are
+       the reply's text.
     3. The same call, cap and attribution send the same bytes.
     """
 

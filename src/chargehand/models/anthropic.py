@@ -34,7 +34,7 @@ class Anthropic:
     tools another turn is likely, so the newest turn is marked too: the next one reads all before it from the cache.
     """
 
-    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> bytes:
+    def request(self, call: ModelCall, max_output: int) -> bytes:
         name = call.model.partition(":")[2]
         version = _version(name)
         system: list[dict[str, Any]] = [{"type": "text", "text": m.text} for m in call.messages if m.role == "system"]
@@ -57,8 +57,7 @@ class Anthropic:
             body["system"] = system
         elif call.tools:
             body["tools"][-1]["cache_control"] = _EPHEMERAL
-        if stream:
-            body["stream"] = True
+        body["stream"] = True
         refused = _SAMPLING if version >= (4, 7) else frozenset[str]()
         body.update(sendable(call.options, refused))
         if output:

@@ -34,8 +34,8 @@ class Listener(Protocol):
 class Wire(Protocol):
     """A provider's wire format: pure functions between neutral values and JSON."""
 
-    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> bytes:
-        """The request's body; the same call gives the same bytes."""
+    def request(self, call: ModelCall, max_output: int) -> bytes:
+        """The body of a request for a streamed reply; the same call gives the same bytes."""
         ...
 
     def error(self, body: dict[str, Any]) -> object:
@@ -63,35 +63,26 @@ class HttpModel:
         on_text: Callable[[str], None] | None = None,
     ) -> Reply:
         try:
-            body = self._wire.request(call, max_output, stream=on_text is not None)
+            body = self._wire.request(call, max_output)
         except (PydanticSerializationError, UnicodeError):
             message = "the request holds text that is not valid Unicode; re-encode the material as UTF-8"
             raise ModelError("bad_request", message) from None
-        if on_text is None:
-            return self._read(await self._transport.send(self._endpoint, body, attribution))
-        return await self._stream(body, attribution, on_text)
+        hear_text = pair_pieces(on_text or _ignore)
+        listener = self._wire.listen()
+
+        def hear(event: bytes) -> None:
+            hear_text("" if event == b"[DONE]" else self._pick(event, listener.hear, piece=True))
+
+        whole = await self._transport.send(self._endpoint, body, attribution, hear)
+        reply = listener.reply() if whole is None else self._read(whole)
+        if reply is None:
+            raise faults.cut(self._endpoint)
+        if whole is not None and on_text is not None:
+            on_text(reply.text)
+        return reply
 
     async def close(self) -> None:
         await self._transport.close()
-
-    async def _stream(self, body: bytes, attribution: Attribution, on_text: Callable[[str], None]) -> Reply:
-        listener = self._wire.listen()
-        say = pair_pieces(on_text)
-
-        def hear(event: bytes) -> None:
-            if event != b"[DONE]" and (text := self._pick(event, listener.hear, piece=True)):
-                say(text)
-
-        whole = await self._transport.stream(self._endpoint, body, attribution, hear)
-        if whole is not None:
-            reply = self._read(whole)
-            if reply.text:
-                on_text(reply.text)
-            return reply
-        reply = listener.reply()
-        if reply is None:
-            raise faults.cut(self._endpoint)
-        return reply
 
     def _read(self, body: bytes) -> Reply:
         return self._pick(body, self._wire.reply)
@@ -108,3 +99,7 @@ class HttpModel:
             return pick(found)
         except (ValueError, LookupError, TypeError, AttributeError):
             raise faults.unreadable(self._endpoint, body) from None
+
+
+def _ignore(_text: str) -> None:
+    """For calls that nobody follows."""

@@ -41,11 +41,11 @@ class OpenAI:
     def __init__(self, base_url: str) -> None:
         self._official = is_openai(base_url)
 
-    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> bytes:
+    def request(self, call: ModelCall, max_output: int) -> bytes:
         # Thousands of calls of a run differ in their messages alone; the rest is looked up by its bytes.
         name = call.model.partition(":")[2]
         shape = (call.packed_tools, call.tool_choice, call.packed_schema, call.packed_options)
-        limit, rest, advice = _rest(name, self._official or is_reasoning(name), stream, *shape)
+        limit, rest, advice = _rest(name, self._official or is_reasoning(name), *shape)
         messages = [message.as_written(_message) for message in call.messages]
         if advice:
             messages.insert(_lead(call.messages), advice)
@@ -131,7 +131,7 @@ class OpenAIListener:
 
 @lru_cache(maxsize=64)
 def _rest(
-    name: str, own: bool, stream: bool, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes
+    name: str, own: bool, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes
 ) -> tuple[bytes, bytes, bytes]:
     """All of a request but its messages: what its limit is called, its other fields to the end, and advice to add.
 
@@ -153,9 +153,8 @@ def _rest(
         # Local servers turn the schema into a grammar for the whole answer, which forbids tool calls: with tools that
         # may be called they get it in words.
         advice = to_json({"role": "system", "content": schema.instruction(output_schema)})
-    if stream:
-        body["stream"] = True
-        body["stream_options"] = {"include_usage": True}
+    body["stream"] = True
+    body["stream_options"] = {"include_usage": True}
     body.update(sendable(from_json(options), _SAMPLING if is_reasoning(name) else frozenset()))
     return b"max_completion_tokens" if own else b"max_tokens", to_json(body)[1:], advice
 

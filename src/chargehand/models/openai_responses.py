@@ -36,10 +36,10 @@ _PLAIN = {
 class OpenAIResponses:
     """Responses, as OpenAI has them: tools, reasoning and a JSON schema in one call."""
 
-    def request(self, call: ModelCall, max_output: int, *, stream: bool) -> bytes:
+    def request(self, call: ModelCall, max_output: int) -> bytes:
         name = call.model.partition(":")[2]
         shape = (call.packed_tools, call.tool_choice, call.packed_schema, call.packed_options)
-        rest = _rest(name, stream, *shape)
+        rest = _rest(name, *shape)
         items = [written for message in call.messages if (written := message.as_written(_items))]
         return b'{"input":[%b],"max_output_tokens":%d,%b' % (b",".join(items), max_output, rest)
 
@@ -84,7 +84,7 @@ class ResponsesListener:
 
 
 @lru_cache(maxsize=64)
-def _rest(name: str, stream: bool, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes) -> bytes:
+def _rest(name: str, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes) -> bytes:
     """All of a request but its messages and its limit; `tools` are as they are packed in a call, one on each line."""
     reasons = is_reasoning(name)
     given = sendable(from_json(options), _NOT_HERE | (_SAMPLING if reasons else frozenset[str]()))
@@ -110,9 +110,7 @@ def _rest(name: str, stream: bool, tools: bytes, tool_choice: str, output_schema
             body["reasoning"] = reasoning
     if text:
         body["text"] = text
-    if stream:
-        body["stream"] = True
-    return to_json({**given, **body, "store": False})[1:]
+    return to_json({**given, **body, "store": False, "stream": True})[1:]
 
 
 def _items(message: Message) -> bytes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from ipaddress import ip_address
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
@@ -19,6 +20,20 @@ def wire_named(name: Any) -> Any:
     return "openai_chat" if name == "openai" else name
 
 
+# How long a provider may be silent: before the first event of a reply, while it reads a long prompt or reasons; between
+# two events; and between two of a server on this machine or network, which may serve many calls on few cores.
+FIRST_EVENT_S = 600.0
+SILENCE_S = 60.0
+LOCAL_SILENCE_S = 300.0
+
+
+class Silence(NamedTuple):
+    """Seconds without an event after which a call is given up: before the first, and between two."""
+
+    first_s: float
+    between_s: float
+
+
 class Provider(Value):
     """Where models are served. The key in `key_env` goes to `base_url` and nowhere else."""
 
@@ -32,6 +47,14 @@ class Provider(Value):
     rpm: int | None = Field(default=None, gt=0)
     tpm: int | None = Field(default=None, gt=0)
     max_concurrent: int | None = Field(default=None, gt=0)
+    # How long it may be silent; None is the default for where it is.
+    first_event_s: float | None = Field(default=None, gt=0)
+    silence_s: float | None = Field(default=None, gt=0)
+
+    @property
+    def silence(self) -> Silence:
+        usual = LOCAL_SILENCE_S if _is_local(self.base_url) else SILENCE_S
+        return Silence(self.first_event_s or FIRST_EVENT_S, self.silence_s or usual)
 
 
 def is_openai(base_url: str) -> bool:
@@ -76,3 +99,12 @@ def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
         ),
     )
     return {provider.name: provider for provider in known}
+
+
+def _is_local(base_url: str) -> bool:
+    """Whether the server is on this machine or in a private network, by its address or its name."""
+    try:
+        host = urlsplit(base_url).hostname or ""
+        return "." not in host or host.endswith((".local", ".lan", ".internal")) or ip_address(host).is_private
+    except ValueError:
+        return False

@@ -43,17 +43,19 @@ def in_unicode(value: Any) -> Any:
 
 
 def pair_pieces(on_text: Callable[[str], None]) -> Callable[[str], None]:
-    """Hands on the pieces of a text, a byte order mark at its beginning left out; half a pair waits for the next."""
+    """Hands on the pieces of a text, a byte order mark at its beginning left out; half a pair waits for the next.
+
+    A piece may be empty, and is handed on all the same.
+    """
     held, begun = "", False
 
     def hear(piece: str) -> None:
         nonlocal held, begun
         text = held + (piece if begun else piece.removeprefix(BOM))
-        begun, held = True, ""
+        begun, held = begun or bool(piece), ""
         if "\ud800" <= text[-1:] <= "\udbff":
             text, held = text[:-1], text[-1]
-        if text:
-            on_text(_whole(text))
+        on_text(_whole(text))
 
     return hear
 

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from chargehand import __version__
 from chargehand.errors import MissingKey, UsageError
 from chargehand.limits import ProviderLimits, ProviderRegistry
-from chargehand.models import ModelClient, prices
+from chargehand.models import ModelClient, prices, provider_settings
 from chargehand.models.openai_names import is_reasoning
 from chargehand.models.prices import Price
-from chargehand.models.provider_settings import Provider, WireName, built_in
+from chargehand.models.provider_settings import Provider, Silence, WireName, built_in
 
 if TYPE_CHECKING:
     from chargehand.models.transport import Transport
@@ -90,6 +90,13 @@ class Models:
             return REGISTRY.limits_for(prefix, name)
         limits = {"rpm": provider.rpm, "tpm": provider.tpm, "max_concurrent": provider.max_concurrent}
         return REGISTRY.limits_for(prefix, provider.base_url, **limits)
+
+    def silence(self, model: str) -> Silence:
+        """How long the model's provider may be silent."""
+        provider = self._providers.get(model.partition(":")[0])
+        if provider is None:
+            return Silence(provider_settings.FIRST_EVENT_S, provider_settings.SILENCE_S)
+        return provider.silence
 
     async def close(self) -> None:
         if self._transport is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import codecs
 import io
 import ssl
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -25,8 +26,12 @@ if TYPE_CHECKING:
 REPLY_LIMIT = 32 * 2**20
 _ERROR_LIMIT = 64 * 2**10
 _CONNECT_S = 15.0
-# A reply that is not streamed sends its first byte when the last token is written, so this must outlast a long answer.
-_IDLE_S = 300.0
+# How long the rest of a refusal is waited for: its status alone says most of it.
+_REFUSAL_S = 10.0
+# How a stream of events begins, whatever the server says its reply is.
+_EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+# At most this many bytes are needed to see it, a byte order mark included.
+_EVENTS_BEGIN = 9
 # aiohttp warns of larger bodies given as bytes: it would copy them in one go.
 _DIRECT_BODY = 2**20
 
@@ -46,9 +51,8 @@ class Transport:
     thread, and would add credentials from ~/.netrc.
     """
 
-    def __init__(self, env: Mapping[str, str], *, idle_s: float = _IDLE_S) -> None:
+    def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
-        self._idle_s = idle_s
         # The session and the loop it belongs to; a session never serves another loop.
         self._open: tuple[asyncio.AbstractEventLoop, ClientSession] | None = None
         self._tls: ssl.SSLContext | None = None
@@ -58,48 +62,22 @@ class Transport:
         """Work out the way to a URL; UsageError when the environment's proxy or CA file cannot be used."""
         self._routes[url] = self._route(url)
 
-    async def send(self, endpoint: Endpoint, body: bytes, attribution: Attribution) -> bytes:
-        """The whole reply."""
-        import aiohttp
-
-        try:
-            async with self._post(endpoint, body, attribution) as response:
-                if not 200 <= response.status < 300:
-                    raise await _read_refusal(endpoint, response)
-                return await _read(endpoint, response)
-        except (TimeoutError, aiohttp.ClientError) as error:
-            raise self._connection_error(endpoint, error) from None
-
-    async def stream(
+    async def send(
         self, endpoint: Endpoint, body: bytes, attribution: Attribution, on_event: Callable[[bytes], None]
     ) -> bytes | None:
-        """Hand each server-sent event to `on_event`; a server that did not stream gives its whole reply instead."""
+        """Hand each server-sent event to `on_event` as it arrives; a reply that is not streamed is returned whole.
+
+        There is no limit on time but for connecting: how long silence may last is for the caller to say.
+        """
         import aiohttp
 
         try:
             async with self._post(endpoint, body, attribution) as response:
                 if not 200 <= response.status < 300:
                     raise await _read_refusal(endpoint, response)
-                if "json" in response.content_type:
-                    return await _read(endpoint, response)
-                await self._listen(endpoint, response, on_event)
-                return None
+                return await _read(endpoint, response, on_event)
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise self._connection_error(endpoint, error) from None
-
-    async def _listen(self, endpoint: Endpoint, response: ClientResponse, on_event: Callable[[bytes], None]) -> None:
-        """Hand over the events until the stream ends. Comments and blank lines are as good as silence."""
-        loop = asyncio.get_running_loop()
-        events = Events()
-        size = 0
-        async with asyncio.timeout(self._idle_s) as silence:
-            async for chunk in response.content.iter_any():
-                size += len(chunk)
-                if size > REPLY_LIMIT:
-                    raise faults.too_large(endpoint, REPLY_LIMIT)
-                for event in events.feed(chunk):
-                    on_event(event)
-                    silence.reschedule(loop.time() + self._idle_s)
+            raise _connection_error(endpoint, error) from None
 
     async def close(self) -> None:
         if self._open is not None:
@@ -121,21 +99,6 @@ class Transport:
         headers = {**endpoint.headers, **route.headers, **_attribution_headers(attribution)}
         return session.post(data=data, headers=headers, allow_redirects=False, **route.post)
 
-    def _connection_error(self, endpoint: Endpoint, error: Exception) -> ModelError:
-        import aiohttp
-
-        match error:
-            case aiohttp.ConnectionTimeoutError():
-                message = f"no connection to {endpoint.provider} at {endpoint.url} within {_CONNECT_S:g} s"
-                return ModelError("connection", f"{message}; check the network, proxy and base URL", unsent=True)
-            case TimeoutError():
-                message = (
-                    f"{endpoint.provider} at {endpoint.url} sent nothing for {self._idle_s:g} s (comments do not count)"
-                )
-                return ModelError("timeout", f"{message}; ask for less at once or use a faster model")
-            case _:
-                return _unreachable(endpoint, error)
-
     def _session(self) -> ClientSession:
         loop = asyncio.get_running_loop()
         if self._open is not None and self._open[0] is loop:
@@ -146,7 +109,7 @@ class Transport:
             # How many calls run at once is decided above; the pool must not be a second, hidden limit.
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=300),
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=self._idle_s),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
         )
         self._open = (loop, session)
         return session
@@ -237,32 +200,51 @@ def _header(value: str) -> str:
 
 
 async def _read_refusal(endpoint: Endpoint, response: ClientResponse) -> ModelError:
-    said = await response.content.read(_ERROR_LIMIT)
+    said = b""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_REFUSAL_S):
+            said = await response.content.read(_ERROR_LIMIT)
     return faults.from_status(endpoint, response.status, response.headers, said)
 
 
-async def _read(endpoint: Endpoint, response: ClientResponse) -> bytes:
-    length = response.content_length
-    if length is not None and length > REPLY_LIMIT:
+async def _read(endpoint: Endpoint, response: ClientResponse, on_event: Callable[[bytes], None]) -> bytes | None:
+    """Read to the end. Whether events come is judged by how the body begins: content types are often wrong."""
+    if (response.content_length or 0) > REPLY_LIMIT:
         raise faults.too_large(endpoint, REPLY_LIMIT)
-    if length is not None and "Content-Encoding" not in response.headers:
-        return await response.read()
-    # Without a length, or compressed, only counting shows how much there is.
+    events: Events | None = None
+    # The body without leading white space, as long as it is not known to be one of events.
     chunks: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
         if size > REPLY_LIMIT:
             raise faults.too_large(endpoint, REPLY_LIMIT)
-        chunks.append(chunk)
-    return b"".join(chunks)
+        if events is not None:
+            data = chunk
+        elif data := chunk if chunks else chunk.lstrip():
+            chunks.append(data)
+            if len(chunks) > _EVENTS_BEGIN or not _begins_events(data := b"".join(chunks)):
+                continue
+            events = Events()
+        else:
+            continue
+        for event in events.feed(data):
+            on_event(event)
+    return b"".join(chunks) if events is None else None
 
 
-def _unreachable(endpoint: Endpoint, error: Exception) -> ModelError:
+def _begins_events(body: bytes) -> bool:
+    return body[:_EVENTS_BEGIN].removeprefix(codecs.BOM_UTF8).startswith(_EVENT_FIELDS)
+
+
+def _connection_error(endpoint: Endpoint, error: Exception) -> ModelError:
     import aiohttp
 
     where = f"{endpoint.provider} at {endpoint.url}"
     match error:
+        case aiohttp.ConnectionTimeoutError():
+            message = f"no connection to {where} within {_CONNECT_S:g} s"
+            return ModelError("connection", f"{message}; check the network, proxy and base URL", unsent=True)
         case aiohttp.ClientConnectorCertificateError():
             why = endpoint.safe(str(error.certificate_error))
             remedy = "name the right CA file in SSL_CERT_FILE"

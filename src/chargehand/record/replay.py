@@ -144,6 +144,8 @@ class Replay:
             case "model_called" | "tool_called":
                 self.intents[data["key"]] = data
                 self.sent.add(data["key"])
+            case "model_replied" if data["result"].get("cut"):
+                pass  # broken off: what had arrived is there to be read by people, the call is made again
             case "model_replied" | "tool_returned" | "reused":
                 called = self.intents.pop(data["key"], None)
                 if called is not None and called.get("role") == "worker":

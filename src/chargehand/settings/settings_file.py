@@ -29,6 +29,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 NOT_SERVED = frozenset({"scripted"})
 # What a provider allows: requests and tokens a minute, calls at once.
 _PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent")
+_PROVIDER_SECONDS = ("first_event_s", "silence_s")
 _PROVIDER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _KEYS = frozenset({"model", "team", "deadline", "max_concurrent", "max_tasks", "budget", "models", "providers"})
 
@@ -205,7 +206,7 @@ def _provider(
 ) -> Provider | None:
     path = ("providers", name)
     table, before = reader.table(reader.table(data, "providers"), name, "providers"), len(reader.problems)
-    keys = {"base_url", "wire", "key_env", *_PROVIDER_LIMITS}
+    keys = {"base_url", "wire", "key_env", *_PROVIDER_LIMITS, *_PROVIDER_SECONDS}
     for key in sorted(table.keys() - keys):
         reader.unknown((*path, key), keys)
     if name in NOT_SERVED or not _PROVIDER_NAME.fullmatch(name):
@@ -229,7 +230,10 @@ def _provider(
             f'say which key goes to this endpoint: add key_env = "{built_in.key_env}", or rename it.',
         )
     set_ = {each: reader.number(table, each, *path, whole=True) for each in _PROVIDER_LIMITS if each in table}
-    limits = {each: int(value) for each, value in set_.items() if value is not None}
+    limits: dict[str, float] = {each: int(value) for each, value in set_.items() if value is not None}
+    for each in _PROVIDER_SECONDS:
+        if each in table and (value := reader.number(table, each, *path, whole=False)) is not None:
+            limits[each] = value
     if url is None or len(reader.problems) > before:
         return None
     if built_in is not None and key_env is None:

@@ -258,8 +258,8 @@ def _fold_return(view: RunState, event: Event, data: Data) -> None:
     result = _part(data, "result")
     call.ended, call.error = event.at, _error(result)
     call.ok = call.error is None
-    if call.kind == "tool":
-        return
+    if call.kind == "tool" or result.get("cut"):
+        return  # what a call that was broken off may have used is counted where its budget is settled
     _count_usage(call, result)
     # A call that failed without a reply has no price to be unknown.
     usd = call.usd if result.get("reply") is not None else call.usd or 0.0

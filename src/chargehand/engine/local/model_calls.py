@@ -12,6 +12,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
+from chargehand.engine.local.call_time import CallTime
 from chargehand.engine.local.effect_site import Site
 from chargehand.engine.local.recorder import Recorder
 from chargehand.engine.local.resources import Resources
@@ -31,10 +32,6 @@ LONGEST_BACKOFF_S = 30.0
 BEHIND_ALL = 1_000_000
 # How long a provider that is out is waited for when it has not answered even once: a wrong address is told soon.
 PATIENCE_AT_FIRST_S = 3.0
-# How long a call may take from when it is first sent, retries included, whatever drips in: one whose reply comes whole,
-# and one whose reply is streamed, where silence ends it long before.
-WHOLE_S = 600.0
-STREAMED_S = 3600.0
 # How often a call gives back what was set aside for it, because that was outgrown while it waited to be sent.
 MOST_FRESH_RESERVATIONS = 3
 # Usage above this many times what a call looks like at the most is not a count of this call.
@@ -83,9 +80,13 @@ class Calls:
         reservation, permit = admitted
         sent_before = (intent or {}).get("send", 0)
         call = self._settle(site, effect, reservation, permit, sent_before, waited, begin, on_text)
-        if self._hedge_after_s is None or on_text is not None:
-            return await call
-        return await self._hedge(site, effect, call, self._hedge_after_s)
+        try:
+            if self._hedge_after_s is None or on_text is not None:
+                return await call
+            return await self._hedge(site, effect, call, self._hedge_after_s)
+        except asyncio.CancelledError:
+            self._record_cut(site, effect, "".join(waited.pieces))
+            raise
 
     async def _admit(
         self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, waited: Waited
@@ -186,8 +187,11 @@ class Calls:
         worked = 0.0
         # The patience is for the call as a whole: it runs from the first failure, however often it is sent.
         gives_up: float | None = None
-        limit = WHOLE_S if on_text is None else STREAMED_S
-        ends: float | None = None
+        time: CallTime | None = None
+
+        def send(hear: Callable[[str], None]) -> Awaitable[Reply]:
+            return self._resources.model(effect, reservation.output_tokens, attribution, hear)
+
         for retry in range(TRANSPORT_RETRIES + 1):
             patience = None if gives_up is None else max(gives_up - loop.time(), 0.0)
             if (permit := first) is None:
@@ -203,8 +207,10 @@ class Calls:
                     await begin(reservation.output_tokens, sent_before)
                 sent, began = True, loop.time()
                 waited.sent = True
-                ends = loop.time() + limit if ends is None else ends
-                said = await self._answered_by(ends, limit, effect, reservation.output_tokens, attribution, on_text)
+                if time is None:
+                    time = CallTime(effect.model, self._resources.silence(effect))
+                    waited.pieces = time.pieces
+                said = await time.limit(send, on_text)
                 worked += loop.time() - began
                 reply, usd = self._count_reply(site, effect, reservation, said)
                 counted = reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else None
@@ -239,20 +245,6 @@ class Calls:
             await asyncio.sleep(after)
             waited.seconds += loop.time() - began
         raise AssertionError("the last retry returns")
-
-    async def _answered_by(
-        self, ends: float, limit: float, effect: ModelCall, max_output: int, attribution: Attribution, on_text: OnText
-    ) -> Reply:
-        """The reply; ModelError `timeout` when the call, with all it was sent before, has had its time."""
-        time = asyncio.timeout_at(ends)
-        try:
-            async with time:
-                return await self._resources.model(effect, max_output, attribution, on_text)
-        except TimeoutError:
-            if not time.expired():
-                raise
-            message = f"{effect.model} did not end its answer within {limit:g} s, retries included"
-            raise ModelError("timeout", f"{message}; ask for less at once or use a faster model") from None
 
     def _count_reply(
         self, site: Site, effect: ModelCall, reservation: Reservation, reply: Reply
@@ -302,6 +294,13 @@ class Calls:
             permit.give_back("unsent", loop.time())
             raise
         return self._record_grant(permit)
+
+    def _record_cut(self, site: Site, effect: ModelCall, text: str) -> None:
+        """Put on the record what had arrived of a reply that was broken off. It is never read as a result."""
+        if text:
+            message = f"The call was broken off after {len(text):,} characters of its reply."
+            result = {"error": {"kind": "cancelled", "message": message}, "cut": True, "text": text}
+            self._recorder.emit_at(site, effect.ended, fingerprint=effect.fingerprint, result=result)
 
     def _record_grant(self, permit: Permit) -> Permit:
         if permit.change is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from chargehand.limits import ProviderLimits
 from chargehand.models import Attribution
 from chargehand.models.prices import Price
+from chargehand.models.provider_settings import Silence
 from chargehand.models.resolve import Models
 from chargehand.tools import Tool, ToolContext, call, still_valid
 from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ToolCall, ToolResult
@@ -78,6 +79,10 @@ class Resources:
     def limits(self, effect: ModelCall) -> ProviderLimits:
         """What its provider allows, shared by all runs of this process."""
         return self.models.limits(effect.model)
+
+    def silence(self, effect: ModelCall) -> Silence:
+        """How long its provider may be silent."""
+        return self.models.silence(effect.model)
 
     def estimate(self, effect: ModelCall) -> int:
         """About how many input tokens a call will use, on the high side."""

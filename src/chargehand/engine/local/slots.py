@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chargehand.limits import Gate
 
 
 @dataclass(slots=True)
 class Waited:
-    """Seconds one effect was kept waiting, and whether anything of it was sent."""
+    """Seconds one effect was kept waiting, whether anything of it was sent, and the text of a reply under way."""
 
     seconds: float = 0.0
     sent: bool = False
+    pieces: list[str] = field(default_factory=list[str])
 
 
 class Slots:

@@ -1,0 +1,74 @@
+"""How long one model call may take: until the first event of its reply, between two events, and in all.
+
+The limits are for the call with its retries: a connection that breaks before the first event does not start them again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from chargehand.errors import ModelError
+from chargehand.models.provider_settings import Silence
+from chargehand.values.message import Reply
+
+# However much arrives: a reply that has not ended by then will not end.
+LONGEST_S = 3600.0
+
+
+class CallTime:
+    """Begins when the call is first sent, and hears all that arrives of its replies."""
+
+    def __init__(self, model: str, silence: Silence) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._model = model
+        self._silence = silence
+        self._ends = self._loop.time() + LONGEST_S
+        self._first_by = self._loop.time() + silence.first_s
+        self._heard = False
+        # What has arrived of the last reply.
+        self.pieces: list[str] = []
+
+    async def limit(
+        self, send: Callable[[Callable[[str], None]], Awaitable[Reply]], on_text: Callable[[str], None] | None
+    ) -> Reply:
+        """The reply; ModelError `timeout` when the provider was silent for too long, or the call has had its time."""
+        if self._heard:
+            # It was sent again after a reply had begun: the new one may take as long to begin.
+            self._first_by = self._loop.time() + self._silence.first_s
+        self._heard = False
+        self.pieces.clear()
+        timer = asyncio.timeout_at(min(self._first_by, self._ends))
+
+        def hear(text: str) -> None:
+            self._heard = True
+            timer.reschedule(min(self._loop.time() + self._silence.between_s, self._ends))
+            if text:
+                self.pieces.append(text)
+                if on_text is not None:
+                    on_text(text)
+
+        try:
+            async with timer:
+                return await send(hear)
+        except TimeoutError:
+            if not timer.expired():
+                raise
+            raise ModelError("timeout", self._message()) from None
+
+    def _message(self) -> str:
+        if self._loop.time() >= self._ends:
+            return (
+                f"{self._model} did not end its answer within {LONGEST_S:g} s, retries included; "
+                "ask for less at once or use a faster model"
+            )
+        if self._heard:
+            stopped = f"{self._model} began its answer and then sent nothing for {self._silence.between_s:g} s"
+            setting = "silence_s"
+        else:
+            stopped = f"{self._model} did not begin its answer within {self._silence.first_s:g} s, retries included"
+            setting = "first_event_s"
+        return (
+            f"{stopped} (comments and white space do not count); "
+            f"use a faster model, or raise {setting} of its provider in the configuration"
+        )
