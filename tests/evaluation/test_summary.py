@@ -136,7 +136,7 @@ def test_a_judge_of_few_cases_who_gives_far_less_is_told_and_trips_no_gate() -> 
     assert few.unclear[0].message == "worker score was 0.9 and is 0.7, a change of -0.2 over 4 cases."
     assert told(verdict(after, before)) == ["score"]
     now, then = evaluated(*after[:4]), evaluated(*before[:4])
-    assert "Too few judged cases to tell" in "\n".join(Page(to_html(now, against(now, then))).texts)
+    assert "Too few judged cases to decide" in "\n".join(Page(to_html(now, against(now, then))).texts)
 
 
 def test_what_code_checks_counts_from_the_first_case_on_also_beside_a_judge() -> None:

@@ -1,4 +1,4 @@
-"""An evaluation and a saved one -> regressions: figures that got worse beyond doubt, and cases that no longer pass."""
+"""An evaluation and a saved one -> regressions: figures that clearly got worse, and cases that no longer pass."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class BaselineVerdict(Value):
     """What became worse. `compared` counts cases both have; a candidate without a counterpart is in `unknown`."""
 
     regressions: tuple[Regression, ...] = ()
-    # Figures of a judge that fell over too few cases to tell it from the judge's own moods: no regressions.
+    # A judge's figures that fell over too few cases to rule out the judge's own variation: not regressions.
     unclear: tuple[Regression, ...] = ()
     compared: int = 0
     unknown: tuple[str, ...] = ()
 
 
 def against(now: Evaluation, baseline: Evaluation) -> BaselineVerdict:
-    """Only cases both have count, so that a suite may grow. A sole candidate of the baseline stands for every other."""
+    """Only cases both have count, so that a suite may grow. A baseline's only candidate is compared with all."""
     names = [candidate.name for candidate in baseline.candidates]
     found: list[tuple[Regression, bool]] = []
     unknown: list[str] = []
@@ -95,8 +95,8 @@ def _worse(
         return None
     was, is_now = (fmean(fmean(each[case]) for case in ours if case in theirs) for each in (theirs, ours))
     interval = f" (95 %: {change.low:.3g} to {change.high:.3g})" if change.low < change.high else ""
-    told = f"{change.mean:.3g}{interval} over {several(change.n, 'case')}"
-    return f"{kind} {metric} was {was:.3g} and is {is_now:.3g}, a change of {told}.", change.n
+    by = f"{change.mean:.3g}{interval} over {several(change.n, 'case')}"
+    return f"{kind} {metric} was {was:.3g} and is {is_now:.3g}, a change of {by}.", change.n
 
 
 def _no_longer(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[Regression]:
@@ -104,11 +104,11 @@ def _no_longer(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> I
     passed: dict[str, bool] = {}
     for result in theirs:
         passed[result.case] = passed.get(result.case, True) and not result.failed_by_code
-    told: set[str] = set()
+    reported: set[str] = set()
     for result in ours:
         failed = result.failed_by_code
-        if passed[result.case] and failed and result.case not in told:
-            told.add(result.case)
+        if passed[result.case] and failed and result.case not in reported:
+            reported.add(result.case)
             why = "; ".join(f"{check.name}: {check.said}" if check.said else check.name for check in failed)
             where = f"{result.file}:{result.line}"
             message = f"{result.case} ({where}) passed and now fails: {short(why, 300)}"

@@ -38,11 +38,11 @@ class Candidate:
         """Clients for one case, so that every case finds a script as it is in its file."""
         return Models(self.settings.providers, os.environ)
 
-    def brain(self, models: Models, role: Role, tier: Tier | None = None) -> SupervisorModel:
+    def role_model(self, models: Models, role: Role, tier: Tier | None = None) -> SupervisorModel:
         return _brain(models, self.settings.model_for(role, tier))
 
     def examiner(self, models: Models) -> SupervisorModel:
-        """Who judges rubrics: a scorer of the large tier unless one is named."""
+        """The model that judges rubrics: a scorer of the large tier unless one is named."""
         choice = self.settings.model_for("scorer", "large") if self.judge is None else ModelChoice(model=self.judge)
         return _brain(models, choice)
 

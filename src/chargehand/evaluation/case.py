@@ -1,4 +1,4 @@
-"""One line of a suite as a value: what is asked, of whom, and what is expected of the answer."""
+"""One line of a suite as a value: the question, the worker or team it is for, and what is expected of the answer."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Expectation(Value):
 
 
 class WorkerExpectation(_Expectation):
-    """The golden answer of a worker: what it is to end as, done unless said otherwise, and with what."""
+    """The golden answer of a worker: the status it should end with (done by default) and its content."""
 
     status: Annotated[tuple[Status, ...], BeforeValidator(_as_list)] = ("done",)
     exact: JSON = None
@@ -92,7 +92,7 @@ class AnswerExpectation(_Expectation):
 
 
 class RunExpectation(AnswerExpectation):
-    """What a whole run is to come to, and to cost at most."""
+    """How a whole run should end, and what it may cost."""
 
     status: Annotated[tuple[RunStatus, ...], BeforeValidator(_as_list)] = ()
     max_usd: Annotated[float, Field(gt=0)] | None = None
@@ -102,7 +102,7 @@ class RunExpectation(AnswerExpectation):
 
 class _Case(Value):
     id: CaseId = ""
-    # Why the case is there, for who reads the suite.
+    # Why the case exists, for readers of the suite.
     note: str = ""
 
 

@@ -1,6 +1,6 @@
 """A plan and a reference -> how much of the reference's graph it has: precision, recall and F1 of nodes and edges.
 
-A node is a task told by its worker, an edge a dependency told by both its workers, so that ids and wording do not
+A node is a task named by its worker, an edge a dependency named by both workers, so that ids and wording do not
 matter. Both are multisets: three tasks for one worker are three nodes.
 """
 

@@ -1,4 +1,4 @@
-"""An answer and a rubric -> a check by a model: the scorer, who judges results against a criterion, judges it."""
+"""An answer and a rubric -> a check by a model: the scorer, which also judges results by criteria."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from chargehand.workers import Assignment
 NO_JUDGE = "The judge gave no usable answer."
 
 
-async def judge_output(rubric: str, asked: str, output: JSON, engine: Engine, brain: SupervisorModel) -> Check | None:
+async def judge_output(rubric: str, asked: str, output: JSON, engine: Engine, model: SupervisorModel) -> Check | None:
     """None when the judge gave no usable answer: that proves nothing either way."""
     task = Task(id="case", worker="candidate", instruction=asked, success_criterion=rubric)
     assignment = Assignment(task, 1, {})
-    found = await score(assignment, done("case", "candidate", summary="", output=output), engine, brain)
+    found = await score(assignment, done("case", "candidate", summary="", output=output), engine, model)
     if found is None:
         return None
     return Check(name="rubric", passed=found.met, by="judge", score=found.score / 100, said=found.reason)

@@ -42,7 +42,7 @@ _SHARES = (
 
 
 def to_html(evaluation: Evaluation, verdict: BaselineVerdict | None = None) -> str:
-    """The page. What is in the evaluation is shown as it is: secrets have to be gone from it."""
+    """The page. What is in the evaluation is shown as it is: remove secrets first."""
     style = _asset("chargehand.trace", "page.css") + "\n" + _asset("chargehand.evaluation", "plots.css")
     policy = f"default-src 'none'; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
     name = escape(short(evaluation.suite.name, 120))
@@ -99,7 +99,7 @@ def _cost(results: Sequence[Result]) -> str:
 def _verdict(verdict: BaselineVerdict | None) -> str:
     if verdict is None:
         return ""
-    unclear = f"<p>Too few judged cases to tell:</p>{_list_regressions(verdict.unclear)}" if verdict.unclear else ""
+    unclear = f"<p>Too few judged cases to decide:</p>{_list_regressions(verdict.unclear)}" if verdict.unclear else ""
     if not verdict.regressions:
         said = f"<p>No regression in {several(verdict.compared, 'comparison')} of cases.</p>"
         return section("Baseline", said + unclear)

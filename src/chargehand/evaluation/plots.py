@@ -1,4 +1,4 @@
-"""Figures -> drawings for the page: intervals side by side, who was taken for whom, cost against quality.
+"""Figures -> drawings for the page: intervals side by side, expected against chosen workers, cost against quality.
 
 Colours come from the style sheet by class; every mark has its figure as text or title too, never colour alone.
 """
@@ -13,7 +13,7 @@ from chargehand.evaluation.statistics import Estimate
 from chargehand.evaluation.summary import Confusion
 from chargehand.trace.number_text import short
 
-# Marks beside colours, so that candidates are told apart without them.
+# Shapes as well as colours, so that candidates differ without colour.
 SHAPES = 6
 _WIDTH, _GUTTER, _TAIL = 860, 250, 190
 _ROW = 22
@@ -29,7 +29,7 @@ class Bar:
 
 
 def number(value: float) -> str:
-    """As many digits as say something."""
+    """Three significant digits, or all digits before the point."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -74,7 +74,7 @@ def _interval(bar: Bar, top: float) -> str:
 
 
 def mark(series: int, x: float, y: float) -> str:
-    """A shape of its own for each candidate."""
+    """A different shape for each candidate."""
     paths = (
         f"M{x - 5:.1f} {y:g}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
         f"M{x - 5:.1f} {y - 5:g}h10v10h-10z",

@@ -11,7 +11,7 @@ from chargehand.evaluation.case import Kind
 from chargehand.values.base import Value
 from chargehand.values.outcome import Fault, Usage
 
-# Faults that say nothing about how good an answer is: the case was not tried, and is tried again next time.
+# Faults unrelated to the quality of an answer: the case was not tried, and is tried again next time.
 UNTRIED: frozenset[ErrorKind] = frozenset(
     {"rate_limited", "overloaded", "connection", "auth", "bad_request", "cancelled", "internal"}
 )
@@ -48,7 +48,7 @@ class _Trial(Value):
 
     @property
     def judged(self) -> bool:
-        """Whether a model had a say in whether it passed."""
+        """Whether a model's verdict counts for whether it passed."""
         return any(check.by == "judge" for check in self.checks)
 
     @property

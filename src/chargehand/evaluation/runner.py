@@ -50,7 +50,7 @@ def store_of(suite: Suite, home: Path) -> Store:
 
 
 def known_results(wanted: Sequence[Item], store: Store) -> dict[str, Result]:
-    """Results there are already; a case that could not be tried is not among them."""
+    """The stored results, without cases that could not be tried."""
     found = store.read()
     return {item.key: _rename_result(found[item.key], item) for item in wanted if _counts(found.get(item.key))}
 
@@ -103,7 +103,7 @@ async def measure(
 async def _result(item: Item) -> Result:
     try:
         tried = await try_case(item.placed, item.candidate)
-    except UsageError as error:  # of this case alone: the others go on
+    except UsageError as error:  # of this case alone: the others continue
         where = f"{item.placed.file}:{item.placed.line}"
         tried = Tried(error=Fault(kind="bad_request", message=f"{where}: {error}"))
     came: dict[str, Any] = {**dict(tried), "score": tried.mark, "passed": tried.passed}

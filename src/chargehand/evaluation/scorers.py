@@ -48,7 +48,7 @@ def check_route(case: RoutingCase, primary: str, secondary: str | None) -> tuple
 
 
 def check_plan(case: PlanCase, plan: Plan | None, why: str = "") -> tuple[tuple[Check, ...], dict[str, float], float]:
-    """Checks, figures and score of a plan; None is no valid plan."""
+    """Checks, figures and score of a plan; None is an invalid plan."""
     graph = plan or Plan()
     of_nodes = graphs.match(graphs.nodes(graph), graphs.nodes(case.plan))
     of_edges = graphs.match(graphs.edges(graph), graphs.edges(case.plan)) if plan else graphs.NOTHING

@@ -1,7 +1,7 @@
-"""Figures of cases -> their mean with a 95 % interval that says what the cases tell about others like them.
+"""Figures of cases -> their mean with a 95 % interval for cases like them.
 
 Shares that are 0 or 1 in every case have Wilson's interval, which is honest where all pass or none do; any other
-figure has one by bootstrap, drawing cases anew, always the same ones, so that equal figures give equal intervals.
+figure has one by bootstrap, with the same draws every time, so that equal figures give equal intervals.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DRAWS = 1_000
 CONFIDENCE = 0.95
 # The standard normal's quantile for it.
 _Z = 1.959964
-# With fewer cases than this, a bootstrap draws from too little to be believed.
+# With fewer cases than this, a bootstrap has too little to draw from.
 FEWEST = 5
 # From so many cases on, the normal interval is the same and takes no drawing.
 MANY = 500
@@ -64,7 +64,7 @@ def difference(first: Figures, second: Figures) -> Estimate | None:
 
 
 def _wilson(share: float, n: int) -> tuple[float, float]:
-    """Repeats of a case are no more cases: each counts with its own share."""
+    """Repeats of a case do not count as more cases: each counts with its share."""
     middle = share + _Z**2 / (2 * n)
     spread = _Z * sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2)
     whole = 1 + _Z**2 / n

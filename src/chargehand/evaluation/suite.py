@@ -22,7 +22,7 @@ from chargehand.values.plan import Plan, Problem, errors_in
 
 LARGEST = 50_000_000
 MOST_TOLD = 50
-# A case without `kind` is told by what only its kind has; the first that fits.
+# The kind of a case without `kind` follows from a field that only this kind has; the first that fits.
 _TELLING: tuple[tuple[str, Kind], ...] = (
     ("primary", "routing"),
     ("outcomes", "synthesis"),
@@ -56,7 +56,7 @@ class Placed:
 class Suite:
     name: str
     cases: tuple[Placed, ...]
-    # The same for all that stands in one folder, whatever its content.
+    # The same for all suites in one folder, whatever their content.
     place: str
 
     @property

@@ -127,8 +127,8 @@ async def _bench(candidate: Candidate) -> AsyncGenerator[_Bench]:
 async def _routing(case: RoutingCase, bench: _Bench) -> Tried:
     used: list[Usage] = []
     async with bench.engine() as engine:
-        brain = bench.candidate.brain(bench.models, "router")
-        found = await route(case.request, bench.candidate.team, engine, brain, "@route", used)
+        model = bench.candidate.role_model(bench.models, "router")
+        found = await route(case.request, bench.candidate.team, engine, model, "@route", used)
     # A router that fails leaves the request to the default worker, which says nothing about the model.
     if bench.faults:
         return Tried(error=bench.faults[0], usage=Usage.total(used))
@@ -147,8 +147,8 @@ async def _routing(case: RoutingCase, bench: _Bench) -> Tried:
 async def _plan(case: PlanCase, placed: Placed, bench: _Bench) -> Tried:
     team = bench.candidate.team
     async with bench.engine() as engine:
-        brain = bench.candidate.brain(bench.models, "planner")
-        made = await make_plan(bench.request(case.request, placed), team, engine, brain)
+        model = bench.candidate.role_model(bench.models, "planner")
+        made = await make_plan(bench.request(case.request, placed), team, engine, model)
     if isinstance(made, Planned):
         checks, figures, score = scorers.check_plan(case, made.plan)
         answer = ", ".join(f"{task.id} {task.worker}" for task in made.plan.tasks)
@@ -201,13 +201,13 @@ async def _synthesis(case: SynthesisCase, bench: _Bench) -> Tried:
             case.plan,
             outcomes,
             engine,
-            candidate.brain(bench.models, "synthesizer"),
+            candidate.role_model(bench.models, "synthesizer"),
             candidate.settings.deadline_s,
-            judge=candidate.brain(bench.models, "judge"),
-            critic=candidate.brain(bench.models, "critic") if scrutiny.critic else None,
+            judge=candidate.role_model(bench.models, "judge"),
+            critic=candidate.role_model(bench.models, "critic") if scrutiny.critic else None,
             rounds=scrutiny.rounds,
-            rater=candidate.brain(bench.models, "scorer") if scrutiny.rate_findings else None,
-            examiner=candidate.brain(bench.models, "scorer", "large"),
+            rater=candidate.role_model(bench.models, "scorer") if scrutiny.rate_findings else None,
+            examiner=candidate.role_model(bench.models, "scorer", "large"),
         )
     # A synthesizer that fails leaves a listing made by code, which says nothing about the model.
     if bench.faults:

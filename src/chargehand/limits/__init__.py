@@ -1,4 +1,4 @@
-"""What holds effects back, beside the handlers: slots of a run, and per provider rate, concurrency and breaker."""
+"""Limits on when effects may start: slots of a run; rate, concurrency and breaker of a provider."""
 
 from __future__ import annotations
 

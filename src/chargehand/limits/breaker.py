@@ -6,7 +6,7 @@
                 trial call: half_open
     half_open   no: one trial at once   closed             open, for twice as long as before
 
-A result counts only in the state its call began in, so what comes late from before a change moves nothing.
+A result counts only in the state its call began in, so a late result from before a change has no effect.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Breaker:
             self._retry_at = now
 
     def open_until(self, at: float, reason: str) -> None:
-        """Be open as it was when somebody wrote that down."""
+        """Restore the open state that an earlier session recorded."""
         self._cooldown, self._retry_at = self.cooldown_s, at
         self._go("open", reason)
 

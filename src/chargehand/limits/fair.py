@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """Invariant: every line has somebody in it, and the first line is the next run's."""
+    """Invariant: no line is empty, and the first line is the next run's."""
 
     def __init__(self) -> None:
         self._lines: OrderedDict[str, list[tuple[int, int, T]]] = OrderedDict()
@@ -38,7 +38,7 @@ class FairQueue(Generic[T]):
         return self._take()[1]
 
     def drop(self, run: str) -> list[T]:
-        """Take everybody of a run out."""
+        """Remove all waiters of a run."""
         return [item for _, _, item in sorted(self._lines.pop(run, []), key=lambda entry: entry[:2])]
 
     def __iter__(self) -> Iterator[T]:

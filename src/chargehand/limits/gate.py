@@ -1,4 +1,4 @@
-"""The concurrency gate beside the handlers: a slot is held only while an effect is in flight."""
+"""The concurrency limit of a run: a slot is held only while an effect is in flight."""
 
 from __future__ import annotations
 

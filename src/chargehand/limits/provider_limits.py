@@ -1,4 +1,4 @@
-"""Turns a wish to call a provider into a permit, or a refusal: rate, concurrency and breaker of one provider, joined.
+"""Turns a request to call a provider into a permit or a refusal: rate, concurrency and breaker of one provider, joined.
 
 permit = await limits.acquire(run, order, tokens, max_wait=10)
 if isinstance(permit, Refused): ...                 # go to the fallback
@@ -107,7 +107,7 @@ class ProviderLimits:
     ) -> None:
         self.name = name
         self.in_flight = 0
-        # Whether it has ever answered: one that never did is likely not there at all.
+        # Whether it has ever answered: one that never did probably does not exist.
         self.answered = False
         self.rate = Rate()
         self.adaptive = Adaptive(start=start)
@@ -249,7 +249,7 @@ class ProviderLimits:
     def _pump(self, now: float) -> None:
         """Serve the waiters that are due, refuse those that waited too long, and schedule the next look.
 
-        Invariant: afterwards no waiter could be served before `_timer` unless a permit is given back or someone comes.
+        Invariant: afterwards no waiter could be served before `_timer` unless a permit is given back or a call comes.
         """
         while (head := self._head()) is not None and self._ready_at(now, head.tokens) <= now:
             self._queue.serve()
@@ -270,7 +270,7 @@ class ProviderLimits:
 
     def _wake(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
         self._timer = None
-        self._pump(max(at, loop.time()))  # a timer may fire a hair early
+        self._pump(max(at, loop.time()))  # a timer may fire slightly early
 
     def _head(self) -> _Waiter | None:
         while (head := self._queue.head()) is not None and head.turn.done():

@@ -1,7 +1,7 @@
 """Turns requests and tokens per minute into seconds to wait: buckets that fill all the time.
 
 A bucket holds a sixth of a minute's allowance, so what goes in any window of `s` seconds is at most
-`limit * s / 60 + limit / 6`: ten seconds of quiet may be made up for at once, never more.
+`limit * s / 60 + limit / 6`: after ten idle seconds that much may start at once, never more.
 """
 
 from __future__ import annotations

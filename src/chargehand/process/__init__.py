@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 # More than any result needs: a child that writes without end must not fill the memory.
 MAX_OUTPUT = 256 * 1024 * 1024
-# How long what was killed may take to be gone.
+# How long killed processes may take to end.
 GONE_S = 2.0
 
 
@@ -66,7 +66,7 @@ async def run_process(
         async with asyncio.timeout(seconds):
             return await _communicate(process, stdin, max_output)
     except BaseException as error:
-        # The leader may be gone already, and what it started still hold its pipes.
+        # The leader may have ended while processes it started still hold its pipes.
         kill_group(process.pid)
         # A killed process ends at once; a second cancellation must not leave it unreaped.
         await asyncio.shield(_over(process))
@@ -76,7 +76,7 @@ async def run_process(
 
 
 def kill_group(leader: int) -> None:
-    """Kill a process that leads a group, and all in the group; nothing happens where they are gone."""
+    """Kill a process that leads a group, and all in the group; nothing happens if they have ended."""
     try:
         os.killpg(leader, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -120,7 +120,7 @@ async def _read(pipe: asyncio.StreamReader, limit: int) -> bytes:
 
 
 async def _over(process: asyncio.subprocess.Process) -> None:
-    """Until the process is gone, and all that it started: they hold the other ends of its pipes.
+    """Wait until the process and all that it started have ended: they hold the other ends of its pipes.
 
     The pipes are read to their ends meanwhile: one that is full and unread would keep the end from being noticed.
     """
@@ -131,7 +131,7 @@ async def _over(process: asyncio.subprocess.Process) -> None:
                 group.create_task(_drain(pipe))
             group.create_task(process.wait())
     except TimeoutError:
-        return  # one of them has left the group: it is not ours to end
+        return  # one of them left the group and is not ours to kill
 
 
 async def _drain(pipe: asyncio.StreamReader) -> None:

@@ -86,7 +86,7 @@ class Settings(Value):
     max_concurrent: int = Field(default=8, gt=0)
     max_tasks: int = Field(default=1000, gt=0)
     team: str = "general"
-    # What runs are run on, by its name in engine/factory.py.
+    # The engine that runs use, by its name in engine/factory.py.
     engine: str = "local"
     pinned: tuple[Pinned, ...] = ()
 
@@ -139,7 +139,7 @@ class Settings(Value):
 
     @property
     def named_models(self) -> set[str]:
-        """Every model that is named here, for whatever."""
+        """Every model that is named here, whatever it is for."""
         named = (self.model, *self.tiers.values(), *(role.model for role in self.roles.values()))
         return {name for name in named if name is not None}
 

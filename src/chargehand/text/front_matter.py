@@ -1,6 +1,6 @@
 """Reads an agent file's front matter into fields with line numbers, and the body below it.
 
-Lenient on purpose where YAML is strict: a value may hold colons, quotes and hashes, as agent files in the wild do.
+Lenient on purpose where YAML is strict: a value may hold colons, quotes and hashes, as agent files of other tools do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Turns what a model wrote into JSON data, or into the sentence that says why it is not JSON.
 
-Repairs are those with one reading only: wrapping is taken off and spelling is put right, but what is missing is never
-made up. An answer that was cut off stays unreadable. Time is linear in the length of the text.
+Only repairs with one possible reading are made: wrapping is removed and spelling corrected, but missing parts are
+never invented. An answer that was cut off stays unreadable. Time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SURROGATE = lazy_regex(r"\\u[dD][89a-fA-F]")
 
 
 class _Region(NamedTuple):
-    """A balanced stretch, with its spelling put right; it ends before `end`."""
+    """A balanced stretch, with its spelling corrected; it ends before `end`."""
 
     text: str
     end: int
@@ -95,7 +95,7 @@ def _after_thinking(text: str) -> int:
     end = _THINKING_ENDS.search(text)
     if _THINKING_STARTS.match(text):
         return end.end() if end else len(text)
-    # JSON may well speak of the tag.
+    # The tag may be part of the JSON.
     return end.end() if end and not text.startswith(("{", "[", "```")) else 0
 
 
@@ -158,7 +158,7 @@ def _respell(kind: str | None, spelled: str) -> str:
         return _WORDS[spelled]
     if kind == "comment":
         return " "
-    # Control characters stay: the reading after repair lets them be.
+    # Control characters stay: the parser accepts them after the repair.
     return spelled if "\\" not in spelled and kind == "plain" else f'"{_ESCAPE.sub(_escape, spelled[1:-1])}"'
 
 

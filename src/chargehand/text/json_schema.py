@@ -46,7 +46,7 @@ def violations(data: JSON, schema: dict[str, JSON], limit: int = 20) -> list[str
         return [f"nested more than {MAX_DEPTH} levels deep"]
     if too_deep(schema):
         return [f"the schema is nested more than {MAX_DEPTH} levels deep"]
-    # One is looked for even when none is wanted: anyOf and not rest on the verdict.
+    # At least one is looked for even with limit 0: anyOf and not need the verdict.
     found = _Check(schema, max(limit, 1)).check(schema, data, 0)
     return [_sentence(place, text) for place, text in found[: max(limit, 0)]]
 

@@ -29,7 +29,7 @@ _CODES: dict[int | str, ProblemCode] = {
     "timeout_s": "over_budget",
     "best_of": "fan_out",
 }
-# Where pydantic speaks of Python, JSON has other words.
+# Words of pydantic about Python types -> words about JSON.
 _WORDS = {
     "extra_forbidden": "is not a field of this object",
     "tuple_type": "Input should be a list",

@@ -92,8 +92,8 @@ class Redactor:
                 return value
 
     def _under(self, key: object, value: Any) -> Any:
-        telling = isinstance(key, str) and isinstance(value, str) and SECRET_KEY.fullmatch(key)
-        if telling and value and not value.startswith(MARK) and not PLACEHOLDER.match(value):
+        is_named_secret = isinstance(key, str) and isinstance(value, str) and SECRET_KEY.fullmatch(key)
+        if is_named_secret and value and not value.startswith(MARK) and not PLACEHOLDER.match(value):
             return f"{MARK}:{KEY_KIND}]"
         return self.json(value)
 

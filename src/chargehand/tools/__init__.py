@@ -21,7 +21,7 @@ __all__ = ["BUILTIN", "Tool", "ToolContext", "call", "still_valid", "tool"]
 
 
 class Shipped(Mapping[str, Tool]):
-    """By name; `own` tools of a team win. The module of a shipped tool is imported when the tool is first asked for."""
+    """Tools by name; a team's `own` tools win. The module of a shipped tool is imported when it is first asked for."""
 
     _modules = {  # noqa: RUF012 -- never written to
         "read_file": "files",

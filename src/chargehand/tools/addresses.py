@@ -25,7 +25,7 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 MAX_URL = 2000
 PORTS = frozenset({80, 443, 8080, 8443})
 HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
-# Names that lead into a private network or to a machine's own services, by rule or by habit.
+# Names that by standard or convention belong to a private network or to a machine's own services.
 PRIVATE_NAMES = (
     *(".localhost", ".local", ".internal", ".intranet", ".private", ".corp", ".home", ".lan", ".localdomain"),
     *(".arpa", ".onion", ".test", ".invalid", ".example"),
@@ -56,13 +56,13 @@ class CheckedTarget:
 
 
 async def system_resolve(host: str, port: int) -> list[str]:
-    """What the system says."""
+    """The addresses that the system's resolver gives."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
 def parse_url(text: str) -> URL:
-    """The URL, when it is http or https without tricks."""
+    """The parsed URL; ToolError unless it is plain http or https."""
     from yarl import URL
 
     if not text or len(text) > MAX_URL:

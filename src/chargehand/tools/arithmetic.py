@@ -18,7 +18,7 @@ Number: TypeAlias = int | Fraction
 # About 4,200 digits: under what Python turns into text, and cheap to multiply.
 MAX_BITS = 14_000
 WORKING = Context(prec=50, Emax=9999, Emin=-9999, traps=[InvalidOperation, Overflow])
-# The digits after these are where a root or logarithm that is whole is not quite.
+# A root or logarithm that should be whole differs from a whole number only in the digits after these.
 SETTLED = Context(prec=40, Emax=9999, Emin=-9999)
 SHORT = 30
 FLOAT_DIGITS = 15
@@ -34,15 +34,15 @@ def number_text(value: Number) -> str:
 
 
 def limit_precision(value: Number) -> Number:
-    """The value, not as exact where that takes too much room; OverflowError when it is too large."""
+    """The value, rounded where an exact fraction would be too long; OverflowError when it is too large."""
     if int(value).bit_length() > MAX_BITS:
         raise OverflowError
     return value if value.denominator.bit_length() <= MAX_BITS else Fraction(_decimal(value))
 
 
 def literal(written: str) -> Fraction:
-    """A number with a point or an exponent as it is written: a float would already be another."""
-    # Told by its size first: the fraction of 1e999999999 would take all memory.
+    """A number with a point or an exponent, exactly as written: a float would round it."""
+    # The size is checked first: the fraction of 1e999999999 would take all memory.
     digits = written.replace("_", "")
     return Fraction(digits) if WORKING.create_decimal(digits) else Fraction(0)
 
@@ -52,13 +52,13 @@ def _decimal(value: Number) -> Decimal:
 
 
 def _settle_digits(value: Decimal) -> Fraction:
-    """The short number that the value is but for its last digits, else the value with all of them."""
+    """The value without its last digits where that makes it short, else the value with all of them."""
     near = value.normalize(SETTLED)
     return Fraction(near if len(near.as_tuple().digits) <= SHORT else value)
 
 
 def _power(base: Number, exponent: Number) -> Number:
-    # Known before it is computed: the result has at most this many bits.
+    # Checked before computing: the result has at most this many bits.
     bits = (max(base.numerator.bit_length(), base.denominator.bit_length()) - 1) * abs(exponent)
     if exponent.denominator == 1 and bits <= MAX_BITS:
         return base ** int(exponent) if exponent > 0 else Fraction(base) ** int(exponent)
@@ -101,7 +101,7 @@ def _ceil(value: Number) -> Number:
 
 
 def _round(value: Number, digits: Number = 0) -> Number:
-    """Halves go away from zero, as on an invoice."""
+    """Halves are rounded away from zero, as on an invoice."""
     if digits.denominator != 1 or abs(digits) > 300:
         raise ValueError("round takes a whole number of digits from -300 to 300")
     scale = Fraction(10) ** int(digits)
@@ -162,7 +162,7 @@ def _median(*values: Number) -> Number:
     return ordered[middle] if len(ordered) % 2 else _mean(*ordered[middle - 1 : middle + 1])
 
 
-# Each with how many numbers it takes; without that, one or more.
+# Each with the numbers of arguments it takes; without them, one or more.
 FUNCTIONS: dict[str, tuple[Callable[..., Number], *tuple[int, ...]]] = {
     "abs": (_abs, 1),
     "round": (_round, 1, 2),

@@ -21,11 +21,11 @@ HINTS = {"^": " Use ** for powers.", "'": " Text cannot be calculated.", '"': " 
 TOKEN = lazy_regex(
     r"\s+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?![\w.])|[A-Za-z]\w*|\*\*|//|[-+*/%(),\[\]]", re.ASCII
 )
-# No remainder can be meant: the next number does not follow at once.
+# A percent sign that cannot mean a remainder, because no number follows it.
 PERCENT = lazy_regex(r"([\d._]*)\s*%\s*(?:$|[-+*/%),\]]|of\b)", re.ASCII)
 
 
-# A coroutine, though it awaits nothing: bounded as it is, it costs less than the thread a plain function would get.
+# A coroutine, though it awaits nothing: the work is bounded and costs less than the thread of a plain function.
 @tool(effect="read")
 async def calculate(expression: str) -> str:
     """Calculate with numbers, exactly: 0.1 + 0.2 is 0.3, and round(1.005, 2) is 1.01 (halves are rounded up).
@@ -56,7 +56,7 @@ def evaluate(expression: str) -> str:
 
 
 def _check_tokens(expression: str) -> str:
-    """The expression in one line, of nothing but tokens that are known."""
+    """The expression on one line; ToolError when it has an unknown token."""
     if len(expression) > MAX_LENGTH:
         raise ToolError(f"The expression has {len(expression)} characters; at most {MAX_LENGTH} are calculated.")
     at = 0
@@ -105,7 +105,7 @@ def _number(node: ast.expr, text: str, depth: int) -> Number:
 
 
 def _chain(node: ast.expr, text: str, depth: int) -> Number:
-    """A chain like 1 + 2 + 3 is deep on its left: it is walked, however long it is."""
+    """A chain like 1 + 2 + 3 nests to the left: it is walked in a loop, so that its length is not limited."""
     links: list[ast.BinOp] = []
     while isinstance(node, ast.BinOp):
         links.append(node)
@@ -117,7 +117,7 @@ def _chain(node: ast.expr, text: str, depth: int) -> Number:
 
 
 def _arguments(nodes: Sequence[ast.expr], text: str, depth: int) -> list[Number]:
-    """The arguments of a function; one list may stand for them all."""
+    """The arguments of a function; they may also be given as one list."""
     if len(nodes) == 1 and isinstance(nodes[0], ast.List | ast.Tuple):
         nodes = nodes[0].elts
     return [_number(node, text, depth) for node in nodes]

@@ -1,7 +1,7 @@
-"""A tool and a model's arguments become a ToolResult: checked, run where it belongs, turned into bounded text.
+"""A tool and a model's arguments become a ToolResult: checked, run, turned into bounded text.
 
 Async tools run on the loop, sync ones in a thread, isolated ones in a process. Whatever a tool raises becomes part of
-the result; only cancellation goes through.
+the result; only cancellation is passed on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_TEXT = 50_000
 
 
 async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, max_text: int = MAX_TEXT) -> ToolResult:
-    """What the tool answered, or why it did not."""
+    """The tool's result, or why there is none."""
     context = ToolContext(context.material, context.folder, Reads())
     try:
         given = tool.arguments.check(arguments)
@@ -45,7 +45,7 @@ async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, m
 
 
 def run_sync(fn: Callable[..., Any], given: dict[str, Any], context: ToolContext, max_text: int) -> ToolResult:
-    """Call a function with checked arguments, here and now."""
+    """Call a function with checked arguments in this thread."""
     try:
         return _make_result(fn(**given), context, max_text)
     except (Exception, SystemExit) as error:  # noqa: BLE001 -- recorded in the result
@@ -53,7 +53,7 @@ def run_sync(fn: Callable[..., Any], given: dict[str, Any], context: ToolContext
 
 
 async def _in_thread(work: Callable[[], ToolResult]) -> ToolResult:
-    """Run in a daemon thread of its own: one that hangs holds neither the other tools nor the end of the process."""
+    """Run in a separate daemon thread: if it hangs, it blocks neither other tools nor the end of the process."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[ToolResult] = loop.create_future()
     scope = contextvars.copy_context()
@@ -73,7 +73,7 @@ async def _in_thread(work: Callable[[], ToolResult]) -> ToolResult:
             result = scope.run(work)
         except BaseException as error:  # noqa: BLE001 -- raised again where the call is awaited
             raised = error
-        # A closed loop means nobody waits any more.
+        # When the loop is closed, nothing waits for the result any more.
         if not loop.is_closed():
             try:
                 loop.call_soon_threadsafe(settle, result, raised)
@@ -98,7 +98,7 @@ def _make_failure(message: str, context: ToolContext) -> ToolResult:
 def _describe_error(error: BaseException) -> str:
     try:
         message = str(error)
-    except Exception as broken:  # noqa: BLE001 -- its type is all there is to say
+    except Exception as broken:  # noqa: BLE001 -- the message names its type
         message = f"(its message cannot be shown: {type(broken).__name__})"
     if isinstance(error, ToolError):
         return message

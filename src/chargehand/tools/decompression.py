@@ -17,7 +17,7 @@ class Unpacker:
 
     @property
     def ended(self) -> bool:
-        """Whether what came so far can be all: nothing at all, or no part without its end."""
+        """Whether the body may end here: nothing came, or every part is complete."""
         return self._member is None or self._member.eof or not self._begun
 
     def unpack(self, chunk: bytes, most: int) -> bytes:

@@ -30,9 +30,9 @@ class Tool:
     fn: Callable[..., Any]
     effect: ToolEffect = "once"
     isolated: bool = False
-    # A person says yes before each call.
+    # A person approves each call.
     approve: bool = False
-    # It reaches the network: a worker of a team folder has it only when the folder is trusted.
+    # It uses the network: a worker of a team folder gets it only when the folder is trusted.
     needs_trust: bool = False
     # What it lacks to work here, such as a key; workers are not offered a tool that lacks something.
     lacks: Callable[[], str | None] | None = None
@@ -61,14 +61,14 @@ class Tool:
 
     @cached_property
     def code(self) -> str:
-        """A hash of the file the function is in, so that a rerun can tell whether it would do the same now."""
+        """A hash of the file the function is in, so that a rerun notices when the code has changed."""
         file = inspect.getsourcefile(self.fn)
         source = Path(file).read_bytes() if file and Path(file).is_file() else marshal.dumps(self.fn.__code__)
         return hashlib.sha256(source).hexdigest()[:16]
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """What a model is told."""
+        """The tool as it is described to a model."""
         return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
 
 
@@ -100,10 +100,10 @@ def tool(
     """A typed function as a tool.
 
     `effect` says what a repeat would do: `read` changes nothing, `idempotent` may be repeated, `once` must not be.
-    `isolated` runs it in a process of its own that is killed when the call is cancelled.
+    `isolated` runs it in a child process that is killed when the call is cancelled.
     `approve` asks a person before each call; it needs a run with `--ask`.
     `needs_trust` keeps it from the workers of a team folder that is not trusted.
-    `lacks` tells what is missing for it to work here, if anything: then no worker is offered it.
+    `lacks` returns what is missing for it to work here, or None: a tool that lacks something is not offered.
     """
 
     def define(function: Callable[..., Any]) -> Tool:

@@ -1,6 +1,6 @@
 """A file of separated values in whatever dialect becomes one in a plain dialect, without the records that do not fit.
 
-What does not fit is told by its lines and never guessed at: one comma too many must not cost another row.
+Records that do not fit are reported by line number and never guessed: one comma too many must not cost another row.
 DuckDB's own sniffer was measured against it: docs/adr/0007.
 """
 
@@ -18,19 +18,19 @@ from typing import NamedTuple, TextIO
 from chargehand.tools import header_row
 
 DELIMITERS = (",", ";", "\t", "|")
-# In no text: the whole line is one value.
+# A character that no text has: the whole line is one value.
 NONE = "\x1f"
 # Excel's own first line, which names the delimiter.
 SEP = re.compile(r'"?sep=([^"\\\w\r\n ])"?\s*', re.IGNORECASE)
-# The delimiter, the number of columns and their names are told by so many records, by the start of each value.
+# Delimiter, number of columns and header are found from this many records, and from the start of each value.
 SAMPLE = 1000
 START = 50
 MAX_VALUE = 2_000_000
-# So far is looked for the end of a value, until so many lines were read in vain; from then on, in its own line only.
-# Without a bound, each of many stray quotation marks would take the whole file.
+# The end of a quoted value is looked for in this many lines, until this many lines were searched without success;
+# after that only in its own line. Without a limit each of many stray quotation marks would search the whole file.
 MAX_LINES = 1000
-MAX_IN_VAIN = 200_000
-MAX_TOLD = 3
+MAX_UNCLOSED = 200_000
+MAX_REPORTED = 3
 BLANK: tuple[list[str], ...] = ([], [""])
 NOT_CLOSED = "a quotation mark is not closed"
 NO_HEADER = "no header found: columns are column0…"
@@ -38,7 +38,7 @@ NO_HEADER = "no header found: columns are column0…"
 
 @dataclass(frozen=True)
 class Plain:
-    """What became of a file: how many records it has now, whether the first is a header, and what is to be told."""
+    """The plain file: how many records it has, whether the first is a header, and what to report to the worker."""
 
     kept: int
     header: bool
@@ -46,7 +46,7 @@ class Plain:
 
 
 class _Record(NamedTuple):
-    """The values on some lines, or why they cannot be told apart."""
+    """The values on some lines, or why they could not be read."""
 
     first: int
     last: int
@@ -62,13 +62,13 @@ class _Lines:
         self._again: list[str] = []
         self._taken: list[str] = []
         self._before = 0
-        self._in_vain = 0
+        self._unclosed = 0
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        if len(self._taken) == (MAX_LINES if self._in_vain < MAX_IN_VAIN else 1):
+        if len(self._taken) == (MAX_LINES if self._unclosed < MAX_UNCLOSED else 1):
             raise csv.Error(NOT_CLOSED)
         line = self._again.pop() if self._again else next(self._text)
         self._taken.append(line)
@@ -91,8 +91,8 @@ class _Lines:
         return _Record(first, self._before, values, problem)
 
     def give_up_record(self, problem: str) -> _Record:
-        """Of what was taken, the first line is a record, of one value if there is no problem; others are read again."""
-        self._in_vain += len(self._taken)
+        """The first line taken is one record, with a problem or one value; the other lines are read again."""
+        self._unclosed += len(self._taken)
         self.give_back()
         line = next(self).rstrip("\r\n")
         return self.record([] if problem else [line], problem)
@@ -105,7 +105,7 @@ def plain(source: Path, target: Path, delimiter: str | None) -> Plain:
     width = _width(sample)
     header = header_row.is_header(_fitting(sample))
     kept, odd = 0, 0
-    told: list[str] = []
+    reported: list[str] = []
     with target.open("w", encoding="utf-8", newline="") as out:
         # Both characters, so that the writer puts a value with either of them in quotation marks.
         write = csv.writer(out, lineterminator="\r\n").writerow
@@ -115,10 +115,10 @@ def plain(source: Path, target: Path, delimiter: str | None) -> Plain:
                 kept += 1
             elif record.problem or record.values not in BLANK:
                 odd += 1
-                if odd <= MAX_TOLD:
-                    told.append(_describe_record(record, width))
-    more = [f"and {odd - MAX_TOLD} more"] if odd > MAX_TOLD else []
-    notes = [f"{odd} of {kept + odd} records left out: {'; '.join(told + more)}"] if odd else []
+                if odd <= MAX_REPORTED:
+                    reported.append(_describe_record(record, width))
+    more = [f"and {odd - MAX_REPORTED} more"] if odd > MAX_REPORTED else []
+    notes = [f"{odd} of {kept + odd} records left out: {'; '.join(reported + more)}"] if odd else []
     if kept and not header:
         notes.append(NO_HEADER)
     return Plain(kept, header, "; ".join(notes))
@@ -136,7 +136,7 @@ def _named_delimiter(source: Path) -> str | None:
 
 
 def _records(source: Path, delimiter: str) -> Iterator[_Record]:
-    """The records of a file. A value in quotation marks may have several lines; one without an end costs its line."""
+    """The records of a file. A quoted value may span lines; for one that is not closed, only its line is left out."""
     csv.field_size_limit(MAX_VALUE)
     with source.open(encoding="utf-8", newline="") as text:
         lines = _Lines(text)
@@ -153,7 +153,7 @@ def _records(source: Path, delimiter: str) -> Iterator[_Record]:
                     yield lines.record(values)
             except csv.Error as error:
                 problem = NOT_CLOSED if lines.taken > 1 or "end of data" in str(error) else str(error)
-                # Where nothing separates values, quotation marks are a part of the one there is.
+                # Without a delimiter, quotation marks are part of the only value.
                 yield _second_try(lines, escaped, "" if delimiter == NONE else problem)
             else:
                 return
@@ -165,7 +165,7 @@ def _below_blanks(source: Path, delimiter: str) -> Iterator[_Record]:
 
 
 def _second_try(lines: _Lines, escaped: Iterator[list[str]], problem: str) -> _Record:
-    """The record that could not be read, if backslashes escape its quotation marks; else its first line is given up."""
+    """The record with backslashes as escapes of quotation marks; if that fails too, its first line is left out."""
     lines.give_back()
     try:
         return lines.record(next(escaped))
@@ -191,7 +191,7 @@ def _delimiter(source: Path) -> str:
 
 
 def _top(sample: Sequence[list[str]]) -> list[str]:
-    """The first line, or the next one where an empty line parts it from the first, which is a title then."""
+    """The first line; where an empty line follows, it is a title and the next line counts."""
     first, *others = (at for at, values in enumerate(sample) if values not in BLANK)
     return sample[others[0]] if others and others[0] > first + 1 else sample[first]
 

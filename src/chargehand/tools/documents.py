@@ -19,7 +19,7 @@ from chargehand.tools.tool_context import ToolContext
 
 MAX_QUERY = 1000
 MAX_PASSAGE = 2500
-# Indexes are kept while together they are of so many bytes of documents.
+# Indexes are kept up to this many bytes of documents in all.
 MAX_KEPT = 48_000_000
 HTML = (".html", ".htm", ".xhtml")
 
@@ -41,7 +41,7 @@ def search_documents(
         raise ToolError(f"query must be 1 to {MAX_QUERY} characters.")
     glob = pattern or "**/*"
     found = reading.contents(glob, context)
-    # The hash that was recorded stands for all that was read.
+    # The recorded hash covers everything that was read.
     index = _KEPT.of(context.reads.hashes[f"//text:{glob}"], found)
     ranked = index.rank(query, most)
     _record_lines(ranked, found, context)

@@ -11,12 +11,12 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
-# What a PDF says is packed, even where its beginning looks like text.
+# The text of a PDF is compressed, even where its beginning looks like text.
 PDF = b"%PDF-"
 
 
 def is_text(data: bytes) -> bool:
-    """Whether there is text to be had from it."""
+    """Whether the data is text."""
     marked = any(data.startswith(mark) for mark, _ in MARKS)
     return marked or (b"\0" not in data[:8192] and not data.startswith(PDF))
 
@@ -31,9 +31,9 @@ def decode_text(data: bytes) -> tuple[str, str]:
     for mark, name in MARKS:
         if data.startswith(mark):
             return data.decode(name, "replace"), name
-    for name, told in (("utf-8-sig", ""), ("cp1252", "Windows-1252")):
+    for name, label in (("utf-8-sig", ""), ("cp1252", "Windows-1252")):
         try:
-            return data.decode(name), told
+            return data.decode(name), label
         except UnicodeDecodeError:
             continue
     return data.decode("latin-1"), "Latin-1"

@@ -16,7 +16,7 @@ from chargehand.tools.definition import tool
 from chargehand.tools.encoding import decode_text, is_text
 from chargehand.tools.tool_context import ToolContext
 
-# Below the cap of a result's text, so that a long file is cut between lines and says where to go on.
+# Below the cap of a result's text, so that a long file is cut between lines and the note says where to continue.
 MAX_SHOWN = 45_000
 MAX_MATCHES = 200
 REGEX_SECONDS = 10.0
@@ -84,7 +84,7 @@ async def search_files(
     """
     if not query or len(query) > 1000:
         raise ToolError("query must be 1 to 1000 characters.")
-    # Here, so that checking a team that has this tool does not load them.
+    # Imported here, so that checking a team with this tool does not load them.
     import asyncio
 
     from chargehand.tools import line_matching
@@ -109,7 +109,7 @@ async def search_files(
 
 
 async def _by_expression(query: str, ignore_case: bool, texts: list[tuple[str, str]]) -> list[list[str]]:
-    """In a child process: an expression can take longer than the age of the universe, and holds the interpreter."""
+    """In a child process: an expression can take for ever, and blocks the interpreter."""
     try:
         re.compile(query)
     except (re.error, OverflowError, RecursionError) as error:
@@ -144,7 +144,7 @@ def _page(name: str, lines: list[str], first: int, last: int, encoding: str) -> 
         chosen = [chosen[0][:MAX_SHOWN]]
     shown = first + len(chosen) - 1
     if shown < last:
-        more += f"\n[{last - shown} lines left out; go on with start_line={shown + 1}]"
+        more += f"\n[{last - shown} lines left out; continue with start_line={shown + 1}]"
     note = f"; {encoding}" if encoding else ""
     extent = f"lines {first}-{shown} of {len(lines)}" if chosen else "empty"
     return f"{name} ({extent}{note})\n" + "\n".join(chosen) + more

@@ -1,6 +1,6 @@
 """A glob becomes a test of names with bounded cost: `*`, `?`, `[...]` within a part, `**` for any number of parts.
 
-One `{a,b}` in it stands for either.
+One `{a,b}` matches either.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _one(glob: str) -> Callable[[str, str], bool]:
 
 
 def _fits(tests: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> bool:
-    """Whether all parts are used up by all tests; None stands for any number of parts."""
+    """Whether all parts are used up by all tests; None matches any number of parts."""
     # reached[i]: the tests before i fit the parts seen so far.
     reached = [True] + [False] * len(tests)
     for at, test in enumerate(tests):

@@ -1,4 +1,4 @@
-"""The first records of a table tell whether the first of them names the columns."""
+"""The first records of a table -> whether the first of them is a header."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ NOTHING = frozenset({"", "-", "na", "n/a", "nan", "none", "null"})
 DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d(\.\d+)?)?", re.ASCII)
 YEAR = re.compile(r"(19|20)\d\d", re.ASCII)
 NUMBER = re.compile(r"[-+]?[$€£]?\s?[-+]?[.,]?\d[\d.,' ]*([eE][-+]?\d+)?\s?[%€$£]?", re.ASCII)
-# So many numbers that count up, as hours and months do, are not there by chance.
+# This many consecutive numbers, such as hours or months, are not data by chance.
 COUNTED = 3
 
 
 def is_header(records: Sequence[list[str]]) -> bool:
     """The first record is the header unless it clearly is data.
 
-    It is data when one of its values is a number, year or date and so are the most below it. It is the header all the
-    same when it has a word above numbers, or is one word and then numbers that count up.
+    It is data when one of its values is a number, year or date like most values below it. Even then it is the header
+    when it has a word above numbers, or is one word followed by consecutive numbers.
     """
     if not records:
         return False

@@ -1,6 +1,6 @@
-"""HTML becomes the text a person would read, each piece with the line of the source it stands on.
+"""HTML becomes the text a person would read, each piece with its line in the source.
 
-A scanner of its own: linear in the length of the page whatever is in it, which the standard library's parser is not.
+The scanner is linear in the length of the page, whatever is in it; the standard library's parser is not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# Nothing in these is for reading.
+# Elements without readable text.
 SKIPPED = frozenset(
     (
         *("script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas"),

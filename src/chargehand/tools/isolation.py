@@ -55,7 +55,7 @@ async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_t
 
 
 def _importable(tool: Tool) -> str | None:
-    """The file of the tool's module. UsageError when the function's name does not lead to this very function."""
+    """The file of the tool's module. UsageError when the function's name leads to something else."""
     module = sys.modules.get(tool.fn.__module__)
     if find_function(module, tool.fn.__qualname__) is not tool.fn:
         raise UsageError(

@@ -181,7 +181,7 @@ def _walk(place: FilePlace, budget: list[int]) -> Iterator[str]:
         except NotADirectoryError:
             yield name
         except (OSError, ToolError):
-            # Unreadable, special or gone meanwhile: what cannot be opened is not there for a worker.
+            # Unreadable, special or gone meanwhile: a worker does not see what cannot be opened.
             continue
         else:
             for entry, folder in sorted(entries, reverse=True):
@@ -196,7 +196,7 @@ def _entries(place: FilePlace, budget: list[int]) -> list[tuple[str, bool]]:
             if budget[0] <= 0:
                 break
             budget[0] -= 1
-            # A name that is not UTF-8 could not come back in a call.
+            # A model could not send back a name that is not UTF-8.
             if entry.name == SKIPPED or not _utf8(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):

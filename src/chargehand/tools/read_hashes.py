@@ -1,6 +1,6 @@
-"""What a call read becomes a hash under a name, and a record of such hashes is checked against the files of now.
+"""What a call read becomes a hash under a name, and a record of such hashes is checked against the present files.
 
-Besides plain files there are two kinds of names; `//` is in no file's name:
+Apart from plain files there are two kinds of names; no file's name has `//`:
 `PATH//list:GLOB` is the list of files under PATH, `//text:GLOB` the contents of all files that fit.
 """
 
@@ -114,7 +114,7 @@ def _contents(glob: str, context: ToolContext) -> Contents:
 
 
 def _not_searched(names: Sequence[str]) -> list[str]:
-    """One note for all files that are no texts: a folder of pictures must not hide the other notes."""
+    """One note for all files that are not text: a folder of pictures must not hide the other notes."""
     if not names:
         return []
     shown = ", ".join(material.one_line_name(name) for name in names[:MAX_TOLD])

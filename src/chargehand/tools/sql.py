@@ -84,7 +84,7 @@ async def query_data(context: ToolContext, sql: str) -> str:
 
 
 def _in_child(context: ToolContext, sql: str, scratch: str) -> str:
-    """Run the query here. Only for a process of its own: afterwards it can open nothing."""
+    """Run the query in this process, which can open nothing afterwards: only for a child process."""
     # DuckDB needs no variables, and a query must not find any.
     os.environ.clear()
     try:
@@ -164,10 +164,10 @@ def _lock(base: DuckDBPyConnection) -> None:
 
 
 def _wanted_sources(sql: str, known: tables.Catalog) -> tuple[tables.TableSource, ...]:
-    """The sources a query names, all when that cannot be told; ToolError when it is not one query."""
+    """The sources a query names, all when that is not known; ToolError when it is not one query."""
     import duckdb
 
-    # A statement is looked at where it could do nothing.
+    # The statement is parsed on a connection without data, where it can do nothing.
     with _connection() as base:
         _lock(base)
         statements = base.extract_statements(sql)
@@ -180,7 +180,7 @@ def _wanted_sources(sql: str, known: tables.Catalog) -> tuple[tables.TableSource
         except duckdb.PermissionException:
             raise
         except duckdb.Error:
-            # What the query is about may be known only with the tables there.
+            # The names may be known only once the tables exist.
             return known.sources
     first = {name.split(".")[0].strip('"').lower() for name in named}
     chosen = tuple(source for source in known.sources if source.name in first)
@@ -220,7 +220,7 @@ def _give_up() -> None:
 def _limit(kind: str, most: int) -> None:
     import resource
 
-    # A system without the one still has the others.
+    # A system may lack one of these limits and have the others.
     with suppress(AttributeError, ValueError, OSError):
         resource.setrlimit(getattr(resource, kind), (most, most))
 

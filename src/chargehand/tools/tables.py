@@ -46,7 +46,7 @@ READERS = {
 }
 KINDS = (*READERS, *SQLITE)
 ENDINGS = (*KINDS, *(kind.upper() for kind in KINDS))
-# Logs too, though they are no tables: a result is out of date once there is another one.
+# Logs too, though they are not tables: a result is out of date once a log changes.
 GLOB = "*.{" + ",".join((*ENDINGS, *(f"{each}{LOG}" for each in ENDINGS if each.lower() in SQLITE))) + "}"
 MORE = f"There are more data files; only the first {reading.MAX_LISTED} are tables."
 MAX_LOADED = 500_000_000
@@ -96,14 +96,14 @@ def catalog(context: ToolContext) -> Catalog:
 
 
 def list_sources(known: Catalog) -> str:
-    """The sources as an error tells them."""
+    """The sources as error messages list them."""
     each = [
         f"{source.name}{'.*' if source.kind in SQLITE else ''} ({material.one_line_name(source.file)})"
         for source in known.sources
     ]
     more = f" and {len(each) - 40} more" if len(each) > 40 else ""
     others = "" if known.whole else f" {MORE}"
-    return f"Tables: {', '.join(each[:40])}{more}. SHOW TABLES tells their columns.{others}"
+    return f"Tables: {', '.join(each[:40])}{more}. SHOW TABLES lists their columns.{others}"
 
 
 def load(source: TableSource, base: DuckDBPyConnection, folder: Path, context: ToolContext) -> Loaded:
@@ -124,7 +124,7 @@ def load(source: TableSource, base: DuckDBPyConnection, folder: Path, context: T
                 copy.write_bytes(_utf8(data, source.kind))
                 left_out = _load_file(source, base, copy)
         except (duckdb.Error, sqlite3.Error, UnicodeError) as error:
-            # Without the place and the statement, which are ours.
+            # Without our temporary path and our statement.
             said = str(error).replace(f"{own}/", "").partition("LINE 1:")[0]
             why = " ".join(said.split())[:500]
             shown = material.one_line_name(source.file)
@@ -149,7 +149,7 @@ def _name(stem: str, unusable: Container[str]) -> str:
 
 
 def _unusable() -> frozenset[str]:
-    """What a name in SQL cannot be without quotes, or would mean something else."""
+    """Names that would need quotes in SQL or mean something else."""
     import duckdb
 
     with duckdb.connect(":memory:") as base:
@@ -215,7 +215,7 @@ def _load_sqlite(source: TableSource, base: DuckDBPyConnection, copy: Path, log:
     if log:
         Path(f"{copy}{LOG}").write_bytes(log)
     with closing(sqlite3.connect(f"{copy.as_uri()}?mode={mode}", uri=True)) as db:
-        # Nothing in a stranger's schema is run: no views, no virtual tables, no functions.
+        # Nothing in a foreign schema is run: no views, no virtual tables, no functions.
         db.execute("PRAGMA trusted_schema = OFF")
         db.text_factory = _lenient
         found = db.execute(
@@ -235,7 +235,7 @@ def _load_sqlite(source: TableSource, base: DuckDBPyConnection, copy: Path, log:
 def _copy_table(db: sqlite3.Connection, name: str, target: str, base: DuckDBPyConnection, rows: Path) -> None:
     cursor = db.execute(f"SELECT * FROM {quote_identifier(name)} LIMIT {MAX_SQLITE_ROWS + 1}")  # noqa: S608 -- quoted
     columns = [each[0] for each in cursor.description]
-    # A column of SQLite may hold anything: its type here is the narrowest that fits all there is.
+    # A column of SQLite may hold anything: its type here is the narrowest that fits all values.
     kinds: list[set[str]] = [set() for _ in columns]
     count = 0
     with rows.open("w", encoding="utf-8") as out:

@@ -31,7 +31,7 @@ class ToolContext:
     reads: Reads = field(default_factory=Reads, repr=False, compare=False)
 
     def record_read(self, name: str, data: bytes) -> None:
-        """Note that the result depends on `data`, so that a rerun can tell whether it still holds."""
+        """Note that the result depends on `data`, so that a rerun can check whether it still holds."""
         self.record_hash(name, hashlib.sha256(data).hexdigest())
         self.record_lines(name, data.count(b"\n") + (not data.endswith(b"\n")))
 

@@ -39,7 +39,7 @@ HEADERS = {
     "Accept": "text/html, text/*;q=0.9, application/json;q=0.8, application/xml;q=0.8",
     "Accept-Encoding": "gzip, deflate",
 }
-# Others are no encodings of texts, or costly to decode: Python knows codecs like zip and punycode.
+# Others do not encode text, or are costly to decode: Python has codecs like zip and punycode.
 CODECS = re.compile(
     r"utf-8|utf-16(?:-[lb]e)?|ascii|iso8859-\d+|cp125\d|cp932|shift_jis|euc_(?:jp|kr)|iso2022_jp"
     r"|gb2312|gbk|gb18030|big5|koi8-[ru]|mac-roman"
@@ -99,7 +99,7 @@ class Fetcher:
         if proxy_for(str(target.url), self.proxies) is None:
             return
         raise ToolError(
-            f"{target.host} would be reached through a proxy, where nobody can tell which address it has, "
+            f"{target.host} would be reached through a proxy, so its address cannot be checked, "
             "so pages are not fetched here. NO_PROXY lists hosts that are reached directly."
         )
 

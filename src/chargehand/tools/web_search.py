@@ -60,7 +60,7 @@ class SearchProvider:
         if status in (401, 403):
             raise ToolError(f"{self.name} refused the key in {self.key_env} ({status}).")
         if status == 429:
-            raise ToolError(f"{self.name} allows no more searches now (429); go on without, or try again later.")
+            raise ToolError(f"{self.name} allows no more searches now (429); continue without, or try again later.")
         if status != 200:
             raise ToolError(f"{self.name} answered with status {status}; try another query.")
         return self._hits(body, most)

@@ -80,7 +80,7 @@ def _documents(run: Path) -> Generator[int, None, None]:
 
 
 def _write(name: str, data: bytes, folder: int) -> bool:
-    """Write whole or not at all; whether there was one of that name."""
+    """Write the whole document or nothing; True when it replaced one."""
     there = set(os.listdir(folder))
     if name not in there and len(there) >= MAX_DOCUMENTS:
         raise ToolError(f"There are {MAX_DOCUMENTS} documents already; write into one of them.")
