@@ -87,6 +87,8 @@ class Answer:
     status: int = 200
     raw: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    # Whether it comes as a stream where one is asked for; some servers do not have any.
+    streams: bool = True
     delay: float = 0.0
     drip: float = 0.0
     cut: int | None = None
@@ -211,7 +213,7 @@ class _Connection(asyncio.Protocol):
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.transport.abort()
             return
-        if answer.raw is None and seen.body.get("stream"):
+        if answer.raw is None and answer.streams and seen.body.get("stream"):
             self.stream(seen, answer)
             return
         body = answer.raw if answer.raw is not None else json.dumps(whole(seen, answer)).encode()

@@ -90,6 +90,20 @@ def test_members_work_side_by_side_and_the_best_counts() -> None:
     assert len({who.idempotency_key for _, _, who in flow.model.asked}) == 4
 
 
+def test_members_are_asked_at_a_temperature_at_which_they_differ() -> None:
+    """One that the worker sets is kept; a task without members leaves it to the wire format."""
+    heard: list[object] = []
+
+    def note(number: int, call: ModelCall, who: Attribution) -> Said:
+        heard.append(call.options.get("temperature"))
+        return surer(number, call, who)
+
+    several(note, 2).run()
+    several(note, 2, Worker("keen", "Works.", temperature=0.2)).run()
+    several(note, 1).run()
+    assert heard == [0.7, 0.7, 0.2, 0.2, None]
+
+
 def test_what_was_chosen_and_what_was_not_is_on_the_record() -> None:
     """One decision by key, with a line about each member."""
     flow = several(surer)

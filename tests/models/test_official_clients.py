@@ -15,8 +15,9 @@ from pydantic import TypeAdapter
 
 from chargehand.models.anthropic import Anthropic
 from chargehand.models.http_model import Wire
-from chargehand.models.openai_chat import OpenAI
+from chargehand.models.openai_chat import OpenAIChat
 from chargehand.models.openai_responses import OpenAIResponses
+from chargehand.models.profiles import Profile
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, ToolRequest, ToolSpec, system, tool_result, user
 from tests.loopback import Answer, Seen, error, events, serving, whole
@@ -126,7 +127,7 @@ CLOSED: Any = {
 # (wire, model, path, the types of a whole and of a streamed request)
 WIRES: list[tuple[Wire, str, str, Any]] = [
     (
-        OpenAI("https://api.openai.com/v1"),
+        OpenAIChat(Profile("openai")),
         "openai:gpt-4o",
         "/v1/chat/completions",
         completion_create_params.CompletionCreateParamsStreaming,
@@ -139,7 +140,7 @@ WIRES: list[tuple[Wire, str, str, Any]] = [
     ),
     (
         Anthropic(),
-        "anthropic:claude-sonnet-4-5",
+        "anthropic:claude-sonnet-5-5",
         "/v1/messages",
         message_create_params.MessageCreateParamsStreaming,
     ),

@@ -10,11 +10,12 @@ import pytest
 from chargehand.errors import ModelError
 from chargehand.models.anthropic import Anthropic
 from chargehand.models.call_options import HARMLESS, wrong_option
-from chargehand.models.openai_chat import OpenAI
+from chargehand.models.openai_chat import OpenAIChat
+from chargehand.models.profiles import Profile
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import user
 
-WIRES = {"openai:gpt-4o": OpenAI("http://127.0.0.1:1/v1"), "anthropic:claude-sonnet-4-5": Anthropic()}
+WIRES = {"openai:gpt-4o": OpenAIChat(Profile("other")), "anthropic:claude-sonnet-4-5": Anthropic()}
 OWN = [
     "model", "messages", "system", "tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "n",
     "stream", "stream_options", "response_format", "output_format", "mcp_servers", "N", "Max_Tokens",

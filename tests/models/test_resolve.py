@@ -52,7 +52,10 @@ def test_ollama_needs_no_key() -> None:
     [
         ("claude-sonnet-5-5", "did you mean anthropic:claude-sonnet-5-5?"),
         ("gpt-6-sol", "did you mean openai:gpt-6-sol?"),
-        ("llama4", "write PROVIDER:NAME with one of anthropic, openai, ollama, openrouter, scripted"),
+        (
+            "llama4",
+            "write PROVIDER:NAME with one of anthropic, openai, gemini, openrouter, ollama, lmstudio, vllm, llamacpp, ",
+        ),
         ("antropic:claude-opus-5", "did you mean anthropic:claude-opus-5?"),
         ("embedded:tiny", "unknown provider 'embedded'"),
         ("openai:", "write openai:NAME"),

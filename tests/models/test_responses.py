@@ -25,8 +25,8 @@ CLOSED = {
 @pytest.mark.parametrize("streaming", [False, True])
 def test_usage_has_reasoning_and_cached_tokens(streaming: bool) -> None:
     """Both are counted apart from what they are a part of."""
-    answer = Answer(text="hi", thinking="Hm.", usage=(12, 7, 5))
-    usage = ask(answer, a_call(GPT), (lambda _: None) if streaming else None)[0].usage
+    answer = Answer(text="hi", thinking="Hm.", usage=(12, 7, 5), streams=streaming)
+    usage = ask(answer, a_call(GPT))[0].usage
     assert usage is not None
     assert usage.to_json() == {"input_tokens": 12, "output_tokens": 7, "cached_tokens": 5, "reasoning_tokens": 3}
 
@@ -171,9 +171,9 @@ def test_reasoning_goes_through_three_tool_turns(streaming: bool) -> None:
     messages: list[Message] = [user("1+1+1+1?")]
     sent: list[list[dict[str, Any]]] = []
     for turn in range(3):
-        answer = Answer(thinking=f"Thought {turn}.", tools=(("add", {"a": turn}), ("add", {"a": 9})))
-        call = a_call(GPT, *messages, tools=(ADD,))
-        reply, seen = ask(answer, call, (lambda _: None) if streaming else None)
+        tools = (("add", {"a": turn}), ("add", {"a": 9}))
+        answer = Answer(thinking=f"Thought {turn}.", tools=tools, streams=streaming)
+        reply, seen = ask(answer, a_call(GPT, *messages, tools=(ADD,)))
         sent.append(seen.body["input"])
         messages += [reply.as_message(), *(tool_result(request, "2") for request in reply.tool_calls)]
     _, seen = ask(Answer(text="4"), a_call(GPT, *messages, tools=(ADD,)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.values.message import Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
+from chargehand.values.message import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
 from tests.loopback import Answer, whole
 from tests.models.asking import ALL, ANTHROPIC, KEY, OPENAI, RESPONSES, a_call, ask
 
@@ -48,7 +48,7 @@ def test_calls_of_one_agent_do_not_run_into_each_other(model: str) -> None:
         assert ("Adds." in body) == bool(call.tools)
         assert (seen.body.get("tool_choice") in ("none", {"type": "none"})) == (call.tool_choice == "none")
         assert ('"required"' in body or '\\"required\\"' in body) == (call.output_schema == CLOSED)
-        assert seen.body.get("temperature") == call.options.get("temperature")
+        assert seen.body["temperature"] == call.options.get("temperature", 0)
         assert body.count("Be brief.") == body.count("Say hi.") == 1
 
 
@@ -88,10 +88,11 @@ def test_the_same_call_sends_the_same_bytes(model: str) -> None:
 
 @pytest.mark.parametrize("model", ALL)
 def test_options_are_passed_as_given_and_nothing_else(model: str) -> None:
-    """Temperature and options appear only when the call has them."""
+    """Options appear only when the call has them; the temperature is 0 where nobody set another."""
     _, bare = ask(Answer(text="hi"), a_call(model))
     _, given = ask(Answer(text="hi"), a_call(model, options={"temperature": 0.3, "top_p": 0.9}))
-    assert not {"temperature", "top_p"} & bare.body.keys()
+    assert "top_p" not in bare.body
+    assert bare.body["temperature"] == 0
     assert (given.body["temperature"], given.body["top_p"]) == (0.3, 0.9)
 
 
@@ -153,6 +154,68 @@ def test_tools_without_a_system_prompt_are_the_cached_prefix() -> None:
     _, seen = ask(Answer(text="hi"), a_call(ANTHROPIC, tools=(ADD,)))
     assert seen.body["tools"][-1]["cache_control"] == {"type": "ephemeral"}
     assert "system" not in seen.body
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_what_a_server_adds_to_calls_and_messages_goes_back(streaming: bool) -> None:
+    """Signatures in tool calls and what was reasoned come back as they were, through three tool turns."""
+    messages: list[Message] = [user("1+1?")]
+    for turn in range(3):
+        answer = Answer(
+            thinking=f"Thought {turn}.", signature=f"sig-{turn}", tools=(("add", {"a": turn}),), streams=streaming
+        )
+        reply, _ = ask(answer, a_call(OPENAI, *messages, tools=(ADD,)))
+        messages += [reply.as_message(), tool_result(reply.tool_calls[0], "2")]
+    _, seen = ask(Answer(text="4"), a_call(OPENAI, *messages, tools=(ADD,)))
+    said = [message for message in seen.body["messages"] if message["role"] == "assistant"]
+    assert [message["reasoning_content"] for message in said] == [f"Thought {turn}." for turn in range(3)]
+    signed = [message["tool_calls"][0]["extra_content"]["google"]["thought_signature"] for message in said]
+    assert signed == ["sig-0", "sig-1", "sig-2"]
+    assert said[2]["tool_calls"][0]["function"] == {"name": "add", "arguments": '{"a":2}'}
+
+
+def test_what_comes_in_pieces_is_put_together() -> None:
+    """Texts are joined, parts found by their index, whatever comes whole stays whole."""
+    details = [
+        [{"type": "reasoning.text", "index": 0, "text": "Let ", "format": "f1"}],
+        [
+            {"type": "reasoning.text", "index": 0, "text": "me.", "format": "f1"},
+            {"type": "reasoning.encrypted", "index": 1},
+        ],
+        [{"index": 0, "signature": "s=="}],
+    ]
+    deltas = [{"content": "", "reasoning_details": piece, "reasoning": "x"} for piece in details]
+    chunks = [{"choices": [{"delta": delta}]} for delta in deltas]
+    chunks.append({"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]})
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode()
+    reply, _ = ask(Answer(raw=body, headers={"Content-Type": "text/event-stream"}), a_call(OPENAI), lambda _: None)
+    first = {"type": "reasoning.text", "index": 0, "text": "Let me.", "format": "f1", "signature": "s=="}
+    parts = [first, {"type": "reasoning.encrypted", "index": 1}]
+    assert reply.opaque == ({"reasoning_details": parts, "reasoning": "xxx"},)
+
+
+def test_calls_that_share_an_id_get_their_own() -> None:
+    """Results are told apart by id, so no two calls of a reply keep the same one."""
+    calls = [{"id": "c", "function": {"name": "add", "arguments": "{}"}} for _ in range(3)]
+    raw = json.dumps({"choices": [{"message": {"tool_calls": calls}}]}).encode()
+    assert [c.id for c in ask(Answer(raw=raw), a_call(OPENAI))[0].tool_calls] == ["c", "c_1", "c_2"]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_thinking_goes_through_three_tool_turns(streaming: bool) -> None:
+    """Each turn's thinking block is the first of its turn, with its signature, and none is lost on the way."""
+    messages: list[Message] = [user("1+1?")]
+    for turn in range(3):
+        tools = (("add", {"a": turn}), ("add", {"a": 9}))
+        answer = Answer(thinking=f"Thought {turn}.", tools=tools, streams=streaming)
+        reply, _ = ask(answer, a_call(ANTHROPIC, *messages, tools=(ADD,)))
+        messages += [reply.as_message(), *(tool_result(request, "2") for request in reply.tool_calls)]
+    _, seen = ask(Answer(text="4"), a_call(ANTHROPIC, *messages, tools=(ADD,)))
+    said = [message["content"] for message in seen.body["messages"] if message["role"] == "assistant"]
+    assert [[block["type"] for block in turn] for turn in said] == [["thinking", "tool_use", "tool_use"]] * 3
+    assert [(turn[0]["thinking"], turn[0]["signature"]) for turn in said] == [
+        (f"Thought {turn}.", "sig==") for turn in range(3)
+    ]
 
 
 @pytest.mark.parametrize("streaming", [False, True])

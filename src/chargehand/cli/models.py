@@ -44,8 +44,10 @@ def models(as_json: bool) -> None:
 def _choices(settings: Settings) -> Iterator[dict[str, Any]]:
     from chargehand.errors import MissingKey
     from chargehand.models import prices
+    from chargehand.models.resolve import Models
     from chargehand.settings.settings_file import ROLES, TIERS
 
+    models = Models(settings.providers, os.environ)
     for name in (*ROLES, *(f"worker, {tier}" for tier in TIERS)):
         role, _, tier = name.partition(", ")
         try:
@@ -59,7 +61,7 @@ def _choices(settings: Settings) -> Iterator[dict[str, Any]]:
             "model": model,
             "key": _provider(settings.providers[provider])["key"] if provider in settings.providers else None,
             "price": price.to_json() if price else None,
-            "window": prices.window(provider, called),
+            "window": models.window(model),
         }
 
 

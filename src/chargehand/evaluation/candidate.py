@@ -36,7 +36,7 @@ class Candidate:
 
     def models(self) -> Models:
         """Clients for one case, so that every case finds a script as it is in its file."""
-        return Models(self.settings.providers, os.environ)
+        return Models(self.settings.providers, os.environ, wide=self.settings.max_concurrent_set)
 
     def role_model(self, models: Models, role: Role, tier: Tier | None = None) -> SupervisorModel:
         return _brain(models, self.settings.model_for(role, tier))

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from pydantic_core import to_json
 
 from chargehand.models import schema_modes as schema
-from chargehand.models.call_options import sendable
+from chargehand.models.call_options import Effort, sendable, take_effort
 from chargehand.models.received_json import BOM, in_unicode, read_json
 from chargehand.models.reported_usage import count, fields_of, read_numbers
 from chargehand.values.effect import ModelCall
@@ -17,6 +17,9 @@ from chargehand.values.message import Message, Reply, TokenCount, ToolRequest
 
 _VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
+# How much models before 4.6 may think, and the least they can be told.
+_THINKING_TOKENS = {"none": 0, "low": 1_024, "medium": 4_096, "high": 16_384}
+_LEAST_THINKING = 1_024
 _EPHEMERAL = {"type": "ephemeral"}
 
 _STOPS: dict[str, Literal["tools", "length", "refused"]] = {
@@ -58,8 +61,13 @@ class Anthropic:
         elif call.tools:
             body["tools"][-1]["cache_control"] = _EPHEMERAL
         body["stream"] = True
-        refused = _SAMPLING if version >= (4, 7) else frozenset[str]()
-        body.update(sendable(call.options, refused))
+        effort, given = take_effort(call.options)
+        given = sendable(given, _SAMPLING if version >= (4, 7) else frozenset[str]())
+        asked = {} if effort is None else _effort(version, effort, max_output)
+        if (3, 0) <= version < (4, 7) and "thinking" not in {**asked, **given}:
+            given.setdefault("temperature", 0)
+        body.update({**asked, **given})
+        output = {**cast("dict[str, Any]", asked.get("output_config", {})), **output}
         if output:
             body["output_config"] = {**body.get("output_config", {}), **output}
         return to_json(body)
@@ -139,6 +147,19 @@ def _version(name: str) -> tuple[int, int]:
     """A Claude model's version, (0, 0) for a name that shows none."""
     found = _VERSION.match(name)
     return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+
+
+def _effort(version: tuple[int, int], effort: Effort, max_output: int) -> dict[str, Any]:
+    """The fields that ask a model for that much thinking; none for one that does not think, or has no room for it."""
+    if effort == "none":
+        return {"thinking": {"type": "disabled"}} if version >= (4, 7) else {}
+    if version >= (4, 6):
+        return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
+    # What is thought counts as output, so at least half of that is left for the answer.
+    budget = min(_THINKING_TOKENS[effort], max_output // 2)
+    if version < (3, 7) or budget < _LEAST_THINKING:
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
 def _turns(messages: tuple[Message, ...]) -> list[dict[str, Any]]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Literal, cast, get_args
 
 from chargehand.errors import ModelError
 from chargehand.values.base import JSON
+
+# How much a model reasons, in our own words; each wire format says it in its provider's.
+Effort = Literal["none", "low", "medium", "high"]
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 # Sampling and effort: what a file without trust may set. None of them affects more than the text of the reply.
 HARMLESS = frozenset(
@@ -52,6 +56,8 @@ _OWN = frozenset(
 
 def wrong_option(name: str, value: JSON) -> str | None:
     """Why the option may not be sent, from any source, and what to do; None for one that may."""
+    if name == "effort":
+        return "'effort' is not an option: set it beside 'options'."
     # Some servers read names without regard to case.
     if (low := name.lower()) in _OWN:
         return f"{name!r} is not an option: chargehand itself sets it. {_REMEDIES.get(low, 'Leave it out.')}"
@@ -62,6 +68,12 @@ def wrong_option(name: str, value: JSON) -> str | None:
 
 def _without_format(value: JSON) -> bool:
     return isinstance(value, dict) and "format" not in map(str.lower, cast("dict[str, JSON]", value))
+
+
+def take_effort(options: Mapping[str, JSON]) -> tuple[Effort | None, dict[str, JSON]]:
+    """The effort that was set, and the other options."""
+    rest = dict(options)
+    return cast("Effort | None", rest.pop("effort", None)), rest
 
 
 def sendable(options: Mapping[str, JSON], refused: frozenset[str]) -> dict[str, JSON]:

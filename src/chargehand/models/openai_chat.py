@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic_core import from_json, to_json
 
 from chargehand.models import schema_modes as schema
-from chargehand.models.call_options import sendable
+from chargehand.models.call_options import sendable, take_effort
 from chargehand.models.openai_names import is_reasoning
-from chargehand.models.provider_settings import is_openai
+from chargehand.models.own_fields import add_pieces, own_fields, unknown_fields
+from chargehand.models.profiles import Profile
 from chargehand.models.received_json import BOM, in_unicode
 from chargehand.models.reported_usage import count, fields_of, read_numbers
 from chargehand.models.tool_requests import read_request
@@ -20,6 +22,8 @@ from chargehand.values.message import Message, Reply, TokenCount, ToolRequest
 
 # These accept function tools on this wire only with reasoning switched off.
 _TOOLS_WITHOUT_REASONING = ("gpt-5.6", "gpt-6")
+# What a message holds that is read here, or that no provider wants back.
+_OF_A_MESSAGE = frozenset({"role", "content", "tool_calls", "refusal", "annotations", "audio", "function_call"})
 _SAMPLING = frozenset({"temperature", "top_p"})
 
 Stop = Literal["end", "tools", "length", "refused"]
@@ -31,21 +35,22 @@ _STOPS: dict[str, Stop] = {
 }
 
 
-class OpenAI:
+class OpenAIChat:
     """Chat completions, as OpenAI and as the many servers that speak it have it.
 
     OpenAI itself (by host, or by a model name only it has) gets its newer fields; any other server gets what all of
-    them take.
+    them take. Fields of a message or a tool call that this format does not know go back with it, as some providers
+    sign what their models reasoned there.
     """
 
-    def __init__(self, base_url: str) -> None:
-        self._official = is_openai(base_url)
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
 
     def request(self, call: ModelCall, max_output: int) -> bytes:
         # Thousands of calls of a run differ in their messages alone; the rest is looked up by its bytes.
         name = call.model.partition(":")[2]
         shape = (call.packed_tools, call.tool_choice, call.packed_schema, call.packed_options)
-        limit, rest, advice = _rest(name, self._official or is_reasoning(name), *shape)
+        limit, rest, advice = _rest(name, self._profile, *shape)
         messages = [message.as_written(_message) for message in call.messages]
         if advice:
             messages.insert(_lead(call.messages), advice)
@@ -58,7 +63,7 @@ class OpenAI:
         choice = body["choices"][0]
         message = choice["message"]
         calls = [
-            (c.get("id"), c["function"]["name"], c["function"].get("arguments"))
+            (c.get("id"), c["function"]["name"], c["function"].get("arguments"), unknown_fields(c))
             for c in message.get("tool_calls") or ()
         ]
         return _reply(
@@ -68,20 +73,22 @@ class OpenAI:
             finish=choice.get("finish_reason"),
             usage=body.get("usage"),
             model=body.get("model") or "",
+            extra=own_fields(message, _OF_A_MESSAGE),
         )
 
-    def listen(self) -> OpenAIListener:
-        return OpenAIListener()
+    def listen(self) -> ChatListener:
+        return ChatListener()
 
 
-class OpenAIListener:
+class ChatListener:
     """Collects the chunks of one streamed completion."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
         self._refusal: list[str] = []
-        # By the index the server gives: [id, name, argument pieces].
-        self._calls: dict[int, tuple[list[str], list[str], list[str]]] = {}
+        # By the index the server gives.
+        self._calls: dict[int, _CallPieces] = {}
+        self._extra: dict[str, Any] = {}
         self._finish: str | None = None
         self._usage: object = None
         self._model = ""
@@ -99,6 +106,8 @@ class OpenAIListener:
             self._hear_call(position, piece)
         if refusal := delta.get("refusal"):
             self._refusal.append(refusal)
+        if extra := own_fields(delta, _OF_A_MESSAGE):
+            add_pieces(self._extra, extra)
         text = delta.get("content") or ""
         if text:
             self._text.append(text)
@@ -110,34 +119,51 @@ class OpenAIListener:
         return _reply(
             text=in_unicode("".join(self._text)),
             refusal=in_unicode("".join(self._refusal)),
-            calls=[in_unicode(tuple(map("".join, parts))) for _, parts in sorted(self._calls.items())],
+            calls=[in_unicode((c.id, c.name, "".join(c.arguments), c.extra)) for _, c in sorted(self._calls.items())],
             finish=self._finish,
             usage=self._usage,
             model=in_unicode(self._model),
+            extra=in_unicode(self._extra),
         )
 
     def _hear_call(self, position: int, piece: Mapping[str, Any]) -> None:
         index = piece.get("index")
-        ids, names, arguments = self._calls.setdefault(position if index is None else index, ([], [], []))
+        call = self._calls.setdefault(position if index is None else index, _CallPieces())
         function: dict[str, Any] = piece.get("function") or {}
         # Id and name come once; some servers repeat them in every piece.
-        if piece.get("id") and not ids:
-            ids.append(piece["id"])
-        if function.get("name") and not names:
-            names.append(function["name"])
+        call.id = call.id or piece.get("id") or ""
+        call.name = call.name or function.get("name") or ""
         if function.get("arguments"):
-            arguments.append(function["arguments"])
+            call.arguments.append(function["arguments"])
+        if extra := unknown_fields(piece):
+            add_pieces(call.extra, extra)
+
+
+@dataclass(slots=True)
+class _CallPieces:
+    """What has come of one streamed tool call."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list[str])
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @lru_cache(maxsize=64)
 def _rest(
-    name: str, own: bool, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes
+    name: str, profile: Profile, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes
 ) -> tuple[bytes, bytes, bytes]:
     """All of a request but its messages: what its limit is called, its other fields to the end, and advice to add.
 
     `tools` are as they are packed in a call, one on each line.
     """
+    own = profile.name == "openai" or is_reasoning(name)
+    effort, given = take_effort(from_json(options))
     body: dict[str, Any] = {"model": name}
+    if not is_reasoning(name) and profile.samples(name):
+        body["temperature"] = 0
+    if effort is not None:
+        body.update(profile.effort(name, effort))
     if tools:
         body["tools"] = [{"type": "function", "function": from_json(tool)} for tool in tools.split(b"\n")]
         if tool_choice == "none":
@@ -146,7 +172,7 @@ def _rest(
             body["reasoning_effort"] = "none"
     advice = b""
     wanted = from_json(output_schema)
-    if wanted is not None and (own or not tools or tool_choice == "none"):
+    if wanted is not None and (not tools or tool_choice == "none" or profile.takes_schema_with_tools(name)):
         json_schema = {"name": "answer", "schema": wanted, "strict": schema.qualifies(output_schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
     elif wanted is not None:
@@ -155,7 +181,7 @@ def _rest(
         advice = to_json({"role": "system", "content": schema.instruction(output_schema)})
     body["stream"] = True
     body["stream_options"] = {"include_usage": True}
-    body.update(sendable(from_json(options), _SAMPLING if is_reasoning(name) else frozenset()))
+    body.update(sendable(given, _SAMPLING if is_reasoning(name) else frozenset()))
     return b"max_completion_tokens" if own else b"max_tokens", to_json(body)[1:], advice
 
 
@@ -169,17 +195,20 @@ def _as_dict(message: Message) -> dict[str, Any]:
             # This wire has no mark for a failed tool; the text says it.
             return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
         case "assistant" if message.tool_calls:
-            calls = [
-                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": _arguments(c)}}
-                for c in message.tool_calls
-            ]
-            return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
+            calls = [_call(request) for request in message.tool_calls]
+            return {**_extra(message), "role": "assistant", "content": message.text or None, "tool_calls": calls}
         case _:
-            return {"role": message.role, "content": message.text}
+            return {**_extra(message), "role": message.role, "content": message.text}
 
 
-def _arguments(call: ToolRequest) -> str:
-    return call.raw or to_json(call.arguments or {}).decode()
+def _extra(message: Message) -> dict[str, Any]:
+    return message.opaque[0] if message.opaque else {}
+
+
+def _call(request: ToolRequest) -> dict[str, Any]:
+    arguments = request.raw or to_json(request.arguments or {}).decode()
+    function = {**cast("dict[str, Any]", request.extra.get("function", {})), "name": request.name}
+    return {**request.extra, "id": request.id, "type": "function", "function": {**function, "arguments": arguments}}
 
 
 def _lead(messages: Sequence[Message]) -> int:
@@ -201,10 +230,11 @@ def _reply(
     *,
     text: str,
     refusal: str | None,
-    calls: list[tuple[Any, Any, Any]],
+    calls: list[tuple[Any, Any, Any, dict[str, Any]]],
     finish: str | None,
     usage: object,
     model: str,
+    extra: dict[str, Any],
 ) -> Reply:
     stop = "refused" if refusal else _STOPS.get(finish or "", "end")
     if calls and stop == "end":
@@ -213,14 +243,23 @@ def _reply(
     return Reply(
         text=text.removeprefix(BOM) or refusal or "",
         tool_calls=tuple(
-            read_request(id or f"call_{position}", name, arguments)
-            for position, (id, name, arguments) in enumerate(calls)
+            read_request(id, *call[1:]) for id, call in zip(_ids([call[0] for call in calls]), calls, strict=True)
         ),
         stop=stop,
         usage=counted,
         usage_problem=problem,
         model=model,
+        opaque=(extra,) if extra else (),
     )
+
+
+def _ids(given: list[str | None]) -> list[str]:
+    """Ids for calls, each its own: some servers leave them out, or give all calls of a reply the same one."""
+    ids: list[str] = []
+    for position, id in enumerate(given):
+        name = id or f"call_{position}"
+        ids.append(f"{name}_{position}" if name in ids else name)
+    return ids
 
 
 def _count(usage: object) -> tuple[TokenCount | None, str]:

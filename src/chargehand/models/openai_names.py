@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-_REASONING = re.compile(r"(gpt-[5-9]|o\d)(?!.*-chat)")
-_FIRST_GPT_5 = re.compile(r"gpt-5(?:-(?:mini|nano|pro))?(?:-\d{4}-\d{2}-\d{2})?$")
+from chargehand.values.lazy_regex import lazy_regex
+
+_REASONING = lazy_regex(r"(gpt-[5-9]|o\d)(?!.*-chat)")
+_FIRST_GPT_5 = lazy_regex(r"gpt-5(?:-(?:mini|nano|pro))?(?:-\d{4}-\d{2}-\d{2})?$")
 
 
 @lru_cache(maxsize=128)

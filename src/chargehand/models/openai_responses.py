@@ -12,7 +12,7 @@ from typing import Any, cast
 from pydantic_core import from_json, to_json
 
 from chargehand.models import schema_modes as schema
-from chargehand.models.call_options import sendable
+from chargehand.models.call_options import sendable, take_effort
 from chargehand.models.openai_names import is_reasoning, lowest_effort
 from chargehand.models.received_json import BOM, in_unicode
 from chargehand.models.reported_usage import count, fields_of, read_numbers
@@ -87,8 +87,11 @@ class ResponsesListener:
 def _rest(name: str, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes) -> bytes:
     """All of a request but its messages and its limit; `tools` are as they are packed in a call, one on each line."""
     reasons = is_reasoning(name)
-    given = sendable(from_json(options), _NOT_HERE | (_SAMPLING if reasons else frozenset[str]()))
+    effort, others = take_effort(from_json(options))
+    given = sendable(others, _NOT_HERE | (_SAMPLING if reasons else frozenset[str]()))
     body: dict[str, Any] = {"model": name}
+    if not reasons:
+        given.setdefault("temperature", 0)
     if tools:
         body["tools"] = [{"type": "function", **from_json(tool), "strict": False} for tool in tools.split(b"\n")]
         if tool_choice == "none":
@@ -100,7 +103,7 @@ def _rest(name: str, tools: bytes, tool_choice: str, output_schema: bytes, optio
         strict = schema.qualifies(output_schema)
         text["format"] = {"type": "json_schema", "name": "answer", "schema": wanted, "strict": strict}
     reasoning = dict(cast("dict[str, Any]", given.pop("reasoning", None) or {}))
-    if (effort := given.pop("effort", None)) is not None:
+    if effort is not None:
         reasoning.setdefault("effort", lowest_effort(name) if effort == "none" else effort)
     if (exact := given.pop("reasoning_effort", None)) is not None:
         reasoning["effort"] = exact

@@ -15,6 +15,10 @@ WireName = Literal["openai_chat", "openai_responses", "anthropic"]
 WIRES: tuple[WireName, ...] = get_args(WireName)
 
 
+# Servers on this machine, at the ports they have unless told otherwise.
+_LOCAL = (("ollama", 11434), ("lmstudio", 1234), ("vllm", 8000), ("llamacpp", 8080))
+
+
 def wire_named(name: Any) -> Any:
     """The wire format that a file calls by this name: `openai` is short for `openai_chat`."""
     return "openai_chat" if name == "openai" else name
@@ -47,6 +51,8 @@ class Provider(Value):
     rpm: int | None = Field(default=None, gt=0)
     tpm: int | None = Field(default=None, gt=0)
     max_concurrent: int | None = Field(default=None, gt=0)
+    # How many tokens its models can hold, where the table of known models does not say.
+    window: int | None = Field(default=None, gt=0)
     # How long it may be silent; None is the default for where it is.
     first_event_s: float | None = Field(default=None, gt=0)
     silence_s: float | None = Field(default=None, gt=0)
@@ -64,6 +70,15 @@ def is_openai(base_url: str) -> bool:
     except ValueError:
         return False
     return host == "api.openai.com" or host.endswith(".api.openai.com")
+
+
+def is_loopback(base_url: str) -> bool:
+    """Whether the address is on this machine."""
+    try:
+        host = urlsplit(base_url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def openai_wire(base_url: str) -> WireName | None:
@@ -89,7 +104,13 @@ def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
             key_env="OPENAI_API_KEY",
             key_required=True,
         ),
-        Provider(name="ollama", base_url="http://localhost:11434/v1", wire="openai_chat"),
+        Provider(
+            name="gemini",
+            base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+            wire="openai_chat",
+            key_env="GEMINI_API_KEY",
+            key_required=True,
+        ),
         Provider(
             name="openrouter",
             base_url="https://openrouter.ai/api/v1",
@@ -97,6 +118,7 @@ def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
             key_env="OPENROUTER_API_KEY",
             key_required=True,
         ),
+        *(Provider(name=name, base_url=f"http://localhost:{port}/v1", wire="openai_chat") for name, port in _LOCAL),
     )
     return {provider.name: provider for provider in known}
 

@@ -14,11 +14,13 @@ from chargehand.limits import ProviderLimits, ProviderRegistry
 from chargehand.models import ModelClient, prices, provider_settings
 from chargehand.models.openai_names import is_reasoning
 from chargehand.models.prices import Price
-from chargehand.models.provider_settings import Provider, Silence, WireName, built_in
+from chargehand.models.provider_settings import Provider, Silence, WireName, built_in, is_loopback
 
 if TYPE_CHECKING:
     from chargehand.models.transport import Transport
 
+# What a server on this machine is asked at once, unless somebody sets another number.
+LOCAL_AT_ONCE = 2
 # All runs of a process share what a provider allows.
 REGISTRY = ProviderRegistry()
 
@@ -31,9 +33,13 @@ class Models:
         providers: Mapping[str, Provider],
         env: Mapping[str, str],
         scripts: Mapping[str, ModelClient] | None = None,
+        *,
+        wide: bool = False,
     ) -> None:
+        """`wide`: somebody said how many calls may be made at once, for a server on this machine too."""
         self._providers = {**built_in(env), **providers}
         self._env = env
+        self._wide = wide
         # By what comes after `scripted:`.
         self._scripts: dict[str, ModelClient] = dict(scripts or {})
         self._clients: dict[tuple[str, WireName], ModelClient] = {}
@@ -74,13 +80,13 @@ class Models:
 
     def window(self, model: str) -> int:
         """How many tokens the model can hold."""
-        prefix, _, name = model.partition(":")
-        return prices.window(prefix, name)
+        return self.known_window(model) or prices.UNKNOWN_WINDOW
 
     def known_window(self, model: str) -> int | None:
         """The same, None where it is only assumed."""
         prefix, _, name = model.partition(":")
-        return prices.known_window(prefix, name)
+        provider = self._providers.get(prefix)
+        return (provider.window if provider else None) or prices.known_window(prefix, name)
 
     def limits(self, model: str) -> ProviderLimits:
         """The limits of the model's provider; one for each endpoint in this process."""
@@ -88,7 +94,10 @@ class Models:
         provider = self._providers.get(prefix)
         if provider is None:
             return REGISTRY.limits_for(prefix, name)
-        limits = {"rpm": provider.rpm, "tpm": provider.tpm, "max_concurrent": provider.max_concurrent}
+        at_once = provider.max_concurrent
+        if at_once is None and not self._wide and is_loopback(provider.base_url):
+            at_once = LOCAL_AT_ONCE
+        limits = {"rpm": provider.rpm, "tpm": provider.tpm, "max_concurrent": at_once}
         return REGISTRY.limits_for(prefix, provider.base_url, **limits)
 
     def silence(self, model: str) -> Silence:
@@ -122,8 +131,9 @@ class Models:
         from chargehand.models.anthropic import Anthropic
         from chargehand.models.http_model import HttpModel
         from chargehand.models.model_errors import Endpoint
-        from chargehand.models.openai_chat import OpenAI
+        from chargehand.models.openai_chat import OpenAIChat
         from chargehand.models.openai_responses import OpenAIResponses
+        from chargehand.models.profiles import profile_of
         from chargehand.models.transport import Transport
 
         self._transport = self._transport or Transport(self._env)
@@ -134,7 +144,7 @@ class Models:
             headers["Authorization"] = f"Bearer {key}"
         match wire_name:
             case "openai_chat":
-                url, wire = f"{base}/chat/completions", OpenAI(base)
+                url, wire = f"{base}/chat/completions", OpenAIChat(profile_of(provider))
             case "openai_responses":
                 url, wire = f"{base}/responses", OpenAIResponses()
             case "anthropic":

@@ -243,11 +243,14 @@ class RunLife(PreparedTeam):
         async with self._models(settings) as models:
             check_models(models, settings, self.team, budget, plan)
 
+    def _new_models(self, settings: Settings) -> Models:
+        return Models(settings.providers, os.environ, self._clients, wide=settings.max_concurrent_set)
+
     @asynccontextmanager
     async def _models(self, settings: Settings) -> AsyncGenerator[Models]:
         """The clients, shared by all runs under way in this loop and closed with the last of them."""
-        name = settings.model_dump_json(include={"providers"})
-        models, users = self._in_use.get(name) or (Models(settings.providers, os.environ, self._clients), 0)
+        name = settings.model_dump_json(include={"providers", "max_concurrent_set"})
+        models, users = self._in_use.get(name) or (self._new_models(settings), 0)
         self._in_use[name] = (models, users + 1)
         try:
             yield models

@@ -81,6 +81,8 @@ class Supervisor(RunLife):
         positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         settings = self.team_settings()
+        if max_concurrent is not None:
+            settings = settings.model_copy(update={"max_concurrent_set": True})
         text = request.strip() or (given.goal.strip() if given else "")
         asked = Request(
             text=text,

@@ -68,6 +68,7 @@ def _settings(
         roles=roles,
         providers=providers,
         budget=Budget(**money),
+        max_concurrent_set="max_concurrent" in plain,
         pinned=tuple(pin for pin in _PINS if pin in flags),
         **plain,
     )

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from chargehand.errors import MissingKey, UsageError
-from chargehand.models.call_options import wrong_option
+from chargehand.models.call_options import Effort, wrong_option
 from chargehand.models.provider_settings import Provider
 from chargehand.settings.script_path import OF_TEAM
 from chargehand.values.base import JSON, Value
@@ -46,6 +46,7 @@ class RoleModel(Value):
 
     model: str | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)
+    effort: Effort | None = None
     options: dict[str, JSON] = Field(default_factory=dict)
 
 
@@ -54,6 +55,7 @@ class ModelChoice(Value):
 
     model: str
     temperature: float | None = None
+    effort: Effort | None = None
     options: dict[str, JSON] = Field(default_factory=dict)
 
 
@@ -84,6 +86,8 @@ class Settings(Value):
     budget: Budget = Field(default_factory=lambda: Budget(tokens=DEFAULT_TOKENS))
     deadline_s: float | None = Field(default=None, gt=0)
     max_concurrent: int = Field(default=8, gt=0)
+    # Whether somebody set it: a server on this machine is then asked as many at once as that.
+    max_concurrent_set: bool = False
     max_tasks: int = Field(default=1000, gt=0)
     team: str = "general"
     # The engine that runs use, by its name in engine/factory.py.
@@ -112,7 +116,7 @@ class Settings(Value):
             raise MissingKey(NO_MODEL)
         if wrong := [why for key, value in of_role.options.items() if (why := wrong_option(key, value))]:
             raise UsageError(f"The options for the role {role} cannot be sent: {' '.join(wrong)}")
-        return ModelChoice(model=name, temperature=of_role.temperature, options=of_role.options)
+        return ModelChoice(model=name, temperature=of_role.temperature, effort=of_role.effort, options=of_role.options)
 
     def for_team(self, models: ModelSettings, budget: Budget, limits: Limits) -> Settings:
         """These settings with a team's own in place of what files set; flags and environment stay."""

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from chargehand.errors import UsageError
-from chargehand.models.call_options import HARMLESS, wrong_option
+from chargehand.models.call_options import EFFORTS, HARMLESS, wrong_option
 from chargehand.models.provider_settings import WIRES, Provider, openai_wire, wire_named
 from chargehand.settings.script_path import OF_TEAM, found_from
 from chargehand.settings.settings import RoleModel
@@ -27,8 +27,8 @@ TIERS: tuple[Tier, ...] = get_args(Tier)
 ROLES: tuple[Role, ...] = get_args(Role)
 # Providers without an endpoint.
 NOT_SERVED = frozenset({"scripted"})
-# What a provider allows: requests and tokens a minute, calls at once.
-_PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent")
+# What a provider allows: requests and tokens a minute, calls at once, tokens in one call.
+_PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent", "window")
 _PROVIDER_SECONDS = ("first_event_s", "silence_s")
 _PROVIDER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _KEYS = frozenset({"model", "team", "deadline", "max_concurrent", "max_tasks", "budget", "models", "providers"})
@@ -128,16 +128,20 @@ class SettingsReader:
         return self._model(data, "model")
 
     def _role(self, table: Mapping[str, Any], role: Role) -> RoleModel:
-        keys = {"model", "temperature", "options"}
+        keys = {"model", "temperature", "effort", "options"}
         for key in sorted(table.keys() - keys):
             self.unknown(("models", role, key), keys)
         temperature = self.number(table, "temperature", "models", role, whole=False, least=0)
         if temperature is not None and temperature > 2:
             self.wrong(("models", role, "temperature"), f"'temperature' is {temperature}: it must be at most 2.")
             temperature = None
+        effort = self.text(table, "effort", "models", role)
+        if effort is not None and effort not in EFFORTS:
+            self.wrong(("models", role, "effort"), f"'effort' is one of {', '.join(EFFORTS)}, not {effort!r}.")
+            effort = None
         options = self._options(self.table(table, "options", "models", role), role)
         model = self._model(table, "model", "models", role)
-        return RoleModel(model=model, temperature=temperature, options=options)
+        return RoleModel(model=model, temperature=temperature, effort=effort, options=options)
 
     def _options(self, table: Mapping[str, JSON], role: Role) -> dict[str, JSON]:
         """What is sent with the role's calls; a file without trust may only say how a model samples and thinks."""

@@ -102,6 +102,7 @@ def _tool(tool: Tool) -> AgentTool:
 
 
 def options_of(choice: ModelChoice, temperature: float | None = None) -> dict[str, Any]:
-    """The sampling options somebody set; none is sent otherwise."""
+    """The options that somebody set. `effort` is ours: a wire format says it in its provider's words."""
     warmth = choice.temperature if temperature is None else temperature
-    return {**choice.options, **({} if warmth is None else {"temperature": warmth})}
+    given = {"temperature": warmth, "effort": choice.effort}
+    return {**choice.options, **{name: value for name, value in given.items() if value is not None}}

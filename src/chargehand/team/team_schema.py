@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from chargehand.models.call_options import EFFORTS
 from chargehand.settings.settings_file import MOST
 from chargehand.team.routes import RouteRule
 from chargehand.team.team import Scrutiny
@@ -73,7 +74,12 @@ def _table(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 _ROLE = _table(
-    {"model": _MODEL, "temperature": {"type": "number", "minimum": 0, "maximum": 2}, "options": {"type": "object"}}
+    {
+        "model": _MODEL,
+        "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+        "effort": {"enum": list(EFFORTS), "description": "How much the model reasons."},
+        "options": {"type": "object"},
+    }
 )
 
 

@@ -29,6 +29,11 @@ class Assignment:
     # The ids of all tasks of the run: what a worker names as a source is held against them. No worker sees them.
     tasks: Collection[str] = frozenset()
 
+    @property
+    def is_member(self) -> bool:
+        """Whether others make the same attempt beside it, as members of a best_of."""
+        return self.within is not None and self.within.startswith("b")
+
     def key(self, *parts: object) -> str:
         """`t3/2/model/4`: where this assignment is."""
         where = (self.attempt,) if self.within is None else (self.attempt, self.within)

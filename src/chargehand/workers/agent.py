@@ -24,6 +24,8 @@ from chargehand.workers.worker_answer import Answer, Unusable, answer_schema, he
 from chargehand.workers.worker_prompt import ESCALATE, LAST_STEP, system_prompt, task_prompt
 
 _REASONS: tuple[EscalationReason, ...] = ("out_of_scope", "ambiguous_input", "confidence_too_low", "timeout")
+# Members of a best_of would all say the same at a temperature of 0.
+VARIED_TEMPERATURE = 0.7
 # What one warning lists of what was mended in an answer, or removed from it.
 _MOST_DETAILS = 10
 _LONGEST_DETAIL = 200
@@ -85,15 +87,16 @@ class Agent:
         return (*(tool.spec for tool in self.tools.values()), ESCALATE)
 
     @cached_property
-    def calls(self) -> dict[tuple[Tier | None, bool], ModelCall]:
-        """What `call` has made, by tier and whether tools may be called."""
+    def calls(self) -> dict[tuple[Tier | None, bool, bool], ModelCall]:
+        """What `call` has made, by what it was asked for."""
         return {}
 
-    def call(self, tier: Tier | None, *, may_call_tools: bool) -> ModelCall:
-        """What every call of this agent has in common: all but the conversation."""
-        known = self.calls.get((tier, may_call_tools))
+    def call(self, tier: Tier | None, *, may_call_tools: bool, varied: bool = False) -> ModelCall:
+        """What every call of this agent has in common: all but the conversation. `varied` is for equal ones at once."""
+        asked = (tier, may_call_tools, varied)
+        known = self.calls.get(asked)
         if known is None:
-            known = self.calls[tier, may_call_tools] = ModelCall(
+            known = self.calls[asked] = ModelCall(
                 role="worker",
                 worker=self.name,
                 model=self.model_for(tier),
@@ -101,7 +104,7 @@ class Agent:
                 tools=self.specs,
                 tool_choice="auto" if may_call_tools else "none",
                 output_schema=answer_schema(self.output_schema),
-                options=self.options,
+                options={"temperature": VARIED_TEMPERATURE, **self.options} if varied else self.options,
                 output_cap=self.output_cap,
                 patience_s=self.patience_s,
             )
@@ -157,7 +160,8 @@ class _Attempt:
     async def _ask(self, *, may_call_tools: bool = True) -> Reply | Outcome:
         """The next reply, or the outcome when there is none."""
         self.calls += 1
-        call = self.agent.call(self.task.tier, may_call_tools=may_call_tools).about(self.messages)
+        varied = self.assignment.is_member
+        call = self.agent.call(self.task.tier, may_call_tools=may_call_tools, varied=varied).about(self.messages)
         result = await self.engine.perform(self.assignment.key("model", self.calls), call)
         self.usages.append(usage_of(result, call.model))
         if result.reply is None:
