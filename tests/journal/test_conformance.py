@@ -24,8 +24,8 @@ class InMemory:
     run: str = "r1"
     store: MemoryStore = field(default_factory=MemoryStore)
 
-    def open(self) -> Journal:
-        return MemoryJournal(self.store)
+    def open(self, token: int | None = None) -> Journal:
+        return MemoryJournal(self.store, token)
 
     def read(self) -> Journal:
         return MemoryJournal.read(self.store)
@@ -40,10 +40,10 @@ class OnDisk:
     def path(self) -> Path:
         return self.folder / f"{self.run}.sqlite"
 
-    def open(self) -> Journal:
+    def open(self, token: int | None = None) -> Journal:
         # Without its file the old owner's lock keeps nobody out; the epoch has to.
         self.path.with_suffix(".lock").unlink(missing_ok=True)
-        return SqliteJournal.open(self.path) if self.path.exists() else SqliteJournal.create(self.path)
+        return SqliteJournal.open(self.path, token) if self.path.exists() else SqliteJournal.create(self.path)
 
     def read(self) -> Journal:
         return SqliteJournal.read(self.path)

@@ -75,9 +75,12 @@ class Home:
         # The index hears of it when it is listed, or when it ends.
         return _sqlite_journal().create(self._record(name))
 
-    def open(self, run: str) -> SqliteJournal:
-        """The record of a run, owned by this process from now on; RunOwned when another one has it."""
-        return _sqlite_journal().open(self._not_emptied(run))
+    def open(self, run: str, token: int | None = None) -> SqliteJournal:
+        """The record of a run, owned by this process from now on; RunOwned when another one has it.
+
+        `token` is the number of this owner where somebody else counts them; OwnershipLost when a later one was here.
+        """
+        return _sqlite_journal().open(self._not_emptied(run), token)
 
     def read(self, run: str) -> SqliteJournal:
         """The record of a run for reading, whoever owns it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from chargehand.errors import OwnershipLost
 from chargehand.values.event import Event
 
 
@@ -16,13 +17,15 @@ class Journal(Protocol):
     3. Once another owner has opened the run, `append` raises OwnershipLost and changes nothing.
     4. A blob is found under the hash it was stored with; storing it again changes nothing.
     5. Data comes back as JSON has it: tuples as lists, nan and infinities as null, lone surrogates as U+FFFD.
+    6. A token given on opening becomes the epoch. One that is not larger than the epoch before may not open, so that an
+       owner that was replaced while it was frozen never takes the run back. Without a token it is the next number.
 
     `chargehand.record.journal_checks` checks these on any journal.
     """
 
     @property
     def epoch(self) -> int:
-        """Which owner this is: 1 for the first, then one more each time the run is opened to write; 0 for readers."""
+        """Which owner this is: larger each time the run is opened to write, from 1; 0 for readers."""
         ...
 
     async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None: ...
@@ -38,6 +41,15 @@ class Journal(Protocol):
     def close(self) -> None:
         """Give the run up to the next owner. Closing again does nothing."""
         ...
+
+
+def next_epoch(last: int, token: int | None) -> int:
+    """The epoch of an owner that opens a run with this token; OwnershipLost where a later owner has opened it."""
+    if token is None:
+        return last + 1
+    if token <= last:
+        raise OwnershipLost(f"Owner {last} has opened the run: owner {token} came before it and may not open it again.")
+    return token
 
 
 def check_order(events: Sequence[Event], last: int) -> None:

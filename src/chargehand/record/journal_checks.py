@@ -20,7 +20,7 @@ class JournalPlace(Protocol):
     @property
     def run(self) -> str: ...
 
-    def open(self) -> Journal:
+    def open(self, token: int | None = None) -> Journal:
         """The newest owner, taking the run from the one before as if that one had died unheard."""
         ...
 
@@ -179,6 +179,26 @@ async def c11_owners_count_up(place: JournalPlace) -> None:
     owner.close()
 
 
+async def c12_an_owner_that_was_replaced_may_not_open_again(place: JournalPlace) -> None:
+    """12. A token becomes the epoch; one that is not larger than the epoch before opens nothing and changes nothing."""
+    place.open().close()
+    owner = place.open(token=7)
+    assert owner.epoch == 7
+    await owner.append([_event(place, 1)], {})
+    for late in (3, 7):
+        try:
+            place.open(token=late)
+        except OwnershipLost:
+            continue
+        raise AssertionError(f"opening with token {late} after {owner.epoch} should raise OwnershipLost")
+    await owner.append([_event(place, 2)], {})
+    owner.close()
+    after = place.open()
+    assert after.epoch == 8
+    assert [event.seq for event in after.events()] == [1, 2]
+    after.close()
+
+
 JOURNAL_CHECKS: tuple[Callable[[JournalPlace], Awaitable[None]], ...] = (
     c01_events_come_back_in_order,
     c02_reading_can_start_anywhere,
@@ -191,6 +211,7 @@ JOURNAL_CHECKS: tuple[Callable[[JournalPlace], Awaitable[None]], ...] = (
     c09_a_batch_may_be_large,
     c10_task_and_attempt_are_kept,
     c11_owners_count_up,
+    c12_an_owner_that_was_replaced_may_not_open_again,
 )
 
 

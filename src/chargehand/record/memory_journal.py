@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chargehand.errors import OwnershipLost, StorageError
 from chargehand.record.event_body import pack, unpack
-from chargehand.record.journal import check_order
+from chargehand.record.journal import check_order, next_epoch
 from chargehand.values.event import Event
 
 
@@ -24,10 +24,9 @@ class MemoryStore:
 class MemoryJournal:
     """A handle on a memory store; the newest one opened owns it. `append` never waits."""
 
-    def __init__(self, store: MemoryStore | None = None) -> None:
+    def __init__(self, store: MemoryStore | None = None, token: int | None = None) -> None:
         self.store = MemoryStore() if store is None else store
-        self.store.epoch += 1
-        self.epoch = self.store.epoch
+        self.epoch = self.store.epoch = next_epoch(self.store.epoch, token)
 
     @classmethod
     def read(cls, store: MemoryStore) -> MemoryJournal:

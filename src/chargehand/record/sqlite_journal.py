@@ -21,7 +21,7 @@ from typing import Any
 
 from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, StorageError
 from chargehand.record.event_body import pack, unpack
-from chargehand.record.journal import check_order
+from chargehand.record.journal import check_order, next_epoch
 from chargehand.record.lock import OwnerLock
 from chargehand.record.storage_errors import damage_error, private_file, reading, storage
 from chargehand.values.event import Event
@@ -84,10 +84,10 @@ class SqliteJournal:
             raise
 
     @classmethod
-    def open(cls, path: Path) -> SqliteJournal:
+    def open(cls, path: Path, token: int | None = None) -> SqliteJournal:
         """An existing record, owned by this process from now on; RunOwned when another one has it."""
         _must_exist(path)
-        return cls(path, _Writer(path))
+        return cls(path, _Writer(path, token=token))
 
     @classmethod
     def read(cls, path: Path) -> SqliteJournal:
@@ -183,7 +183,7 @@ class SqliteJournal:
 class _Writer:
     """The owner's lock, epoch and connection; all SQL after the start happens in its one thread."""
 
-    def __init__(self, path: Path, *, new: bool = False) -> None:
+    def __init__(self, path: Path, *, new: bool = False, token: int | None = None) -> None:
         self._path = path
         # The tables of a new file are made by the first append, in its transaction: one commit less.
         self._new = new
@@ -192,7 +192,8 @@ class _Writer:
             with storage(path):
                 self._connection = _connect(path, "mode=rw", new=new)
                 try:
-                    self.epoch, self._last = _begin(self._connection) if new else _take_over(self._connection, path)
+                    taken = _begin(self._connection) if new else _take_over(self._connection, path, token)
+                    self.epoch, self._last = taken
                 except BaseException:
                     self._connection.close()
                     raise
@@ -313,7 +314,7 @@ def _begin(connection: sqlite3.Connection) -> tuple[int, int]:
     return 1, 0
 
 
-def _take_over(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
+def _take_over(connection: sqlite3.Connection, path: Path, token: int | None) -> tuple[int, int]:
     """Make this process the owner: its epoch, and the last `seq` written by those before it."""
     # No schema: nothing was ever committed; the owner may still be running.
     known = _format(connection)
@@ -327,12 +328,13 @@ def _take_over(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
         if _format(connection) == 1:
             for statement in _FROM_1:
                 connection.execute(statement)
-        connection.execute("UPDATE meta SET epoch = epoch + 1")
         owned = connection.execute("SELECT epoch FROM meta").fetchone()
+        if owned is None or not isinstance(owned[0], int):
+            raise damage_error(path, "its owner's number is missing")
+        epoch = next_epoch(owned[0], token)
+        connection.execute("UPDATE meta SET epoch = ?", (epoch,))
         (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()
-    if owned is None or not isinstance(owned[0], int):
-        raise damage_error(path, "its owner's number is missing")
-    return owned[0], last
+    return epoch, last
 
 
 def _make_tables(connection: sqlite3.Connection, path: Path, epoch: int) -> None:
