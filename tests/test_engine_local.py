@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from chargehand.engine.deadline import in_time
-from chargehand.engine.engine_session import DRAIN_S, Parked, Prior
+from chargehand.engine.engine_session import DRAIN_S, Opening, Parked, Prior
 from chargehand.engine.local.model_calls import TRANSPORT_RETRIES
 from chargehand.errors import ModelError, OwnershipLost, StorageError
 from chargehand.models import Attribution
@@ -29,8 +29,10 @@ from chargehand.values.effect import (
 )
 from chargehand.values.event import FIELDS, Event
 from chargehand.values.message import Reply
-from chargehand.values.outcome import Usage
-from tests.kernel import MODEL, FunctionModel, SlowJournal, after, engine, failing, kinds, question, stored
+from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.plan import Plan, Task
+from chargehand.workers.agent import Agent
+from tests.kernel import MODEL, FunctionModel, SlowJournal, after, engine, failing, kinds, question, run_plan, stored
 
 
 def mailer(log: list[str], seconds: float = 1.0) -> dict[str, Tool]:
@@ -66,7 +68,7 @@ def test_a_reply_that_is_committed_as_the_supervisors_time_is_over_is_counted_by
                 asyncio.get_running_loop().call_later(0.5, journal.gate.clear)
                 asyncio.get_running_loop().call_later(3, journal.gate.set)
             assert await in_time(local, "@extend/1", 2.0, work) is None
-            return Usage.total(used).calls, local.unread.calls
+            return Usage.total(used).calls, local.spent.uncounted.calls
 
     async def main() -> None:
         gate = asyncio.Event()
@@ -333,6 +335,36 @@ def test_urls_of_a_record_that_does_not_list_them_are_read_from_its_texts() -> N
     older = Event("run", 1, 0.0, "tool_returned", "t1", 1, returned)
     run_virtual(MemoryJournal(store).append([older], {}))
     assert run_virtual(session())[0] == {"https://example.org/mills", "https://www.example.net"}
+
+
+def test_the_engine_records_how_a_session_opens() -> None:
+    """Each session is one `run_started`, with its number; without an opening nothing is recorded of it."""
+    store, opening = MemoryStore(), Opening({"text": "x"}, {"name": "t"}, {}, warnings=("Mind the gap.",))
+
+    async def session(opening: Opening | None) -> None:
+        earlier = replay(stored(store)) if stored(store) else None
+        async with engine(FunctionModel(after(0)), MemoryJournal(store), replay=earlier, opening=opening):
+            pass
+
+    for each in (opening, opening, None):
+        run_virtual(session(each))
+    assert kinds(store) == ["run_started", "warning"] * 2
+    started = [event.data for event in stored(store) if event.kind == "run_started"]
+    assert [(data["epoch"], data["resumed"]) for data in started] == [(1, False), (2, True)]
+
+
+def test_work_ends_when_the_time_of_its_engine_is_over() -> None:
+    """An engine may be given a time of day at which all of its work has to be over."""
+    plan, model = Plan(tasks=(Task(id="a", worker="clerk", instruction="i"),)), FunctionModel(after(60))
+    clerk = Agent("clerk", "", "", dict.fromkeys((None, "small", "medium", "large"), MODEL))
+
+    async def main() -> Outcome:
+        async with engine(model, wall_clock=lambda: 1_000.0, deadline_at=1_005.0) as local:
+            return (await run_plan(plan, {"clerk": clerk}, local))["a"]
+
+    outcome, seconds = run_virtual(main())
+    assert outcome.error is not None
+    assert (outcome.error.kind, seconds) == ("deadline", 5.0)
 
 
 def test_a_decision_is_read_from_the_record() -> None:

@@ -69,6 +69,9 @@ class Clock:
     def now(self, task: str | None = None) -> float:
         return asyncio.get_running_loop().time()
 
+    def until_deadline(self) -> float | None:
+        return None
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 

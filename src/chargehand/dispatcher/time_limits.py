@@ -36,9 +36,12 @@ class TimeLimits:
     def time_left(self) -> Left:
         """The seconds the task has as a whole, and what it is called when they are over."""
         own = None if self.ends_at is None else max(self.ends_at - self.engine.clock.now(self.task), 0.0)
-        if self.stop_at is None:
+        runs = self.engine.clock.until_deadline()
+        if self.stop_at is not None:
+            left = max(self.stop_at - self.engine.clock.now(), 0.0)
+            runs = left if runs is None else min(runs, left)
+        if runs is None:
             return own, "timeout"
-        runs = max(self.stop_at - self.engine.clock.now(), 0.0)
         return (runs, "deadline") if own is None or runs <= own else (own, "timeout")
 
     def of_parts(self) -> float | None:

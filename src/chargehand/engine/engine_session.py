@@ -1,4 +1,4 @@
-"""One session of a run on an engine, as its owner drives it: open, run until only people can continue, wind down."""
+"""One session of a run on an engine, as its owner drives it: open, run until only people can continue, stop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay
 from chargehand.tools import Tool, ToolContext
 from chargehand.values.base import JSON
-from chargehand.values.budget import Budget, Ledger
+from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
 from chargehand.values.event import Event
 from chargehand.values.outcome import Usage
@@ -44,6 +44,35 @@ class Prior(NamedTuple):
     replay: Replay
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a session puts on the record as it opens: the run it is of, what is tried again, what to warn of."""
+
+    request: JSON
+    team: JSON
+    settings: JSON
+    rerun_of: str | None = None
+    # Tasks to run again, and with them the supervisor's own failed calls; None leaves everything as it ended.
+    reopen: tuple[str, ...] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a run has spent in all its sessions, calls without a known result included."""
+
+    tokens: int
+    usd: float
+    # What calls that were broken off may have used at the most.
+    lost: Usage
+    # Tokens counted for each call that did not say what it used.
+    estimated: tuple[int, ...]
+    # What no outcome counts: calls answered when the supervisor's time was over, and what reopened tasks had used.
+    uncounted: Usage
+    # By how many tokens calls went over what was set aside for them.
+    short: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineInputs:
     """What a session is made from: the run, where its record is, what its effects are carried out with, its limits."""
@@ -56,6 +85,10 @@ class EngineInputs:
     # What analyzers found in earlier runs; None keeps nothing.
     analyses: Cache | None = None
     replay: Replay | None = None
+    # None for a run that nobody resumes: nothing is recorded of its beginning.
+    opening: Opening | None = None
+    # When all work has to be over, in seconds since 1970.
+    deadline_at: float | None = None
     prior: Prior | None = None
     budget: Budget | None = None
     max_concurrent: int = 8
@@ -82,25 +115,8 @@ class EngineSession(Engine, Protocol):
         ...
 
     @property
-    def ledger(self) -> Ledger: ...
-
-    @property
-    def lost(self) -> Usage:
-        """What calls that were broken off, in this session or before, may have used at the most."""
-        ...
-
-    @property
-    def estimated(self) -> list[int]:
-        """Tokens counted for each call, in this session or before, that did not say what it used."""
-        ...
-
-    @property
-    def unread(self) -> Usage:
-        """What calls of the supervisor used that were answered when its time was over: no outcome counts it."""
-        ...
-
-    def settle_left_behind(self) -> None:
-        """Put on the record what is counted for the calls that were in flight when the session before died."""
+    def spent(self) -> Spent:
+        """What the run has spent so far, in this session and before."""
         ...
 
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:

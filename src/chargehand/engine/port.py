@@ -98,6 +98,10 @@ class RunClock(Protocol):
         """Seconds this run has been running, over all its sessions; a task's leave out its own waits for people."""
         ...
 
+    def until_deadline(self) -> float | None:
+        """Seconds until the time that this engine was given is over, by the time of day; None without a limit."""
+        ...
+
     async def sleep(self, seconds: float) -> None: ...
 
     async def compute(self, work: Callable[[], T]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -232,6 +232,10 @@ class Replay:
             tokens, usd = self.spent_by_task.get(whole, (0, 0.0))
             self.spent_by_task[whole] = (tokens + data["tokens"], usd + (data["usd"] or 0.0))
 
+    def used_before_reopening(self) -> Usage:
+        """What was used before tasks were reopened and is in no outcome any more."""
+        return Usage.total([*self.set_aside, *usages(self.unused)])
+
     def in_flight(self) -> list[InFlight]:
         """Calls under way where the record stops. One that waited for its slot was never sent and used nothing."""
         found: list[InFlight] = []
@@ -327,6 +331,15 @@ def _output_tokens(result: Data) -> int:
     reply: Data = result.get("reply") or {}
     counted: Data = reply.get("usage") or result.get("estimated") or {}
     return counted.get("output_tokens") or 0
+
+
+def usages(results: Iterable[Data]) -> Iterator[Usage]:
+    """What each result of a model call used."""
+    from chargehand.values.effect import ModelResult, usage_of
+
+    for result in results:
+        if result.get("reply"):
+            yield usage_of(ModelResult.model_validate(result), result["reply"].get("model", ""))
 
 
 def replay(events: Iterable[Event], run: str = "") -> Replay:

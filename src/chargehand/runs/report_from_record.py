@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
 
 from chargehand.record.home import Home
-from chargehand.record.replay import Replay, replay
+from chargehand.record.replay import Replay, replay, usages
 from chargehand.record.storage_errors import reading
 from chargehand.text.plan_json import parse
-from chargehand.values.effect import ModelResult, Question, usage_of
+from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.report import Gap, Report, Timing
 from chargehand.values.run_status import FINISHED, RunStatus
@@ -115,13 +114,6 @@ def estimate_notes(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:
 def _used(state: Replay) -> Usage:
     """What all calls with a result used, of tasks that ended and of those that did not."""
     return Usage.total(usages([data["result"] for data in state.committed.values()] + state.unused))
-
-
-def usages(results: Iterable[dict[str, Any]]) -> Iterator[Usage]:
-    """What each result of a model call used."""
-    for result in results:
-        if result.get("reply"):
-            yield usage_of(ModelResult.model_validate(result), result["reply"].get("model", ""))
 
 
 _WORDS: dict[RunStatus, str] = {

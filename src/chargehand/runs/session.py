@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from chargehand import __version__
 from chargehand import flow as supervise
-from chargehand.engine.engine_session import EngineInputs, EngineSession, Listener, Parked, Prior
+from chargehand.engine.engine_session import EngineInputs, EngineSession, Listener, Opening, Parked, Prior, Spent
 from chargehand.engine.factory import make_engine
 from chargehand.engine.people import Person, read_words
 from chargehand.engine.port import Engine
@@ -27,7 +26,7 @@ from chargehand.record.cache import Cache
 from chargehand.record.home import Home
 from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
-from chargehand.runs.report_from_record import estimate_notes, unfinished_report, usages
+from chargehand.runs.report_from_record import estimate_notes, unfinished_report
 from chargehand.settings import Limits, ModelChoice, Settings
 from chargehand.synthesizer import OnDraft, Validate
 from chargehand.team import Team
@@ -36,7 +35,6 @@ from chargehand.tools import ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
-from chargehand.values.event import VERSION
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
@@ -113,8 +111,6 @@ class Session:
         )
         brains = self._brains(job.settings)
         check_models(self._models, job.settings, job.team, job.request.budget, job.plan)
-        if self._earlier is not None and job.reopen is not None:
-            self._earlier.reopen(job.reopen)
         tools = job.team.tools()
         holds_files = bool(job.request.material) or "write_document" in tools
         folder = self._home.folder(job.run) if self._home is not None and holds_files else None
@@ -126,6 +122,14 @@ class Session:
             context=ToolContext(material=job.request.material, folder=folder),
             analyses=None if self._home is None else Cache(self._home.path / "cache"),
             replay=self._earlier,
+            opening=Opening(
+                job.request.to_json(),
+                job.team.to_json() | {"ref": job.team_ref},
+                job.settings.to_json(),
+                job.prior.run if job.prior else None,
+                job.reopen,
+                (*job.warnings, *(problem.message for problem in job.team.problems())),
+            ),
             prior=job.prior,
             budget=job.request.budget,
             max_concurrent=job.request.max_concurrent,
@@ -138,8 +142,6 @@ class Session:
         )
         async with make_engine(job.settings.engine, inputs) as engine:
             self._engine = engine
-            # Not committed yet: it goes to disk with the first call, and with a given plan, or not at all.
-            self._open(engine)
             running = supervise.run(
                 job.request,
                 job.team,
@@ -152,16 +154,7 @@ class Session:
                 factory=factory(job.team, job.settings, ask=job.request.ask),
             )
             report = await self._drive(engine, running)
-            if report.status in FINISHED and (paid := Usage.total([_set_aside(engine.replay), engine.unread])).calls:
-                report = report.model_copy(update={"usage": Usage.total([report.usage, paid])})
-            if report.status in FINISHED:
-                lost = engine.lost
-                usage = Usage.total([report.usage, lost]) if lost.calls else report.usage
-                notes = (*report.notes, *estimate_notes(lost, engine.estimated))
-                report = report.model_copy(update={"usage": usage, "notes": notes})
-            if short := engine.ledger.short:
-                note = f"Calls used {short:,} tokens more than was estimated before they were made."
-                report = report.model_copy(update={"notes": (*report.notes, note)})
+            report = _with_spent(report, engine.spent)
             engine.emit("run_ended", status=report.status, report=report.to_json())
         if self._home is not None:
             if not self._home.has(job.run):
@@ -178,31 +171,6 @@ class Session:
         if self._earlier is not None:
             return {}
         return {"started": began, "request": self._job.request.text, "team": self._job.team.name}
-
-    def _open(self, engine: EngineSession) -> None:
-        job = self._job
-        engine.emit(
-            "run_started",
-            version=VERSION,
-            chargehand=__version__,
-            epoch=(self._earlier.sessions if self._earlier else 0) + 1,
-            resumed=self._earlier is not None,
-            request=job.request.to_json(),
-            team=job.team.to_json() | {"ref": job.team_ref},
-            settings=job.settings.to_json(),
-            rerun_of=job.prior.run if job.prior else None,
-        )
-        if job.reopen is not None:
-            engine.emit(
-                "decision",
-                key=f"@reopen/{engine.replay.sessions + 1}",
-                decision="reopen",
-                value={"tasks": list(job.reopen)},
-                reason="resumed with more budget, time or --retry-failed",
-            )
-        engine.settle_left_behind()
-        for message in (*job.warnings, *(problem.message for problem in job.team.problems())):
-            engine.emit("warning", message=message)
 
     async def _answer(self, question: Question) -> JSON:
         """What the person says, asked again until it can be used."""
@@ -333,9 +301,16 @@ def _models_of(team: Team, settings: Settings) -> list[str]:
     return names
 
 
-def _set_aside(state: Replay) -> Usage:
-    """What was used before tasks were reopened and is in no outcome any more."""
-    return Usage.total([*state.set_aside, *usages(state.unused)])
+def _with_spent(report: Report, spent: Spent) -> Report:
+    """The report with what no outcome counts, and with what of its usage is an estimate."""
+    usage, notes = report.usage, list(report.notes)
+    if report.status in FINISHED:
+        beside = [each for each in (spent.uncounted, spent.lost) if each.calls]
+        usage = Usage.total([usage, *beside])
+        notes += estimate_notes(spent.lost, spent.estimated)
+    if spent.short:
+        notes.append(f"Calls used {spent.short:,} tokens more than was estimated before they were made.")
+    return report.model_copy(update={"usage": usage, "notes": tuple(notes)})
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

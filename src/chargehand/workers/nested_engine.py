@@ -216,6 +216,9 @@ class _NestedClock:
     def now(self, task: str | None = None) -> float:
         return self._clock.now(None if task is None else self._key(task)) - self._began
 
+    def until_deadline(self) -> float | None:
+        return self._clock.until_deadline()
+
     async def sleep(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
 

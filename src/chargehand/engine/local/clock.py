@@ -23,8 +23,14 @@ class LocalClock:
     """Time of the loop this session runs on, so that tests run on virtual time; `random` is injected."""
 
     def __init__(
-        self, replay: Replay, activity: Activity, wall_clock: Callable[[], float], chance: random.Random | None
+        self,
+        replay: Replay,
+        activity: Activity,
+        wall_clock: Callable[[], float],
+        chance: random.Random | None,
+        deadline_at: float | None = None,
     ) -> None:
+        self._deadline_at = deadline_at
         self.random = chance or random.Random()
         self._activity = activity
         self._wall_clock = wall_clock
@@ -46,6 +52,9 @@ class LocalClock:
     def wall(self) -> float:
         """The time of day, as events have it."""
         return self._began_wall + self._loop.time() - self._began
+
+    def until_deadline(self) -> float | None:
+        return None if self._deadline_at is None else max(self._deadline_at - self.wall(), 0.0)
 
     async def sleep(self, seconds: float) -> None:
         with self._activity:

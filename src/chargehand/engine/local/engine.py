@@ -19,7 +19,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, overload
 
-from chargehand.engine.engine_session import DRAIN_S, EngineInputs, Listener, Prior
+from chargehand import __version__
+from chargehand.engine.engine_session import DRAIN_S, EngineInputs, Listener, Opening, Prior, Spent
 from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.effect_record import EffectRecord
@@ -49,7 +50,7 @@ from chargehand.values.effect import (
     ToolCall,
     ToolResult,
 )
-from chargehand.values.event import EventKind
+from chargehand.values.event import VERSION, EventKind
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import Key
 from chargehand.values.outcome import Usage
@@ -67,6 +68,8 @@ class LocalEngine:
         resources: Resources,
         *,
         replay: Replay | None = None,
+        opening: Opening | None = None,
+        deadline_at: float | None = None,
         prior: Prior | None = None,
         budget: Budget | None = None,
         max_concurrent: int = 8,
@@ -79,10 +82,12 @@ class LocalEngine:
     ) -> None:
         self.run = run
         self.replay = replay or Replay(run=run)
+        self._resumed = replay is not None
+        self._opening = opening
         self._prior = prior
         self._activity = Activity()
         self._slots = Slots(max_concurrent)
-        self.clock = LocalClock(self.replay, self._activity, wall_clock, chance)
+        self.clock = LocalClock(self.replay, self._activity, wall_clock, chance, deadline_at)
         self._recorder = Recorder(run, journal, seq=self.replay.seq, clock=self.clock.wall, listeners=listeners)
         self.outcomes = KeptOutcomes()
         self.record = LocalRecord(self.replay, self.outcomes)
@@ -108,6 +113,9 @@ class LocalEngine:
         self._activity.open()
         self.clock.open()
         await self._recorder.__aenter__()
+        if self._opening is not None:
+            # Not committed yet: it goes to disk with the first call, and with a given plan, or not at all.
+            self._record_opening(self._opening)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -116,24 +124,45 @@ class LocalEngine:
         finally:
             self._activity.close()
 
+    def _record_opening(self, opening: Opening) -> None:
+        session = self.replay.sessions + 1
+        self.emit(
+            "run_started",
+            version=VERSION,
+            chargehand=__version__,
+            epoch=session,
+            resumed=self._resumed,
+            request=opening.request,
+            team=opening.team,
+            settings=opening.settings,
+            rerun_of=opening.rerun_of,
+        )
+        if opening.reopen is not None:
+            self.emit(
+                "decision",
+                key=f"@reopen/{session}",
+                decision="reopen",
+                value={"tasks": list(opening.reopen)},
+                reason="resumed with more budget, time or --retry-failed",
+            )
+        self.budget.settle_left_behind()
+        for message in opening.warnings:
+            self.emit("warning", message=message)
+
     @property
     def ledger(self) -> Ledger:
         return self.budget.ledger
 
     @property
-    def lost(self) -> Usage:
-        return self.budget.lost
-
-    @property
-    def estimated(self) -> list[int]:
-        return self.budget.estimated
-
-    @property
-    def unread(self) -> Usage:
-        return Usage.total(self._models.unread)
-
-    def settle_left_behind(self) -> None:
-        self.budget.settle_left_behind()
+    def spent(self) -> Spent:
+        return Spent(
+            tokens=self.ledger.spent_tokens,
+            usd=self.ledger.spent_usd,
+            lost=self.budget.lost,
+            estimated=tuple(self.budget.estimated),
+            uncounted=Usage.total([self.replay.used_before_reopening(), *self._models.unread]),
+            short=self.ledger.short,
+        )
 
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
         return await self._activity.run_until_parked(work)
@@ -234,11 +263,15 @@ class LocalEngine:
 
 
 def make_local_engine(inputs: EngineInputs) -> LocalEngine:
+    if inputs.replay is not None and inputs.opening is not None and inputs.opening.reopen is not None:
+        inputs.replay.reopen(inputs.opening.reopen)
     return LocalEngine(
         inputs.run,
         inputs.journal,
         Resources(inputs.models, inputs.tools, inputs.context, inputs.analyses),
         replay=inputs.replay,
+        opening=inputs.opening,
+        deadline_at=inputs.deadline_at,
         prior=inputs.prior,
         budget=inputs.budget,
         max_concurrent=inputs.max_concurrent,
