@@ -21,7 +21,6 @@ from chargehand.engine.people import question_for_result
 from chargehand.engine.port import Engine
 from chargehand.steps.attempt import AttemptWork
 from chargehand.steps.criterion import check_criterion
-from chargehand.steps.join_parts import join_parts
 from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.text.json_schema import violations
 from chargehand.values.base import JSON
@@ -112,6 +111,8 @@ class TaskSteps:
         return Head(task=task.id, worker=task.worker, status="done", usage=Usage.total(used), parts=bare)
 
     async def join(self, key: str, refs: StepRefs) -> Head:
+        from chargehand.steps.join_parts import join_parts  # few runs split a task
+
         task = self._task(refs)
         parts = [self.engine.outcomes.at(part) for part in refs.parts]
         return await self._hold_to_criterion(key, join_parts(task, parts), refs, "split")
