@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from chargehand.apps.review.from_pre_commit import read_hooked
+from chargehand.apps.review.from_git import read_hooked
 from chargehand.cli.review import review
 from tests.review.world import commit, git, repository, write
 from tests.test_project import closure

@@ -16,9 +16,8 @@ from chargehand.apps.review.analyzers.versions import INSTALL
 from chargehand.apps.review.change import Change, read_tree
 from chargehand.apps.review.choices import MIN_CONFIDENCE
 from chargehand.apps.review.formats import Review
-from chargehand.apps.review.from_git import read_diff
+from chargehand.apps.review.from_git import read_diff, read_hooked
 from chargehand.apps.review.from_patch import read_patch
-from chargehand.apps.review.from_pre_commit import read_hooked
 from chargehand.apps.review.known_findings import read_baseline
 from chargehand.apps.review.languages import count_unanalysed
 from chargehand.apps.review.playbook import playbook, subject, unreviewed_gaps

@@ -1,13 +1,14 @@
-"""A revision, or what is staged, against the files as they are -> the change between them."""
+"""A revision, what is staged, or what pre-commit runs a hook on -> the change to review."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from chargehand.apps.review import work_tree as git
 from chargehand.apps.review.analyzers.git import PLAIN
 from chargehand.apps.review.author_lines import changed_lines
-from chargehand.apps.review.change import Change, all_lines, make_change, names_in, place
+from chargehand.apps.review.change import Change, all_lines, make_change, names_in, place, read_tree
 from chargehand.apps.review.file_kinds import why_not
 from chargehand.apps.review.patch import FilePatch, Ranges, parse
 from chargehand.apps.review.snapshot import folder_of, write_snapshot
@@ -68,6 +69,20 @@ def read_range(path: Path, base: str, tip: str, keep: Path) -> Change:
     except git.GitFailed as error:
         raise UsageError(f"The difference between {base} and {tip} cannot be read: {error}.") from None
     return _change_on_record(root, inside, patches, differ, keep, base=commit, blobs=end, index=None)
+
+
+def read_hooked(path: Path, keep: Path, environment: Mapping[str, str]) -> Change:
+    """What is staged, unless pre-commit runs the hook on something else.
+
+    With `--from-ref` it names the range in variables. It starts no hook that has no file to look at: where nothing is
+    staged, all files are meant.
+    """
+    if base := environment.get("PRE_COMMIT_FROM_REF"):
+        return read_range(path, base, environment.get("PRE_COMMIT_TO_REF") or "HEAD", keep)
+    staged = read_staged(path, keep)
+    if environment.get("PRE_COMMIT") and not staged.changed and not staged.skipped:
+        return read_tree(path)
+    return staged
 
 
 def _change_on_record(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from chargehand.errors import UsageError
 
+L = TypeVar("L")
 Ranges = tuple[tuple[int, int], ...]
 
 # No file has more lines; a number of thousands of digits is not even read.
@@ -78,6 +80,33 @@ def ranges(numbers: Iterable[int]) -> Ranges:
         else:
             found.append((number, number))
     return tuple(found)
+
+
+def fits(lines: Sequence[str], hunks: Sequence[Hunk], marks: str) -> bool:
+    """Whether every hunk's lines of that side are where it says."""
+    for hunk in hunks:
+        start = (hunk.new if "+" in marks else hunk.old) - 1
+        side = hunk.side(marks)
+        if list(lines[start : start + len(side)]) != side:
+            return False
+    return True
+
+
+def apply_hunks(lines: Sequence[L], hunks: Sequence[Hunk], added: Callable[[str], L]) -> list[L]:
+    """The lines after the hunks, which fit; `added` makes a line of the text that a hunk adds."""
+    result: list[L] = []
+    at = 0
+    for hunk in hunks:
+        result += lines[at : hunk.old - 1]
+        at = hunk.old - 1
+        for mark, text in hunk.lines:
+            if mark == "+":
+                result.append(added(text))
+                continue
+            if mark == " ":
+                result.append(lines[at])
+            at += 1
+    return [*result, *lines[at:]]
 
 
 class _Reader:

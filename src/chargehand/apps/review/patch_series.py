@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from chargehand.apps.review.patch import FilePatch, Hunk
+from chargehand.apps.review.patch import FilePatch, Hunk, apply_hunks, fits
 from chargehand.errors import UsageError
 
 Lines = Callable[[str], list[str] | None]
@@ -32,16 +32,6 @@ def _is_series(files: Sequence[FilePatch]) -> bool:
     return any(count > 1 for count in names.values())
 
 
-def fits(lines: Sequence[str], hunks: Sequence[Hunk], marks: str) -> bool:
-    """Whether every hunk's lines of that side stand where it says."""
-    for hunk in hunks:
-        start = (hunk.new if "+" in marks else hunk.old) - 1
-        side = hunk.side(marks)
-        if list(lines[start : start + len(side)]) != side:
-            return False
-    return True
-
-
 def _one(chain: list[FilePatch], lines: Lines) -> FilePatch:
     first, last = chain[0], chain[-1]
     if any(file.binary for file in chain):
@@ -66,45 +56,28 @@ def _base(chain: list[FilePatch], lines: Lines) -> list[str] | None:
         if now is None or not fits(now, file.hunks, " +"):
             return None
         back = [Hunk(hunk.new, hunk.old, [(_BACK[mark], text) for mark, text in hunk.lines]) for hunk in file.hunks]
-        now = [text for _, text in _apply_hunks([(None, text) for text in now], back)]
+        now = apply_hunks(now, back, str)
     return now
 
 
 _BACK = {" ": " ", "+": "-", "-": "+"}
-_Line = tuple[int | None, str]
 
 
 def _goes_through(before: list[str], chain: list[FilePatch]) -> bool:
-    now: list[_Line] = [(None, text) for text in before]
+    now = before
     for file in chain:
-        if not fits([text for _, text in now], file.hunks, " -"):
+        if not fits(now, file.hunks, " -"):
             return False
-        now = _apply_hunks(now, file.hunks)
+        now = apply_hunks(now, file.hunks, str)
     return True
-
-
-def _apply_hunks(lines: list[_Line], hunks: Sequence[Hunk]) -> list[_Line]:
-    """The lines after the hunks; each knows which line of the base it is, None when it is none."""
-    result: list[_Line] = []
-    at = 0
-    for hunk in hunks:
-        result += lines[at : hunk.old - 1]
-        at = hunk.old - 1
-        for mark, text in hunk.lines:
-            if mark == "+":
-                result.append((None, text))
-            else:
-                if mark == " ":
-                    result.append(lines[at])
-                at += 1
-    return result + lines[at:]
 
 
 def _hunks(base: list[str], chain: list[FilePatch]) -> list[Hunk]:
     """From the base to the end of the chain, without context."""
-    now: list[_Line] = list(enumerate(base))
+    # Each line with the line of the base it is; None for one that was added.
+    now: list[tuple[int | None, str]] = list(enumerate(base))
     for file in chain:
-        now = _apply_hunks(now, file.hunks)
+        now = apply_hunks(now, file.hunks, lambda text: (None, text))
     found: list[Hunk] = []
     at = 0
     hunk: Hunk | None = None

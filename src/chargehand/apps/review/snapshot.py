@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chargehand.apps.review.file_kinds import LARGEST
-from chargehand.apps.review.patch import FilePatch, Hunk
-from chargehand.apps.review.patch_series import fits
+from chargehand.apps.review.patch import FilePatch, Hunk, apply_hunks, fits
 from chargehand.record.storage_errors import private_folder, storage
 
 # What file systems allow, in bytes; the folder it is kept under comes on top.
@@ -46,7 +45,8 @@ def snapshot(root: Path, files: Sequence[FilePatch], keep: Path) -> Snapshot:
         there = False
         before = [] if file.old is None else lines_of(root, file.old)
         if before is not None and fits(before, file.hunks, " -"):
-            contents[file.new] = _join_lines(_apply_hunks(before, file.hunks))
+            contents[file.new] = _join_lines(apply_hunks(before, file.hunks, str))
+            _renumber(file.hunks)
         elif max((hunk.new for hunk in file.hunks), default=0) > LARGEST:
             impossible.add(file.new)
         else:
@@ -103,15 +103,12 @@ def lines_of(root: Path, name: str) -> list[str] | None:
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
-def _apply_hunks(lines: list[str], hunks: Sequence[Hunk]) -> list[str]:
-    result: list[str] = []
-    at = 0
+def _renumber(hunks: Sequence[Hunk]) -> None:
+    """Give each hunk the place it goes to, whatever number the patch has for it."""
+    shift = 0
     for hunk in hunks:
-        result += lines[at : hunk.old - 1]
-        hunk.new = len(result) + 1
-        result += hunk.side(" +")
-        at = hunk.old - 1 + len(hunk.side(" -"))
-    return result + lines[at:]
+        hunk.new = hunk.old + shift
+        shift += len(hunk.side(" +")) - len(hunk.side(" -"))
 
 
 def _visible_lines(hunks: Sequence[Hunk]) -> list[str]:

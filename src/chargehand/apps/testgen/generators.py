@@ -130,20 +130,10 @@ def _writer(name: str, sources: Mapping[str, str]) -> str | None:
 
 def _failure(name: str, why: str, job: GhostwriteJob) -> Finding:
     """A test that a model thought out and that failed is a suspected bug of the function it was written for."""
-    from chargehand.apps.testgen.ghostwrite import CATEGORY
-    from chargehand.values.outcome import Finding
+    from chargehand.apps.testgen.ghostwrite import suspected_bug
 
-    return Finding(
-        severity="warning",
-        category=CATEGORY,
-        path=job.path,
-        line=job.line,
-        end_line=job.end_line,
-        message=f"{name} failed and was left out: {why}",
-        suggestion="Either the code or the test is wrong about this input.",
-        confidence=_MODEL_TEST,
-        sources=("testgen",),
-    )
+    advice = "Either the code or the test is wrong about this input."
+    return suspected_bug(job, f"{name} failed and was left out: {why}", _MODEL_TEST, advice)
 
 
 def _generator(name: str, run: Callable[[Scope], Awaitable[AnalyzerResult]]) -> Analyzer:

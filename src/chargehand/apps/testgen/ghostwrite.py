@@ -126,7 +126,8 @@ def _has_ended(notes: Sequence[Note]) -> bool:
 # -- bugs ------------------------------------------------------------------------------------------------------------
 
 
-def _finding(job: GhostwriteJob, message: str, confidence: int, suggestion: str) -> Finding:
+def suspected_bug(job: GhostwriteJob, message: str, confidence: int, suggestion: str) -> Finding:
+    """A finding at the function the job is for."""
     return Finding(
         severity="warning",
         category=CATEGORY,
@@ -152,14 +153,14 @@ def _cut_short(job: GhostwriteJob, ended: CommandResult, notes: Sequence[Note]) 
         "output": "printed more than it may",
         None: f"ended Python itself (code {ended.code})",
     }[ended.stopped]
-    return [_finding(job, f"{tried[-1]} {how}.", _ERROR, "Bound what one call may take, or reject such input.")]
+    return [suspected_bug(job, f"{tried[-1]} {how}.", _ERROR, "Bound what one call may take, or reject such input.")]
 
 
 def _promises(job: GhostwriteJob, notes: Sequence[Note]) -> list[Finding]:
     broken = [note for note in notes if "broken_promise" in note]
     advice = "Mend the code or the docstring: they disagree."
     return [
-        _finding(
+        suspected_bug(
             job, f"The docstring says {b['broken_promise']} gives {b['want']}; it gives {b['got']}.", _PROMISE, advice
         )
         for b in broken
@@ -178,11 +179,13 @@ def _crashes(job: GhostwriteJob, notes: Sequence[Note]) -> list[Finding]:
         if note.get("property") == "roundtrip":
             if kind == "AssertionError":
                 message = f"{call} does not come back the same after the round trip: {error.partition(': ')[2]}"
-                found[kind] = _finding(job, message[:500], _ROUND_TRIP, "One of the pair loses or changes something.")
+                found[kind] = suspected_bug(
+                    job, message[:500], _ROUND_TRIP, "One of the pair loses or changes something."
+                )
             continue
         sure = _LOOKUP if kind in ("KeyError", "LookupError", "TypeError", "NotImplementedError") else _ERROR
         advice = f"Handle that input, or raise an error that says what is wrong with it (not {kind})."
-        found[kind] = _finding(job, f"{call} raises {error}", sure, advice)
+        found[kind] = suspected_bug(job, f"{call} raises {error}", sure, advice)
     return list(found.values())
 
 
