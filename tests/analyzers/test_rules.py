@@ -225,3 +225,11 @@ def test_a_module_that_crashes_in_the_child_is_one_sentence(tmp_path: Path, monk
         AnalyzerFailed, match=r"^The analyzer loops ended with code 1 and left no result: out of order$"
     ):
         analyzed("loops", tmp_path, {"a.py": "x = 1\n"})
+
+
+def test_a_module_that_offers_a_debugger_has_left_none_in(tmp_path: Path) -> None:
+    """The call is reported as sure, the import alone is not."""
+    code = "import pdb\n\n\ndef stop():\n    pdb.post_mortem()\n\n\ndef f():\n    breakpoint()\n"
+    found = analyzed("ruff-bugs", tmp_path, {"a.py": code}).findings
+    sure = {finding.line: finding.confidence for finding in found if finding.category == "debug-leftover"}
+    assert sure == {1: 30, 9: 92}

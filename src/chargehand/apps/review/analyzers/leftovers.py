@@ -3,25 +3,21 @@ characters that hide code, line endings that do not agree."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from chargehand.apps.review.analyzers.examine import examine_texts
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
-from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, SourceFile, is_test
+from chargehand.apps.review.analyzers.sources import SourceFile, is_test
 
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 CONFLICT = re.compile(r"(?m)^(?:<{7} \S.*|>{7} \S.*)$")
 SEPARATOR = re.compile(r"(?m)^={7}$")
 JAVASCRIPT = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte")
 PROSE = (".md", ".rst", ".txt", ".adoc")
+# Of Python ruff has the rule.
 DEBUGGERS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
-    (
-        PYTHON_SUFFIXES,
-        re.compile(r"^\s*(?:[^#'\"]*[;:]\s*)?(?:breakpoint\(\)|(?:i?pdb|pudb)\.set_trace\()"),
-    ),
     (JAVASCRIPT, re.compile(r"^\s*debugger\s*;?\s*(?://.*)?$")),
     ((".rb",), re.compile(r"^\s*(?:binding\.(?:pry|irb)|byebug)\b")),
     ((".php",), re.compile(r"^\s*(?:var_dump|dd)\(")),
@@ -69,19 +65,9 @@ def _lines(source: SourceFile) -> Iterator[Hit]:
         ("leftovers:focus", FOCUS, "Only this test is run; all others are passed over."),
     ):
         for suffixes, expression in table:
-            if source.path.lower().endswith(suffixes) or (suffixes is PYTHON_SUFFIXES and source.python):
-                numbers = [number for number, line in enumerate(source.lines, 1) if expression.search(line)]
-                inside = _string_lines(source) if numbers and source.python else frozenset[int]()
-                yield from (Hit(rule, source.path, number, message) for number in numbers if number not in inside)
-
-
-def _string_lines(source: SourceFile) -> frozenset[int]:
-    """Lines within strings of more than one line: text, not code."""
-    found: set[int] = set()
-    for node in ast.walk(source.tree) if source.tree else ():
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.end_lineno != node.lineno:
-            found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return frozenset(found)
+            if source.path.lower().endswith(suffixes):
+                numbers = (number for number, line in enumerate(source.lines, 1) if expression.search(line))
+                yield from (Hit(rule, source.path, number, message) for number in numbers)
 
 
 def _endings(source: SourceFile, root: Path) -> Iterator[Hit]:

@@ -28,7 +28,7 @@ SELECT: Mapping[Lens, str] = {
     # Errors that disappear (S110, S112) belong here; of RUF02 three, as the longer code wins over IGNORE.
     "bugs": (
         "F,B,E9,PLE,RUF,RUF024,RUF026,RUF028,PLW0,PLW1,PLW2,PLR0124,PLR0133,PLR1704,E711,E712,E721,E722,BLE001,"
-        "S110,S112,SIM107,SIM115,SIM220,SIM221,SIM222,SIM223"
+        "S110,S112,T10,SIM107,SIM115,SIM220,SIM221,SIM222,SIM223"
     ),
     "performance": "PERF,ASYNC2,RUF015,RUF017",
     "style": "N,SIM,C90,ERA",
@@ -219,6 +219,8 @@ def weight(code: str, message: str, text: str, path: str) -> int | None:
             return 30
         case "C901" if (found := COMPLEXITY.search(message)) and int(found[1]) > 20:
             return 86
+        case "T100" if message.startswith("Import"):
+            return 30  # to offer a debugger is not to leave one in
         case "F401" if path.endswith("__init__.py"):
             return 40
         case "S324" | "S303" if "usedforsecurity=False" in text.replace(" ", ""):

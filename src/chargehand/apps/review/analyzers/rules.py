@@ -217,6 +217,7 @@ RUFF: Mapping[str, Row] = {
     "SIM115": ("resource-leak", "warning", 45),
     "SIM107": ("control-flow", "warning", 90),
     "SIM22": ("comparison-mistake", "warning", 93),
+    "T10": ("debug-leftover", "warning", 92),
     # performance
     "ASYNC": ("blocking-in-async", "info", 60),
     "ASYNC21": ("blocking-in-async", "warning", 92),
