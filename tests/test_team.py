@@ -359,7 +359,7 @@ def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, mes
         ("shared_tools = 'read_file'\n", "", "team.toml:3:1: 'shared_tools' is a list"),
         ("", "kind: robot\n", "workers/a.md:4:1: 'robot' is not a kind"),
         ("", "team: general\n", "workers/a.md:4:1: 'team' is for a worker of the kind delegate"),
-        ("", "output_schema: none.json\n", "workers/a.md:4:1: 'none.json' is not a JSON schema nor a file"),
+        ("", "output_schema: none.json\n", "workers/a.md:4:1: 'none.json' is neither a JSON schema nor a file"),
         ("", "output_schema: {oops}\n", "workers/a.md:4:1: the schema is not JSON"),
         ("", "output_schema: ../list.json\n", "workers/a.md:4:1: the schema cannot be used: a schema is a JSON object"),
         ("", "temperature: warm\n", "workers/a.md:4:1: 'temperature' is a number"),
@@ -367,7 +367,7 @@ def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, mes
         # What breaks parsers and file systems is a problem like any other.
         ("", f"maxTurns: {'9' * 5000}\n", "workers/a.md:4:1: 'maxTurns' is a whole number, not '999"),
         ("", f"maxTurns: {'9' * 20}\n", "workers/a.md:4:1: 'maxTurns' must be at most 1e+15"),
-        ("", 'output_schema: "a\\0b.json"\n', "workers/a.md:4:1: 'a\\x00b.json' is not a JSON schema nor a file"),
+        ("", 'output_schema: "a\\0b.json"\n', "workers/a.md:4:1: 'a\\x00b.json' is neither a JSON schema nor a file"),
         ("", f"output_schema: {'x' * 5000}\n", "workers/a.md:4:1: 'xxx"),
         ("", f"output_schema: {DEEP}\n", "workers/a.md:4:1: the schema is not JSON: recursion limit exceeded"),
         ("", "kind: delegate\nteam: ~nosuchuser/x\n", "workers/a.md:5:1: There is no team '~nosuchuser/x'"),

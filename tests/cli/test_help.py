@@ -47,7 +47,7 @@ def test_every_command_says_what_it_does_in_one_line(shell: Shell) -> None:
     """The list in `--help` names all and no others; each line is short."""
     listed = shell("--help")
     assert listed.code == 0
-    for name, (_, _, line) in COMMANDS.items():
+    for name, (_, line) in COMMANDS.items():
         assert name in listed.out
         assert len(line) < 80
     assert shell().code == 2

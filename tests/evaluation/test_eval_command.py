@@ -251,10 +251,10 @@ def test_what_was_measured_is_not_measured_again(shell: Shell) -> None:
     first = shell("eval", folder, "--model", script, "--json")
     again = shell("eval", folder, "--model", script, "--json")
     assert again.json == first.json
-    assert "6 of 6 results are there from before" in again.err
+    assert "6 of 6 results are known from before" in again.err
     assert asked(shell) == 1
     more = shell("eval", folder, "--model", script, "--repeat", 2, "--json")
-    assert "6 of 12 results are there from before" in more.err
+    assert "6 of 12 results are known from before" in more.err
     assert asked(shell) == 2
     assert "from before" not in shell("eval", folder, "--model", script, "--fresh").err
     assert asked(shell) == 3
@@ -265,11 +265,11 @@ def test_a_suite_that_grows_is_measured_only_where_it_is_new(shell: Shell) -> No
     folder, script = team(shell.folder / "desk", GOLDEN), model(shell)
     shell("eval", folder, "--model", script)
     lines(folder / "evals" / "all.jsonl", ROUTE, GOLDEN)
-    assert "1 of 2 results are there from before" in shell("eval", folder, "--model", script).err
+    assert "1 of 2 results are known from before" in shell("eval", folder, "--model", script).err
     new = lines(folder / "evals" / "new.jsonl", {**GOLDEN, "id": "g2", "instruction": "How deep is fjord 2?"})
-    assert "2 of 3 results are there from before" in shell("eval", folder, "--model", script).err
+    assert "2 of 3 results are known from before" in shell("eval", folder, "--model", script).err
     assert "from before" not in shell("eval", new, "--model", script, "--fresh").err
-    assert "3 of 3 results are there from before" in shell("eval", folder, "--model", script).err
+    assert "3 of 3 results are known from before" in shell("eval", folder, "--model", script).err
 
 
 @pytest.mark.parametrize("what", ["prompt", "script", "case"])
@@ -316,7 +316,7 @@ def test_a_killed_evaluation_goes_on_where_it_was(shell: Shell) -> None:
         hangs[0] = False
         found = finished(process(*command, "--json", home=shell.home, env=env))
     assert found.code == 0, found.err
-    assert "4 of 6 results are there from before" in found.err
+    assert "4 of 6 results are known from before" in found.err
     assert seen == ["0", "1", "2", "3", "4", "4", "5"]
     assert outcomes(found.json) == dict.fromkeys([f"g{n}" for n in range(6)], True)
 
@@ -347,7 +347,7 @@ def test_a_case_that_could_not_be_tried_is_tried_again_next_time(shell: Shell) -
     assert [kind["errors"] for kind in found.json["candidates"][0]["kinds"]] == [1, 0]
     assert "1 of 2 could not be tried, bad_request" in found.err
     again = shell("eval", folder, "--model", f"scripted:{shell.folder / 'good.json'}")
-    assert "1 of 2 results are there from before" in again.err
+    assert "1 of 2 results are known from before" in again.err
     assert shell("eval", folder, "--model", model(shell, lost)).code == 2
 
 
@@ -510,7 +510,7 @@ def test_a_judge_of_one_case_trips_no_gate(shell: Shell, points: int, told: bool
     harsher = {"when": {"role": "scorer"}, "reply": {"json": {"score": points, "met": True, "reason": "Hm."}}}
     found = shell("eval", folder, "--model", model(shell, harsher), "--baseline", "base.json")
     assert found.code == 0
-    assert ("too few judged cases to tell: desk · scripted:good.json: worker score was 0.9" in found.err) == told
+    assert ("too few judged cases to compare: desk · scripted:good.json: worker score was 0.9" in found.err) == told
 
 
 @pytest.mark.parametrize(("data", "said"), [("{", "is not JSON"), ('{"version": 1}', "is not a baseline")])

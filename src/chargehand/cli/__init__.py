@@ -1,4 +1,4 @@
-"""The command line: arguments become one call of the front door, what comes back becomes an answer and an exit code.
+"""The command line: arguments become one call of `runs` or `apps`, its result becomes text and an exit code.
 
 Commands are loaded when they are named, so that `chargehand --help` pays for none of them.
 """
@@ -16,39 +16,27 @@ import click
 from chargehand import __version__
 from chargehand.errors import ChargehandError
 
-# name -> (module, attribute, one line of help)
-COMMANDS: dict[str, tuple[str, str, str]] = {
-    "run": (
-        "chargehand.cli.run",
-        "run",
-        "Answer a request with a team: plan, run the tasks, write one answer.",
-    ),
-    "plan": ("chargehand.cli.plan", "plan", "Make the plan for a request and run nothing."),
-    "check": ("chargehand.cli.check", "check", "Find everything wrong with a plan file or a team folder."),
-    "review": ("chargehand.cli.review", "review", "Review code: a folder, what changed since a revision, or a patch."),
-    "testgen": (
-        "chargehand.cli.testgen",
-        "testgen",
-        "Write tests for functions that have none, run in a sandbox first.",
-    ),
-    "runs": ("chargehand.cli.runs", "runs", "List the runs in this home, or prune them."),
-    "show": ("chargehand.cli.show", "show", "Show the result of a run, or how far it is."),
-    "resume": (
-        "chargehand.cli.resume",
-        "resume",
-        "Continue a run that stopped; nothing recorded is repeated.",
-    ),
-    "rerun": ("chargehand.cli.resume", "rerun", "Run the same request again, reusing what has not changed."),
-    "cancel": ("chargehand.cli.runs", "cancel", "Stop a run, also one of another process; it can be resumed."),
-    "answer": ("chargehand.cli.answer", "answer", "Answer a question that a run asks a person; then resume the run."),
-    "trace": ("chargehand.cli.trace", "trace", "Export the record of a run as JSON, JSON lines or a page."),
-    "eval": ("chargehand.cli.eval", "eval", "Measure how well teams and models do on labelled cases."),
-    "models": ("chargehand.cli.models", "models", "Show the model of each role, its price and whether its key is set."),
-    "teams": ("chargehand.cli.teams", "teams", "List the teams that ship and those in this folder, or make a new one."),
-    "doctor": ("chargehand.cli.doctor", "doctor", "Check whether chargehand can run here."),
-    "trust": ("chargehand.cli.trust", "trust", "Let the files in a folder set endpoints, keys and tool code."),
-    "schema": ("chargehand.cli.schemas", "schema", "Print the JSON schema of a value."),
-    "completion": ("chargehand.cli.completion", "completion", "Print the completion script of a shell."),
+# name -> (module of this folder, one line of help); the module has the command under that name
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("run", "Answer a request with a team: plan, run the tasks, write one answer."),
+    "plan": ("plan", "Make the plan for a request and run nothing."),
+    "check": ("check", "Find everything wrong with a plan file or a team folder."),
+    "review": ("review", "Review code: a folder, what changed since a revision, or a patch."),
+    "testgen": ("testgen", "Write tests for functions that have none, run in a sandbox first."),
+    "runs": ("runs", "List the runs in this home, or prune them."),
+    "show": ("show", "Show the result of a run, or how far it is."),
+    "resume": ("resume", "Continue a run that stopped; nothing recorded is repeated."),
+    "rerun": ("resume", "Run the same request again, reusing what has not changed."),
+    "cancel": ("runs", "Stop a run, also one of another process; it can be resumed."),
+    "answer": ("answer", "Answer a question that a run asks a person; then resume the run."),
+    "trace": ("trace", "Export the record of a run as JSON, JSON lines or a page."),
+    "eval": ("eval", "Measure how well teams and models do on labelled cases."),
+    "models": ("models", "Show the model of each role, its price and whether its key is set."),
+    "teams": ("teams", "List the teams that ship and those in this folder, or make a new one."),
+    "doctor": ("doctor", "Check whether chargehand can run here."),
+    "trust": ("trust", "Let the files in a folder set endpoints, keys and tool code."),
+    "schema": ("schemas", "Print the JSON schema of a value."),
+    "completion": ("completion", "Print the completion script of a shell."),
 }
 INTERRUPTED = 130
 
@@ -62,12 +50,11 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, attribute, _ = COMMANDS[cmd_name]
-        return getattr(import_module(module), attribute)
+        return getattr(import_module(f"chargehand.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -101,13 +88,13 @@ def cli(ctx: click.Context, verbose: bool, quiet: bool) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code; errors are one line on stderr, never a traceback."""
+    """Run the command line and exit with its code; an error is one line on stderr, a traceback only with -v."""
     given = list(sys.argv[1:] if args is None else args)
     try:
         code = _code(given)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read stdout has left: say nothing, and let nothing try to flush it again.
+        # The reader of stdout has left: print nothing, and let nothing flush it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     sys.exit(code)
@@ -126,14 +113,14 @@ def _code(args: list[str]) -> int:
         _complain("Stopped.")
         return INTERRUPTED
     except KeyboardInterrupt:
-        _complain("Interrupted before anything was begun.")
+        _complain("Interrupted before anything started.")
         return INTERRUPTED
     except ChargehandError as error:
         _complain(str(error))
         return error.exit_code
     except BrokenPipeError:
         raise
-    except Exception as error:  # noqa: BLE001 -- the last line: told to the user, the record has what happened
+    except Exception as error:  # noqa: BLE001 -- reported to the user; the record has what happened
         return _report_unexpected(error, args)
     return done if isinstance(done, int) else 0
 
@@ -166,7 +153,7 @@ def _report_unexpected(error: Exception, args: list[str]) -> int:
     said = " ".join(str(error).split())[:300]
     _complain(
         f"An error in chargehand itself: {type(error).__name__}{': ' if said else ''}{said}. "
-        f"What was done is on the record in {default_path(os.environ)} (`chargehand runs`). -v shows the traceback."
+        f"What was done is recorded in {default_path(os.environ)} (`chargehand runs`). -v shows the traceback."
     )
     return 1
 

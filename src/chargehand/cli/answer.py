@@ -1,4 +1,4 @@
-"""`answer`, and what a run that waits for a person says: its questions, each with the command that answers it."""
+"""`answer`: words for one open question of a run are recorded; the other open questions are listed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chargehand.cli.command import Command, screen
 if TYPE_CHECKING:
     from chargehand.values.effect import Question
 
-# With more open questions than this the rest is only counted.
+# Of more open questions than this, the rest is only counted.
 MOST = 20
 
 
@@ -24,26 +24,26 @@ def answer(run_id: str, question: str, text: str) -> None:
     """Record the answer to QUESTION of RUN; `chargehand resume RUN` then continues the run.
 
     To a plan: `approve`, `reject [reason]`, or @FILE with an edited plan. To a tool call: `approve` or `reject
-    [reason]`. To anything else: the answer itself. @FILE is what FILE holds, `-` is stdin. `chargehand show RUN` lists
-    what is asked.
+    [reason]`. To anything else: the answer itself. @FILE is the content of FILE, `-` is stdin. `chargehand show RUN`
+    lists the questions.
     """
     import asyncio
 
     from chargehand.cli import read_inputs as inputs
-    from chargehand.cli.make_supervisor import records
+    from chargehand.cli.make_supervisor import supervisor_of_records
 
     words = inputs.text_of_stdin("the answer") if text == inputs.STDIN else inputs.words_of(text)
-    door = records()
-    name = door.home.find(run_id)
-    left = asyncio.run(door.answer(name, question, words))
+    supervisor = supervisor_of_records()
+    name = supervisor.home.find(run_id)
+    left = asyncio.run(supervisor.answer(name, question, words))
     out = screen()
-    out.say(f"The answer to {question} is on the record of {name}.")
-    for line in listing(name, left):
+    out.say(f"The answer to {question} is recorded in {name}.")
+    for line in describe_questions(name, left):
         out.say(line)
     out.say(f"Continue with: chargehand resume {name}")
 
 
-def listing(run: str, questions: Sequence[Question]) -> list[str]:
+def describe_questions(run: str, questions: Sequence[Question]) -> list[str]:
     """The open questions as lines, each with how to answer it."""
     if not questions:
         return []
@@ -61,7 +61,7 @@ def listing(run: str, questions: Sequence[Question]) -> list[str]:
 
 
 def _quote_choice(choice: str) -> str:
-    """A choice as it is typed in a shell, what it means as a comment."""
+    """A choice as it is typed in a shell, with its meaning as a comment."""
     words, bracket, meaning = choice.partition(" (")
     typed = f"'{words}'" if " " in words else words
     return f"{typed}   # {meaning.rstrip(')')}" if bracket else typed

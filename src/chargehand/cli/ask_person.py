@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
     from chargehand.values.effect import Question
 
-# What is pasted comes at once: lines that follow this soon belong to the same answer.
+# Pasted lines come at once: lines within this time belong to the same answer.
 PASTE_S = 0.05
 
 
 class Terminal:
-    """Asks with the display held still. Ctrl-D leaves a question for later."""
+    """Asks while the progress display is paused. Ctrl-D leaves a question for later."""
 
     def __init__(self, screen: Screen, progress: Progress) -> None:
         self._screen = screen
         self._progress = progress
 
     @staticmethod
-    def there_is_one() -> bool:
-        """Whether somebody sits at both ends: reads stderr, types to stdin, and is not busy with another program."""
+    def is_available() -> bool:
+        """Whether a person reads stderr and types to stdin, and this program is in the foreground."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
         try:
@@ -45,7 +45,7 @@ class Terminal:
             while True:
                 if wrong is not None:
                     self._write(f"{wrong}\n")
-                # Keys hit before the question was there are no answer to it.
+                # Keys typed before the question was shown do not answer it.
                 termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
                 self._write(f"{question.id}> ")
                 words = await _line(sys.stdin.fileno())
@@ -71,7 +71,7 @@ async def _line(terminal: int) -> str | None:
     parts: asyncio.Queue[bytes] = asyncio.Queue()
 
     def read() -> None:
-        # Here it is known that there is something to read: nothing may block.
+        # Called only when there is something to read, so that it does not block.
         try:
             parts.put_nowait(os.read(terminal, 65536))
         except OSError:

@@ -28,9 +28,9 @@ _ID = re.compile(rb'"id"\s*:\s*"((?:[^"\\]|\\.)*)"')
 @click.option("--team", metavar="TEAM", help="The team a plan is for. [default: the plan's own, else general]")
 @click.option("--json", "as_json", is_flag=True, help="Print {ok, problems} as one JSON document.")
 def check(path: str, team: str | None, as_json: bool) -> int:
-    """Find everything wrong with a plan file or a team folder, its evals included, at once, without calling a model.
+    """Find everything wrong with a plan file, or with a team folder and its evals, at once. No model is called.
 
-    Warnings alone are fine: exit code 0. Errors: exit code 2.
+    Exit code 0 without errors, also with warnings; 2 with errors.
     """
     from chargehand.values.plan import errors_in
 
@@ -89,12 +89,12 @@ def _of_evals(folder: Path, team: Team) -> Sequence[Problem]:
 
 def _of_plan(path: str, team: str | None) -> list[Problem]:
     from chargehand.cli import read_inputs as inputs
-    from chargehand.cli.make_supervisor import prepared_team
+    from chargehand.cli.make_supervisor import prepare_team
     from chargehand.text.plan_json import read
 
     data = inputs.read_bytes(path, "a plan")
     reading = read(inputs.parse_json(data, path, "a plan"))
-    prepared = prepared_team(team or reading.plan.team, given=team is not None)
+    prepared = prepare_team(team or reading.plan.team, given=team is not None)
     return place_problems(_find_problems(reading, prepared), data, path)
 
 
@@ -119,11 +119,11 @@ def place_problems(problems: Sequence[Problem], data: bytes, path: str) -> list[
         try:
             lines.setdefault(str(from_json(b'"' + match[1] + b'"')), []).append(line)
         except ValueError:
-            continue  # not a string after all: part of some other text
+            continue  # not a string, but part of another text
     found: list[Problem] = []
     for problem in problems:
         known = lines.get(problem.task or "", [1])
-        # A second task of that name is the one too many.
+        # Of two tasks with one name, the second is the problem.
         where = known[-1] if problem.code == "duplicate_id" else known[0]
         found.append(problem.model_copy(update={"message": f"{path}:{where}: {problem.message}"}))
     return found

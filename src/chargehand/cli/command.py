@@ -1,4 +1,4 @@
-"""What every command shares: `-v` and `-q` in either place, and a screen to write to."""
+"""What commands share: `-v` and `-q` before or after the command, output options, the screen and the home."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def _note_flag(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 def _flags_so_far(ctx: click.Context) -> dict[str, bool]:
-    """What -v and -q have set so far; one for the group and its commands."""
+    """What -v and -q have set so far, for the group and its commands."""
     if ctx.obj is None:
         ctx.obj = {}
     return ctx.obj
 
 
 class Command(click.Command):
-    """A command that takes -v and -q as well as the group does."""
+    """A command that takes -v and -q, as the group does."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -37,21 +37,21 @@ class Command(click.Command):
 
 def verbosity() -> list[click.Parameter]:
     return [
-        click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, callback=_note_flag, help="Say more."),
-        click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_note_flag, help="Say less."),
+        click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, callback=_note_flag, help="Print more."),
+        click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_note_flag, help="Print less."),
     ]
 
 
 def screen() -> Screen:
-    """Where this command writes to."""
+    """Where this command writes."""
     from chargehand.cli.screen import Screen
 
-    said = _flags_so_far(click.get_current_context())
-    return Screen.of_process(verbose=said.get("verbose", False), quiet=said.get("quiet", False))
+    flags = _flags_so_far(click.get_current_context())
+    return Screen.of_process(verbose=flags.get("verbose", False), quiet=flags.get("quiet", False))
 
 
 def home() -> Home:
-    """The home of runs. What is on record is read without settings, so that none can be in the way."""
+    """The home of runs. Records are read without settings, so that a wrong setting cannot prevent it."""
     import os
 
     from chargehand.record.home import Home, default_path

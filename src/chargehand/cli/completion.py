@@ -19,7 +19,7 @@ INSTALL = {
 @click.command(cls=Command)
 @click.argument("shell", required=False, type=click.Choice(list(INSTALL)))
 def completion(shell: str | None) -> None:
-    """Print the completion script of SHELL; without SHELL, of the one in use."""
+    """Print the completion script of SHELL. [default: the shell in use]"""
     from click.shell_completion import get_completion_class
 
     from chargehand.cli import cli
@@ -28,6 +28,6 @@ def completion(shell: str | None) -> None:
     name = shell or Path(os.environ.get("SHELL", "")).name
     script = get_completion_class(name)
     if script is None or name not in INSTALL:
-        raise UsageError(f"Say which shell: chargehand completion {'|'.join(INSTALL)}.")
+        raise UsageError(f"Name a shell that is supported: chargehand completion {'|'.join(INSTALL)}.")
     click.echo(f"# To install: {INSTALL[name]}")
     click.echo(script(cli, {}, "chargehand", "_CHARGEHAND_COMPLETE").source())

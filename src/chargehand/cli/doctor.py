@@ -1,4 +1,4 @@
-"""`doctor`: this machine and its settings become a list of checks, each with what to do where it is not well."""
+"""`doctor`: this machine and its settings become a list of checks, each problem with its remedy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MARKS = {"ok": "ok      ", "note": "note    ", "problem": "PROBLEM "}
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """One thing looked at; a note does not keep chargehand from working."""
+    """One check; chargehand works in spite of a note."""
 
     name: str
     state: Literal["ok", "note", "problem"]
@@ -36,10 +36,10 @@ class DoctorCheck:
 
 
 @click.command(cls=Command)
-@click.option("--online", is_flag=True, help="Also see whether the configured models' endpoints answer.")
+@click.option("--online", is_flag=True, help="Also check whether the endpoints of the configured models answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print {ok, checks} as one JSON document.")
 def doctor(online: bool, as_json: bool) -> int:
-    """Check whether chargehand can work here. Nothing is sent anywhere without --online; keys are never shown.
+    """Check whether chargehand works here. Without --online nothing is sent anywhere; keys are never shown.
 
     Exit code 1 when there is a problem.
     """
@@ -106,7 +106,7 @@ def _models(settings: Settings) -> Iterator[DoctorCheck]:
         chosen = dict.fromkeys(settings.model_for(role).model for role in ("planner", "worker", "synthesizer"))
         models = Models(settings.providers, os.environ)
         for name in chosen:
-            if name != OF_TEAM:  # which script that is, only a run's team says
+            if name != OF_TEAM:  # only the team of a run has the script
                 models.check(name)
     except ChargehandError as error:
         yield DoctorCheck("models", "problem", str(error))
@@ -127,7 +127,7 @@ def _trust(home: str) -> Iterator[DoctorCheck]:
 
 
 def _web(settings: Settings) -> Iterator[DoctorCheck]:
-    """Who may use the web with `run --web`, and with what."""
+    """The workers that may use the web with `run --web`, and their tools."""
     from chargehand.errors import ChargehandError
     from chargehand.record.trust import TrustRegistry
     from chargehand.team import load
@@ -142,8 +142,8 @@ def _web(settings: Settings) -> Iterator[DoctorCheck]:
     lacking = search.lacks() if search.lacks else None
     tools = f"fetch_page; web_search needs {lacking}" if lacking else "web_search, fetch_page"
     names = ", ".join(team.web_workers)
-    said = f"with run --web, {names} of {team.name} may: {tools}" if names else f"no worker of {team.name} may use it"
-    yield DoctorCheck("web", "ok", said)
+    detail = f"with run --web, {names} of {team.name} may: {tools}" if names else f"no worker of {team.name} may use it"
+    yield DoctorCheck("web", "ok", detail)
 
 
 def _reach(settings: Settings) -> Iterator[DoctorCheck]:
@@ -160,7 +160,7 @@ def _reach(settings: Settings) -> Iterator[DoctorCheck]:
 
 
 async def _answers(provider: Provider) -> DoctorCheck:
-    """Any answer over HTTP will do: no key is sent."""
+    """Any answer over HTTP is enough: no key is sent."""
     import aiohttp
 
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
     from chargehand.evaluation import BaselineVerdict, Candidate, Evaluation, Result, Suite
 
-MOST_TOLD = 20
+MOST_LISTED = 20
 PARTIAL, FAILED, USAGE, INTERRUPTED = 3, 1, 2, 130
 
 
@@ -27,8 +27,8 @@ PARTIAL, FAILED, USAGE, INTERRUPTED = 3, 1, 2, 130
 @click.option("--judge", metavar="MODEL", help="The model that judges rubrics. [default: each candidate's own model]")
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="How often to try each case.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=4, show_default=True, help="How many cases at once.")
-@click.option("--baseline", metavar="FILE", help="What --json gave before: exit 1 if anything got worse.")
-@click.option("--fresh", is_flag=True, help="Measure everything again; what was measured before is dropped.")
+@click.option("--baseline", metavar="FILE", help="The output of an earlier --json: exit 1 if anything got worse.")
+@click.option("--fresh", is_flag=True, help="Measure everything again and drop earlier results.")
 @click.option(
     "-o",
     "--output",
@@ -51,9 +51,9 @@ def eval(
 ) -> int:
     """Measure how well teams and models do on SUITE: a .jsonl file of cases, a team folder or a shipped team.
 
-    Results are kept as they come: stopped and given again, the same command measures only what is missing. Exit code 0
-    says that everything was measured, whether or not it passed; 1 that something got worse than --baseline, or nothing
-    could be tried; 3 that some cases could not be tried.
+    Results are stored one by one: after a stop, the same command measures only what is missing. Exit code 0: everything
+    was measured, whether or not it passed. 1: something got worse than --baseline, or no case could be tried. 3: some
+    cases could not be tried.
     """
     import asyncio
 
@@ -79,7 +79,7 @@ def eval(
     if fresh:
         store.drop({item.key for item in wanted})
     if kept := len(known_results(wanted, store)):
-        out.say(f"{kept} of {len(wanted)} results are there from before; --fresh measures them again.")
+        out.say(f"{kept} of {len(wanted)} results are known from before; --fresh measures them again.")
     progress = _Progress(out, kept, len(wanted))
     try:
         results = asyncio.run(measure(wanted, store, progress.on_result, jobs))
@@ -119,19 +119,19 @@ def _prepare(
 
 
 def _locate_suite(suite: str) -> tuple[Path, str | None]:
-    """Where the suite is, and the team it is of; None is the team the settings name."""
+    """The path of the suite, and its team; None is the team that the settings name."""
     from chargehand.errors import UsageError
     from chargehand.settings.toml_file import suggestion
     from chargehand.team import shipped_teams
     from chargehand.team.team_tools import shipped_home
 
-    path = Path(os.path.expanduser(suite))  # of a user nobody knows it stays as it is
-    # Unlike Path's own these take a name that is too long, or holds a zero, for one that is not there.
+    path = Path(os.path.expanduser(suite))  # the path of an unknown user stays as it is
+    # Unlike Path's own methods these return False for a name that is too long or has a zero byte.
     if os.path.isfile(path):
         owner = path.absolute().parent.parent
         owned = path.absolute().parent.name == "evals" and (owner / "team.toml").is_file()
         return path, str(owner) if owned else None
-    # As with --team, a shipped name is that team whatever there is in this folder.
+    # As with --team, the name of a shipped team comes before a folder of that name.
     names = shipped_teams()
     if suite in names:
         return shipped_home() / suite, suite
@@ -142,19 +142,20 @@ def _locate_suite(suite: str) -> tuple[Path, str | None]:
     )
 
 
-def _candidate(team: str | None, model: str | None, judge: str | None) -> tuple[Candidate, list[str]]:
-    from chargehand.cli.make_supervisor import supervisor
+def _candidate(team_ref: str | None, model: str | None, judge: str | None) -> tuple[Candidate, list[str]]:
+    from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.evaluation import Candidate
     from chargehand.settings import OF_TEAM, found_from
 
-    door = supervisor(team, {"model": model})
+    supervisor = make_supervisor(team_ref, {"model": model})
     if judge is not None:
-        judge = f"{OF_TEAM}:{door.script()}" if judge == OF_TEAM else found_from(judge, Path.cwd())
-    return Candidate(door.team.name, door.team, door.team_ref or "", door.team_settings(), judge), door.warnings
+        judge = f"{OF_TEAM}:{supervisor.script()}" if judge == OF_TEAM else found_from(judge, Path.cwd())
+    team, ref = supervisor.team, supervisor.team_ref or ""
+    return Candidate(team.name, team, ref, supervisor.team_settings(), judge), supervisor.warnings
 
 
 def _name_candidates(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) -> list[Candidate]:
-    """Each called after what tells it from the others, and the same on every machine."""
+    """Each named after what differs between them, with the same name on every machine."""
     from dataclasses import replace
 
     named: dict[str, Candidate] = {}
@@ -216,7 +217,7 @@ def _deliver(
 
 
 def _page(data: dict[str, Any]) -> str:
-    """The page of a document that has lost its secrets."""
+    """The page of a document without secrets."""
     from chargehand.evaluation import BaselineVerdict, Evaluation
     from chargehand.evaluation.page import to_html
 
@@ -239,12 +240,12 @@ def _table(evaluation: Evaluation, out: Screen) -> None:
     for each in (each for each in evaluation.comparisons if each.clear):
         out.put(f"{each.second} against {each.first}: {each.kind} {each.metric} differs by {span(each.difference)}")
     wrong = [result for result in evaluation.results if not result.passed and result.error is None]
-    for result in wrong[:MOST_TOLD]:
+    for result in wrong[:MOST_LISTED]:
         why = "; ".join(f"{check.name}: {check.said}".rstrip(": ") for check in result.checks if not check.passed)
         which = f" (repeat {result.repeat})" if evaluation.repeat > 1 else ""
         out.put(f"{result.file}:{result.line}: {result.case} failed with {result.candidate}{which}: {why}")
-    if len(wrong) > MOST_TOLD:
-        out.put(f"and {len(wrong) - MOST_TOLD:,} more; -o FILE.html shows all.")
+    if len(wrong) > MOST_LISTED:
+        out.put(f"and {len(wrong) - MOST_LISTED:,} more; -o FILE.html shows all.")
 
 
 def _exit_code(evaluation: Evaluation, verdict: BaselineVerdict | None, out: Screen) -> int:
@@ -260,7 +261,7 @@ def _exit_code(evaluation: Evaluation, verdict: BaselineVerdict | None, out: Scr
         for each in verdict.regressions:
             out.complain(f"regression: {each.candidate}: {each.message}")
         for each in verdict.unclear:
-            out.complain(f"too few judged cases to tell: {each.candidate}: {each.message}")
+            out.complain(f"too few judged cases to compare: {each.candidate}: {each.message}")
         for name in verdict.unknown:
             out.complain(f"{name} is not in the baseline: it was not compared.")
         if verdict.regressions:

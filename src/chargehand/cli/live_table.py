@@ -21,7 +21,7 @@ from chargehand.trace.number_text import duration, money, several, short
 from chargehand.values.event import Event
 
 REFRESH_S = 0.125
-# With more tasks than this only those at work are listed.
+# With more tasks than this, only running ones are listed.
 MOST_ROWS = 25
 # From this width on there is room for more columns.
 WIDE = 100
@@ -43,7 +43,7 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class LiveTable:
-    """Redraws at most eight times a second; an event only folds into the view."""
+    """Redraws at most eight times a second; an event only changes the view."""
 
     shows_drafts = True
 
@@ -56,7 +56,7 @@ class LiveTable:
         self._console = terminal or console(stderr=True)
         self._live = self._new_live()
         self._ticking: asyncio.Task[None] | None = None
-        # Warnings that came while a person was asked.
+        # Warnings that came while a person was being asked.
         self._kept: list[Text] | None = None
         # The number of the draft under way and the end of its text.
         self._draft = (0, "")
@@ -214,7 +214,7 @@ class LiveTable:
         return table
 
     def _bar(self, task: TaskState, now: float) -> Text:
-        """When the task was at work, on the time from the start of the run until now."""
+        """When the task was running, between the start of the run and now."""
         begun = self._view.started
         if task.started is None or begun is None:
             return Text("")
@@ -226,7 +226,7 @@ class LiveTable:
         )
 
     def _doing(self, task: TaskState) -> str:
-        """What there is to say of a task: its result, what it waits for, or what it is at."""
+        """What a task is doing: its result, the tasks it waits for, or its current step."""
         if task.outcome is not None:
             return str(task.outcome.get("summary") or "")
         if task.status == "waiting" and task.depends_on:
@@ -242,5 +242,5 @@ def _time(task: TaskState, now: float) -> str:
 
 
 def _seconds(passed: float) -> str:
-    """Without milliseconds, which would only flicker."""
+    """Without milliseconds, which would flicker."""
     return f"{max(passed, 0.0):.1f} s" if passed < 60 else duration(passed)

@@ -1,4 +1,4 @@
-"""Flags become the front door: a Supervisor with its settings, and one line for each thing a file may not set."""
+"""Flags -> a Supervisor with its settings; or only the home with its records, or only the team."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from chargehand.runs.supervisor import Supervisor
 
 
-def supervisor(team: str | None, flags: Mapping[str, Any], *, given: bool = True) -> Supervisor:
-    """The front door. A team that was not given by a flag, but named in a plan, counts only if it ships."""
+def make_supervisor(team: str | None, flags: Mapping[str, Any], *, given: bool = True) -> Supervisor:
+    """Reads the settings. A team that is not `given` by a flag, but named in a plan, is used only if it ships."""
     from chargehand.runs.supervisor import Supervisor
 
     settings, warnings = load_settings(os.environ, Path.cwd(), flags)
-    door = Supervisor(_team_that_counts(team, given=given), settings=settings)
-    door.warnings = warnings
-    return door
+    supervisor = Supervisor(_usable_team(team, given=given), settings=settings)
+    supervisor.warnings = warnings
+    return supervisor
 
 
-def prepared_team(team: str | None, *, given: bool) -> PreparedTeam:
-    """The team of the front door, for what checks and does not run."""
+def prepare_team(team: str | None, *, given: bool) -> PreparedTeam:
+    """The same team and settings for a command that checks and runs nothing."""
     settings, _ = load_settings(os.environ, Path.cwd(), {})
-    return PreparedTeam(_team_that_counts(team, given=given), settings=settings)
+    return PreparedTeam(_usable_team(team, given=given), settings=settings)
 
 
-def _team_that_counts(team: str | None, *, given: bool) -> str | None:
+def _usable_team(team: str | None, *, given: bool) -> str | None:
     return team if given or team in shipped_teams() else None
 
 
-def records() -> Supervisor:
-    """The front door to what is on record: it needs the home and no settings, so that none can be in the way."""
+def supervisor_of_records() -> Supervisor:
+    """For runs on record: no settings are read, so that a wrong setting cannot prevent it."""
     from chargehand.runs.supervisor import Supervisor
 
     return Supervisor(settings=Settings(home=str(default_path(os.environ).absolute())))

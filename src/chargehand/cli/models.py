@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print it as one JSON document.")
 def models(as_json: bool) -> None:
     """Show which model does what, what it costs, and whether its key is set. Keys themselves are never shown."""
-    from chargehand.cli.make_supervisor import supervisor
+    from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.models import prices
     from chargehand.settings.settings import NO_MODEL
 
-    door = supervisor(None, {})
+    supervisor = make_supervisor(None, {})
     out = screen()
-    for warning in door.warnings:
+    for warning in supervisor.warnings:
         out.say(f"warning: {warning}")
-    chosen = list(_choices(door.settings))
+    chosen = list(_choices(supervisor.settings))
     if as_json:
-        providers = [_provider(each) for each in door.settings.providers.values()]
+        providers = [_provider(each) for each in supervisor.settings.providers.values()]
         out.document({"models": chosen, "providers": providers, "prices_as_of": prices.AS_OF})
         return
     if not chosen:

@@ -1,4 +1,4 @@
-"""`plan`: a request becomes a plan to read, edit and run with `run --plan`, with a preview of what it would take."""
+"""`plan`: a request becomes a plan to read, edit and run with `run --plan`, and an estimate of its cost."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 def plan(request: str | None, material: tuple[str, ...], team: str | None, model: str | None, form: str) -> None:
     """Make the plan for REQUEST and run nothing. The JSON can be edited, checked and run with `run --plan`.
 
-    What running it would take is estimated on stderr. With --team review it is the plan of a review of --with, or of
-    this folder, which needs neither a model nor a REQUEST; with --model, a planner may add tasks to it.
+    An estimate of its cost is printed on stderr. With --team review it is the plan of a review of --with, or of this
+    folder, which needs neither a model nor a REQUEST; with --model, a planner may add tasks to it.
     """
     import asyncio
 
     from chargehand.cli import read_inputs as inputs
-    from chargehand.cli.make_supervisor import supervisor
+    from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.models.supervisor_models import SupervisorModel
     from chargehand.planner.preview import ceiling_of, preview
     from chargehand.team.roster import roster
@@ -46,20 +46,20 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
         if len(material) > 1:
             raise UsageError("A review is of one folder: give --with once.")
         folder = material[0] if material else "."
-        made = asyncio.run(plan_review(folder, model=model, notify=lambda said: out.say(f"warning: {said}")))
+        made = asyncio.run(plan_review(folder, model=model, notify=lambda line: out.say(f"warning: {line}")))
         _show(made, form, out)
         out.say(f"Running it: {several(len(made.tasks), 'task')}, {made.strategy}; `chargehand review` does.")
         return
-    door = supervisor(team, {"model": model})
-    for warning in door.warnings:
+    supervisor = make_supervisor(team, {"model": model})
+    for warning in supervisor.warnings:
         out.say(f"warning: {warning}")
-    made = asyncio.run(door.plan(text, material=material))
+    made = asyncio.run(supervisor.plan(text, material=material))
     _show(made, form, out)
-    settings = door.team_settings()
+    settings = supervisor.team_settings()
     asked = Request(text=text, budget=settings.budget, max_concurrent=settings.max_concurrent)
     writer = SupervisorModel(model=settings.model_for("synthesizer").model)
-    ceiling = ceiling_of(made, asked, writer) if door.team.mode == "plan" else None
-    out.say(preview(made, door.team, roster(door.team, settings), writer.model, asked, ceiling))
+    ceiling = ceiling_of(made, asked, writer) if supervisor.team.mode == "plan" else None
+    out.say(preview(made, supervisor.team, roster(supervisor.team, settings), writer.model, asked, ceiling))
 
 
 def _show(made: Plan, form: str, out: Screen) -> None:

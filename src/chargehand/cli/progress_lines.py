@@ -1,4 +1,4 @@
-"""Events as they happen -> one readable line each on stderr, for a run nobody watches on a terminal."""
+"""Events as they happen -> one readable line each on stderr, where there is no terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = 160
 
 
 class Progress(Protocol):
-    """Shows a run while it is under way. A reply is streamed only for one that shows drafts."""
+    """Shows a run while it runs. Replies are streamed only to one that shows drafts."""
 
     shows_drafts: bool
 
@@ -28,7 +28,7 @@ class Progress(Protocol):
         ...
 
     def hold(self) -> AbstractContextManager[None]:
-        """Nothing is shown meanwhile, so that a person can be asked; what there was to show comes after."""
+        """Shows nothing while a person is asked; it is shown afterwards."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -46,7 +46,7 @@ class Lines:
     def __init__(self, screen: Screen, view: RunState) -> None:
         self._screen = screen
         self._view = view
-        # What is to be said once nobody is asked any more.
+        # Lines to print once no person is being asked.
         self._kept: list[str] | None = None
 
     @contextmanager
@@ -76,7 +76,7 @@ class Lines:
                 self._kept.append(line)
 
     def on_draft(self, number: int, text: str) -> None:
-        """Lines are for what has happened: a draft is not shown."""
+        """Not shown: lines are for what has happened."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -88,7 +88,7 @@ class Lines:
 
 
 def describe_event(event: Event, view: RunState) -> str | None:
-    """The event in words; None for those only -v shows. What a nested team's supervisor does is told with its task."""
+    """The event in words; None for those only -v shows. Events of a nested supervisor begin with its task."""
     words = _describe(event, view)
     return f"{event.task}: {words}" if words is not None and event.data.get("within") else words
 
@@ -119,7 +119,7 @@ def _describe(event: Event, view: RunState) -> str | None:
             found = data["contradiction"]
             return f"workers disagree about {found['subject']}: {'resolved' if found['resolved'] else 'unresolved'}"
         case "critique":
-            return f"the critic says {data.get('verdict')}: {' '.join(data.get('problems') or ()) or 'nothing to mend'}"
+            return f"the critic says {data.get('verdict')}: {' '.join(data.get('problems') or ()) or 'no problems'}"
         case "extension":
             return f"{several(len(data.get('tasks') or ()), 'task')} added to fill gaps"
         case "breaker_changed":
@@ -152,7 +152,7 @@ def _describe(event: Event, view: RunState) -> str | None:
 
 
 def tries_again(data: dict[str, Any]) -> str:
-    """Why a call is sent again, and when, if that is worth waiting for."""
+    """Why a call is sent again, and when, if not at once."""
     after: float = data["value"]["after_s"]
     return f"tries again{f' in {duration(after)}' if after >= 1 else ''}: {data.get('reason') or ''}"
 

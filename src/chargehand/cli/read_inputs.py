@@ -1,4 +1,4 @@
-"""Files and standard input named on the command line become data, or one sentence about what is wrong with them."""
+"""Files and standard input named on the command line -> data, or a UsageError with what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parse_json(data: bytes, path: str, what: str) -> Any:
     from pydantic_core import from_json
 
     if not data.strip():
-        raise UsageError(f"{_name(path)} is empty: it should hold {what} as JSON.")
+        raise UsageError(f"{_name(path)} is empty: it should have {what} as JSON.")
     try:
         return from_json(data.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
@@ -62,7 +62,7 @@ def parse_json(data: bytes, path: str, what: str) -> Any:
 
 
 def words_of(given: str) -> str:
-    """The text given, or for `@FILE` what the file holds."""
+    """The text given, or for `@FILE` the content of the file."""
     if not given.startswith("@"):
         return given
     return read_bytes(given[1:], "the answer").decode("utf-8", "replace").removeprefix("\ufeff")

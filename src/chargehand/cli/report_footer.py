@@ -1,4 +1,4 @@
-"""A report -> the few lines under its answer: how it ended, what is missing, what it took, what to do next.
+"""A report -> the few lines under its answer: how it ended, what is missing, its cost, and the next commands.
 
 The functions that `show` uses take the report as JSON, so that it can print a stored one without loading its models.
 """
@@ -44,7 +44,7 @@ def print_footer(report: Report, screen: Screen) -> None:
     lines = ["", first, *(f"  {line}" for line in more)]
     for label, text in (*details(shown), *documents(shown), *label_first("next", commands(shown))):
         head = f"{label:<{LABEL}}"
-        # A path is to be copied: it stays whole.
+        # A path will be copied: it is not wrapped.
         whole = screen.clean(text)
         first, *more = [whole] if label == DOCUMENT else _wrap(whole, width - LABEL)
         lines += [(click.style(head, dim=True) if colour else head) + first, *(" " * LABEL + line for line in more)]
@@ -57,13 +57,13 @@ def label_first(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    # Where there is no room beside a label, lines are too long rather than a word each.
+    # In a narrow terminal, lines are too long rather than one word each.
     return textwrap.wrap(" ".join(text.split()), max(width, NARROWEST), break_on_hyphens=False) or [""]
 
 
 def details(report: ReportData) -> list[tuple[str, str]]:
-    """What a reader should know besides the answer, as (label, text)."""
-    # Why there is no answer at all is said already.
+    """What a reader should know in addition to the answer, as (label, text)."""
+    # The reason why there is no answer has been printed.
     found = [("gap", _gap(gap)) for gap in report["gaps"] if gap["reason"] != report["answer"]]
     found += [("contradiction", _contradiction(each)) for each in report["contradictions"]]
     found += [("citation", problem) for problem in report["provenance"]["problems"]]
@@ -120,7 +120,7 @@ def commands(report: ReportData) -> list[str]:
     found = [f"chargehand show {report['run']}", f"chargehand trace {report['run']} --format html"]
     match report["status"]:
         case "interrupted" if not report["request"]:
-            pass  # stopped before its request was on the record: there is nothing to go on with
+            pass  # stopped before its request was on the record: there is nothing to continue
         case "interrupted" | "cancelled" | "waiting":
             found.append(f"chargehand resume {report['run']}")
         case "partial" | "failed":
@@ -131,7 +131,7 @@ def commands(report: ReportData) -> list[str]:
 
 
 def _ways_on(report: ReportData) -> list[str]:
-    """What would let the tasks that failed be done: more of what they lacked, or another try."""
+    """Options of `resume` for the tasks that failed: more of what they lacked, or another try."""
     failed = [each for each in report["outcomes"] if each["status"] in ("failed", "escalated")]
     faults = [fault for each in (*failed, report) if (fault := each.get("error")) is not None]
     lacked = {_LACKED[fault["kind"]](fault["message"]) for fault in faults if fault["kind"] in _LACKED}
@@ -140,7 +140,7 @@ def _ways_on(report: ReportData) -> list[str]:
     return sorted(lacked)
 
 
-# The kinds of error that giving more can mend -> the option of `resume` that gives it.
+# Kind of error -> the option of `resume` that adds what was lacking.
 _LACKED: dict[str, Callable[[str], str]] = {
     "budget": lambda message: "--usd X" if " USD " in message else "--tokens N",
     "deadline": lambda _: "--deadline S",

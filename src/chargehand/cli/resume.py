@@ -15,9 +15,9 @@ MORE = click.FloatRange(min=0, min_open=True)
 
 @click.command(cls=Command)
 @click.argument("run_id", metavar="RUN")
-@click.option("--tokens", type=MORE_TOKENS, metavar="N", help="N tokens more; reopens what ended for lack of them.")
-@click.option("--usd", type=MORE, metavar="X", help="X dollars more; reopens what ended for lack of them.")
-@click.option("--deadline", type=MORE, metavar="S", help="S seconds from now; reopens what ended by the deadline.")
+@click.option("--tokens", type=MORE_TOKENS, metavar="N", help="N tokens more; reopens tasks that lacked them.")
+@click.option("--usd", type=MORE, metavar="X", help="X dollars more; reopens tasks that lacked them.")
+@click.option("--deadline", type=MORE, metavar="S", help="S seconds from now; reopens tasks that ran out of time.")
 @click.option("--retry-failed", is_flag=True, help="Try the failed tasks again, and what depends on them.")
 @output_options
 def resume(
@@ -29,52 +29,50 @@ def resume(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Continue RUN with the team and settings it started with. Nothing that is recorded is done again.
+    """Continue RUN with the team and settings it started with. What is recorded is not done again.
 
     RUN is an id, the beginning of one, or `last`. A run that has ended prints its answer.
     """
     from contextlib import closing
 
     from chargehand.apps.registry import find_app
-    from chargehand.cli.make_supervisor import supervisor
+    from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.cli.screen import check_writable
     from chargehand.cli.watch_run import watch
     from chargehand.runs.report_from_record import replay_run
     from chargehand.trace import fold
 
     check_writable(output)
-    door = supervisor(None, {})
-    name = door.home.find(run_id)
-    with closing(door.home.read(name)) as reader:
+    supervisor = make_supervisor(None, {})
+    name = supervisor.home.find(run_id)
+    app = find_app(replay_run(supervisor.home, name))
+    with closing(supervisor.home.read(name)) as reader:
         view = fold(reader.events())
-    start = partial(door.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
-    return watch(door, start, as_json=as_json, output=output, app=find_app(replay_run(door.home, name)), view=view)
+    start = partial(supervisor.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
+    return watch(supervisor, start, as_json=as_json, output=output, app=app, view=view)
 
 
 @click.command(cls=Command)
 @click.argument("run_id", metavar="RUN")
-@click.option(
-    "--plan", "plan_file", metavar="FILE", help="Run this plan instead; what it shares with the old is reused."
-)
+@click.option("--plan", "plan_file", metavar="FILE", help="Run this plan instead; unchanged parts are reused.")
 @click.option("--model", metavar="MODEL", help="provider:name for every role. [default: what RUN was given, if it was]")
 @output_options
 def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | None, as_json: bool) -> int:
     """Answer the request of RUN again, as a new run, from the files as they are now.
 
-    Calls that have not changed are taken from the record of RUN. A --model given to RUN holds here too, unless --model
+    Calls that have not changed are taken from the record of RUN. A --model given to RUN is used again, unless --model
     or CHARGEHAND_MODEL names another. RUN is an id, the beginning of one, or `last`.
     """
     from chargehand.apps.registry import find_app
     from chargehand.cli import read_inputs as inputs
-    from chargehand.cli.make_supervisor import supervisor
+    from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.cli.screen import check_writable
     from chargehand.cli.watch_run import watch
     from chargehand.runs.report_from_record import replay_run
 
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None
-    door = supervisor(None, {"model": model})
-    start = partial(door.rerun, run_id, plan=plan)
-    return watch(
-        door, start, as_json=as_json, output=output, app=find_app(replay_run(door.home, door.home.find(run_id)))
-    )
+    supervisor = make_supervisor(None, {"model": model})
+    app = find_app(replay_run(supervisor.home, supervisor.home.find(run_id)))
+    start = partial(supervisor.rerun, run_id, plan=plan)
+    return watch(supervisor, start, as_json=as_json, output=output, app=app)

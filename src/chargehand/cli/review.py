@@ -82,7 +82,7 @@ def review(
     """
     from chargehand.apps.review.analyzers import standby
 
-    standby.begin()  # its tools load while ours do
+    standby.begin()  # loads the tools of the analyzers while this process loads its own modules
     from chargehand.apps.review import render_review, run
     from chargehand.apps.review.app import check_one_change
     from chargehand.cli.read_inputs import STDIN, read_bytes
@@ -139,11 +139,11 @@ def review(
 
 
 def _without_gaps(review: Review) -> Report:
-    """The report less what the text of the review says of it."""
+    """The report without what the text of the review has already."""
     from chargehand.apps.review.review_report import unanalysed_notes
 
-    said = unanalysed_notes(review.unanalysed, models=review.models)
-    notes = tuple(note for note in review.report.notes if note not in said)
+    printed = unanalysed_notes(review.unanalysed, models=review.models)
+    notes = tuple(note for note in review.report.notes if note not in printed)
     return review.report.model_copy(update={"gaps": (), "notes": notes})
 
 
@@ -160,7 +160,7 @@ def _paint(output: Path | None) -> Paint:
 
 
 def _width(output: Path | None) -> int | None:
-    """Of the terminal; a file and another program get lines as they are."""
+    """Of the terminal; None for a file or another program, where lines are not wrapped."""
     import shutil
     import sys
 

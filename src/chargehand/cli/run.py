@@ -17,7 +17,7 @@ from chargehand.cli.command import Command, output_options
 )
 @click.option("--team", metavar="TEAM", help="A shipped team or a team folder. [default: general]")
 @click.option("--plan", "plan_file", metavar="FILE", help="Run this plan as it is: no planner call. `-` is stdin.")
-@click.option("--model", metavar="MODEL", help="provider:name for every role, as anthropic:claude-sonnet-5-5.")
+@click.option("--model", metavar="MODEL", help="provider:name for every role, such as anthropic:claude-sonnet-5-5.")
 @click.option("--tokens", type=int, metavar="N", help="At most N tokens, input and output. [default: 500,000]")
 @click.option("--usd", type=float, metavar="X", help="At most X dollars; needs models whose price is known.")
 @click.option("--deadline", type=float, metavar="S", help="Answer within S seconds, with the results so far.")
@@ -25,12 +25,15 @@ from chargehand.cli.command import Command, output_options
 @click.option("--max-tasks", type=int, metavar="N", help="At most N tasks in a plan. [default: 1,000]")
 @click.option("--approve", is_flag=True, help="Ask before the plan runs: approve, edit or reject it.")
 @click.option("--ask", is_flag=True, help="Let escalations, and tool calls that need approval, reach a person.")
-@click.option("--critic", is_flag=True, help="Let a reviewer accept the answer or send it back once.")
+@click.option("--critic", is_flag=True, help="Let a critic accept the answer or send it back once.")
 @click.option(
-    "--schema", "schema_file", metavar="FILE", help="A JSON schema: the answer is printed as such data. `-` is stdin."
+    "--schema",
+    "schema_file",
+    metavar="FILE",
+    help="A JSON schema: the answer is JSON that fits it. `-` is stdin.",
 )
-@click.option("--web", is_flag=True, help="Let the team's worker for it search the web and fetch pages.")
-@click.option("--from", "follow_up", metavar="RUN", help="Follow up on that run: its answer is known to this one.")
+@click.option("--web", is_flag=True, help="Let the workers that the team names for it search the web and fetch pages.")
+@click.option("--from", "follow_up", metavar="RUN", help="Follow up on that run: this one is given its answer.")
 @output_options
 def run(
     request: str | None,
@@ -59,7 +62,7 @@ def run(
     with exit code 4 for `chargehand answer`.
     """
     from chargehand.cli import read_inputs as inputs
-    from chargehand.cli.make_supervisor import supervisor
+    from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.cli.screen import check_writable
     from chargehand.cli.watch_run import watch
 
@@ -82,11 +85,11 @@ def run(
         "max_concurrent": max_concurrent,
         "max_tasks": max_tasks,
     }
-    door = supervisor(team or (plan.team if plan else None), flags, given=team is not None)
+    supervisor = make_supervisor(team or (plan.team if plan else None), flags, given=team is not None)
     text = inputs.text_of_stdin("the request") if request == "-" else request or ""
     stdin = inputs.text_of_stdin("material") if "-" in material else None
     start = partial(
-        door.run,
+        supervisor.run,
         text,
         plan=plan,
         material=[path for path in material if path != "-"],
@@ -98,4 +101,4 @@ def run(
         critic=critic,
         web=web,
     )
-    return watch(door, start, as_json=as_json, as_data=schema is not None, output=output)
+    return watch(supervisor, start, as_json=as_json, as_data=schema is not None, output=output)

@@ -23,7 +23,7 @@ def runs(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         out.document({"runs": [info.to_json() for info in listed]})
     elif not listed:
-        out.say('There are no runs here yet. Begin with: chargehand run "Compare ..."')
+        out.say('There are no runs here yet. Start with: chargehand run "Compare ..."')
     else:
         rows = [(info.run, info.status, moment(info.started), info.team or "", info.request) for info in listed]
         out.table(("run", "status", "started", "team", "request"), rows)
@@ -32,12 +32,12 @@ def runs(ctx: click.Context, as_json: bool) -> None:
 @runs.command(cls=Command)
 @click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the N newest runs.")
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Remove only runs older than DAYS.")
-@click.option("--dry-run", is_flag=True, help="Say which runs would go, and remove none.")
+@click.option("--dry-run", is_flag=True, help="List the runs that would be removed, and remove none.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) -> None:
-    """Remove records of runs for good. Runs under way, and runs that wait for a person, stay.
+    """Remove records of runs for good. Running runs, and runs that wait for a person, are kept.
 
-    With both --keep and --older-than a run goes only if both say so.
+    With both --keep and --older-than, a run is removed only if both select it.
     """
     from chargehand.errors import UsageError
     from chargehand.trace.number_text import several
@@ -66,16 +66,16 @@ def cancel(run_id: str) -> int:
     """Stop RUN within a second, also a run of another process. Its results are kept; `resume` continues it."""
     import asyncio
 
-    from chargehand.cli.make_supervisor import records
+    from chargehand.cli.make_supervisor import supervisor_of_records
 
-    door = records()
-    name = door.home.find(run_id)
-    status, stopped = asyncio.run(door.cancel(name))
+    supervisor = supervisor_of_records()
+    name = supervisor.home.find(run_id)
+    status, stopped = asyncio.run(supervisor.cancel(name))
     out = screen()
     if stopped:
         out.say(f"{name} is cancelled. Continue it with: chargehand resume {name}")
     elif status == "running":
-        out.complain(f"{name} was asked to stop but has not yet: it is run by {door.home.owner(name)}.")
+        out.complain(f"{name} was asked to stop but has not yet: it is run by {supervisor.home.owner(name)}.")
         return 1
     elif status == "interrupted":
         out.say(f"{name} was stopped before anything of it was recorded: there is nothing to cancel.")

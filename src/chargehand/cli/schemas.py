@@ -16,14 +16,14 @@ NAMES = (
     "plan", "task", "outcome", "finding", "claim", "usage", "report", "problem", "request", "event", "script", "team",
 )  # fmt: skip
 
-# What a value leaves out of its JSON where there is nothing to say.
+# Fields that a value leaves out of its JSON where they have their default.
 _LEFT_OUT: dict[str, frozenset[str]] = {
     "Task": frozenset({"on_dependency_failure", "budget", "timeout_s", "tier", "best_of"}),
     "Plan": frozenset({"team", "workers"}),
     "Outcome": frozenset({"partial", "error", "escalation", "because", "gaps", "contradictions"}),
     "Report": frozenset({"data", "error", "when_nothing"}),
 }
-# What people write may leave out all but this.
+# The fields that people must write.
 _NEEDED: dict[str, list[str]] = {
     "Plan": ["tasks"],
     "Task": ["id", "worker", "instruction", "success_criterion"],
@@ -34,7 +34,7 @@ _NEEDED: dict[str, list[str]] = {
 @click.command(cls=Command)
 @click.argument("name", required=False, type=click.Choice(NAMES))
 def schema(name: str | None) -> None:
-    """Print the JSON schema of NAME; without NAME, list the names there are."""
+    """Print the JSON schema of NAME; without NAME, list the names."""
     out = screen()
     if name is None:
         for each in NAMES:

@@ -1,4 +1,4 @@
-"""Where a command writes to: the answer to stdout, all else to stderr; no secret, and nothing a terminal would obey."""
+"""Text of a command -> stdout for the answer, stderr for the rest, without secrets and terminal control characters."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Screen:
     # -- stderr ------------------------------------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """A line for the person watching; silent with -q."""
+        """A line on stderr; not with -q."""
         if not self.quiet:
             print(self.clean(text), file=sys.stderr, flush=True)
 
     def complain(self, text: str) -> None:
-        """A line that -q does not silence."""
+        """A line on stderr, also with -q."""
         print(f"chargehand: {self.clean(text)}", file=sys.stderr, flush=True)
 
     # -- stdout ------------------------------------------------------------------------------------------------------
@@ -55,11 +55,11 @@ class Screen:
         return dump_json(redacted, indent=2, ascii_only=not _utf8(sys.stdout)) + "\n"
 
     def markdown(self, text: str) -> None:
-        """Words of a model: rendered on a terminal, as Markdown anywhere else."""
+        """Markdown: rendered on a terminal, as it is anywhere else."""
         _render(self.redactor.text(text))
 
     def answer(self, text: str) -> None:
-        """What was asked for: as `markdown`, but only what is a secret beyond doubt is taken out."""
+        """The answer, as `markdown`, but only what is certainly a secret is removed."""
         _render(self.redactor.redact_delivered(text))
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -73,7 +73,7 @@ class Screen:
             write("  ".join([*padded, last]).rstrip() + "\n")
 
     def clean(self, text: str) -> str:
-        """The text without secrets and without anything a terminal would obey."""
+        """The text without secrets and with control characters made visible."""
         return show_controls(self.redactor.text(text))
 
 
@@ -84,24 +84,24 @@ def _render(redacted: str) -> None:
     from rich.markdown import Markdown
 
     terminal = console(stderr=False)
-    # The address of a link is shown beside its words: a terminal would hide it behind them.
+    # The address of a link is printed next to its words, where a terminal would hide it.
     shown = Markdown(show_controls(redacted), hyperlinks=False)
     terminal.print(shown, width=min(terminal.width, WIDEST))
 
 
 def write(text: str) -> None:
-    """Text without secrets to stdout; what its encoding cannot hold becomes a question mark instead of an error."""
+    """Text without secrets to stdout; characters that its encoding does not have become question marks."""
     write_painted(show_controls(text))
 
 
 def write_painted(text: str) -> None:
-    """As `write`, for text that has our own colours in it: whoever paints shows the controls of its words first."""
+    """As `write`, for text with our own colours: the caller has made other control characters visible."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def write_utf8(parts: Iterable[str]) -> None:
-    """A document that is UTF-8 whatever the terminal's encoding is, on stdout."""
+    """A document on stdout, in UTF-8 whatever the encoding of the terminal."""
     sys.stdout.flush()
     for part in parts:
         sys.stdout.buffer.write(show_controls(part).encode())
@@ -116,7 +116,7 @@ def console(*, stderr: bool) -> Console:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Put the text into the file; UsageError when that cannot be."""
+    """Write the text to the file, or raise UsageError."""
     try:
         path.write_text(show_controls(text), encoding="utf-8")
     except OSError as error:
@@ -124,7 +124,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def check_writable(path: Path | None) -> None:
-    """Raise before anything is spent, when the answer could not be put there."""
+    """Raise UsageError before anything is spent if the answer could not be written there."""
     if path is None:
         return
     if path.is_dir():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("run_id", metavar="RUN")
 @click.option("--json", "as_json", is_flag=True, help="Print the report and the open questions as one JSON document.")
 def show(run_id: str, as_json: bool) -> None:
-    """Show what became of RUN, or how far it is. RUN is an id, the beginning of one, or `last`.
+    """Show the result of RUN, or how far it is. RUN is an id, the beginning of one, or `last`.
 
     The exit code is 0 whatever the run's status.
     """
@@ -50,7 +50,7 @@ def _read_report(kept: Home, run: str) -> tuple[dict[str, Any], Sequence[Questio
 
 
 def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) -> None:
-    from chargehand.cli.answer import listing
+    from chargehand.cli.answer import describe_questions
     from chargehand.cli.report_footer import LABEL, commands, details, documents, figures, label_first, tokens
     from chargehand.trace.number_text import duration, several
 
@@ -77,7 +77,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) ->
         out.put(f"{several(left, 'task')} not ended")
     out.put("")
     out.markdown(report["answer"])
-    for line in listing(report["run"], questions):
+    for line in describe_questions(report["run"], questions):
         out.put(line)
     out.put("")
     found = (*details(report), *documents(report))

@@ -23,7 +23,7 @@ class Stopped(Exception):
 
 
 class Signals:
-    """Ctrl-C and SIGTERM as the session understands them. Lives on the loop."""
+    """Passes Ctrl-C and SIGTERM to the session. Belongs to one event loop."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen

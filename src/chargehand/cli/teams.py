@@ -1,4 +1,4 @@
-"""`teams`: the teams that ship and those in this folder, `teams show`, how to try one, and `teams new`, a first one."""
+"""`teams` lists the teams that ship and those in this folder; `teams show` shows one, `teams new` writes one."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _put(team: Mapping[str, Any], out: Screen) -> None:
 def show(name: str, as_json: bool) -> None:
     """Show TEAM, a shipped team or a folder: its workers, where its files are, and the commands to try it.
 
-    A shipped team brings sample material and a script, so that it can be tried without a key: copy the material from
-    the folder shown to change it.
+    A shipped team has sample material and a script, so that you can try it without a key. Copy the material from the
+    folder shown to change it.
     """
     from chargehand.errors import InvalidTeam
     from chargehand.team import folder_of, shipped_teams
@@ -82,7 +82,7 @@ def show(name: str, as_json: bool) -> None:
 
 
 def _places(folder: Path) -> dict[str, str | None]:
-    """Where the team is, and what it brings to be tried with."""
+    """Where the team, its sample material and its script are."""
     from chargehand.settings import SCRIPT
 
     there = {"material": folder / "examples" / "material", "script": folder / SCRIPT}
@@ -90,7 +90,7 @@ def _places(folder: Path) -> dict[str, str | None]:
 
 
 def _commands(name: str, places: Mapping[str, str | None]) -> list[list[str]]:
-    """The first whole run of its evaluation on its script, and the evaluation; or the command it is behind."""
+    """The first whole run of its evaluation, and the evaluation, both on its script; or the command that uses it."""
     from chargehand.cli import COMMANDS
 
     if name in COMMANDS:
@@ -104,7 +104,7 @@ def _commands(name: str, places: Mapping[str, str | None]) -> list[list[str]]:
 
 
 def _run_cases(folder: Path) -> list[dict[str, Any]]:
-    """The cases that ask the whole team; `eval` says what is wrong with others."""
+    """The cases for the whole team; `eval` reports what is wrong with others."""
     import json
     from contextlib import suppress
 

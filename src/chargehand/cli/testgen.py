@@ -1,4 +1,4 @@
-"""`testgen`: a Python project becomes a watched run of the testgen team, files with tests, and what they came to."""
+"""`testgen`: a Python project becomes a watched run of the testgen team, and files with tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chargehand.cli.command import Command, screen
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where the tests go; nothing there is overwritten. [default: tests/generated in PATH's project]",
+    help="The folder for the tests; nothing is overwritten. [default: tests/generated in PATH's project]",
 )
 @click.option("--model", metavar="MODEL", help="provider:name of a model that also writes tests.")
 @click.option("--unsafe-run", is_flag=True, help="If no sandbox is available, run the code without one.")

@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 @click.argument("run_id", metavar="RUN")
 @click.option("--format", "form", type=click.Choice(["json", "jsonl", "html"]), default="json", show_default=True)
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write to FILE; `-` is stdout. [default: stdout; for html RUN.html]"
+    "-o", "--output", metavar="FILE", help="Write to FILE; `-` is stdout. [default: stdout; html: chargehand-RUN.html]"
 )
 def trace(run_id: str, form: str, output: str | None) -> None:
-    """Export the record of RUN: json one document, jsonl one event a line, html a page that needs nothing else.
+    """Export the record of RUN: json is one document, jsonl one event a line, html a page in one file.
 
-    RUN is an id, the beginning of one, or `last`. Secrets are taken out.
+    RUN is an id, the beginning of one, or `last`. Secrets are removed.
     """
     from contextlib import closing
 
-    from chargehand.cli.make_supervisor import records
+    from chargehand.cli.make_supervisor import supervisor_of_records
     from chargehand.cli.screen import check_writable, write_file, write_utf8
     from chargehand.text.escaping import dump_json
     from chargehand.trace import to_html, to_json, to_jsonl
 
-    door = records()
-    home = door.home
+    supervisor = supervisor_of_records()
+    home = supervisor.home
     name = home.find(run_id)
     out = screen()
     file = Path(f"chargehand-{name}.html") if output is None and form == "html" else Path(output or "-")
     to_stdout = str(file) == "-"
     check_writable(None if to_stdout else file)
     with closing(home.read(name)) as record:
-        # All of it is read once before anything is written: what is damaged is not exported by half.
+        # All of it is read before anything is written: half of a damaged record is not exported.
         if not sum(1 for _ in record.events()) and home.owner(name) is None:
             out.say(f"{name} was stopped before anything of it was recorded.")
         match form:
             case "html":
                 known = {info.run: info for info in home.runs(None)}.get(name)
                 status = None if known is None else known.status
-                shown = _as_app_shows(door, name)
+                shown = _shown_by_app(supervisor, name)
                 parts = iter([to_html(record.events(), out.redactor, status=status, shown=shown)])
             case "jsonl":
                 parts = to_jsonl(record.events(), out.redactor)
@@ -64,15 +64,15 @@ def trace(run_id: str, form: str, output: str | None) -> None:
             out.put(str(file.absolute()))
 
 
-def _as_app_shows(door: Supervisor, run: str) -> Data | None:
-    """What the app that began the run shows of it: the findings it chose, and its own words for what is missing."""
+def _shown_by_app(supervisor: Supervisor, run: str) -> Data | None:
+    """What the app that started the run shows: the findings it selected, and its own words for gaps."""
     from chargehand.apps.registry import find_app
     from chargehand.runs.report_from_record import replay_run
 
-    app = find_app(replay_run(door.home, run))
+    app = find_app(replay_run(supervisor.home, run))
     if app is None:
         return None
-    report = door.report(run)
+    report = supervisor.report(run)
     shown = app.show(report, brief=True)
     if shown is report:
         return None

@@ -11,7 +11,7 @@ from chargehand.cli.command import Command, screen
 
 @click.command(cls=Command)
 @click.argument("folder", required=False, metavar="DIR")
-@click.option("--remove", is_flag=True, help="Take the trust back.")
+@click.option("--remove", is_flag=True, help="Stop trusting the folder.")
 @click.option("--list", "listing", is_flag=True, help="List the folders that are trusted.")
 def trust(folder: str | None, remove: bool, listing: bool) -> None:
     """Let the files in DIR, and in all folders below it, set endpoints, key variables, commands and tool code."""
@@ -25,10 +25,10 @@ def trust(folder: str | None, remove: bool, listing: bool) -> None:
         for name in registry.directories():
             out.put(name)
     elif folder is None:
-        raise UsageError("Say which folder: chargehand trust DIR, or list them with --list.")
+        raise UsageError("No folder is named: write chargehand trust DIR, or list the trusted ones with --list.")
     elif not remove:
         out.say(f"{registry.trust(folder)} is trusted from now on, with all below it.")
     elif registry.untrust(folder):
         out.say(f"{folder} is no longer trusted.")
     else:
-        raise UsageError(f"{folder} was not trusted: chargehand trust --list shows what is.")
+        raise UsageError(f"{folder} was not trusted: chargehand trust --list shows the trusted folders.")

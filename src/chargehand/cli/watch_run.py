@@ -1,4 +1,4 @@
-"""One run at the front door, watched: progress on stderr, signals to the session, the report and the exit code back."""
+"""One run, watched: progress on stderr, signals to the session; its report is printed and gives the exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from chargehand.cli.answer import listing
+from chargehand.cli.answer import describe_questions
 from chargehand.cli.ask_person import Terminal
 from chargehand.cli.command import screen
 from chargehand.cli.progress_lines import Lines, Progress
@@ -38,7 +38,7 @@ R_co = TypeVar("R_co", bound="Report | HasReport", covariant=True)
 
 
 class Start(Protocol[R_co]):
-    """Begins the run, or goes on with it: a supervisor's, which gives its Report, or an app's."""
+    """Starts or continues a run: of a supervisor, which returns a Report, or of an app."""
 
     def __call__(
         self, *, on_event: Listener, on_draft: OnDraft | None, on_session: OnSession, person: Person | None
@@ -46,10 +46,10 @@ class Start(Protocol[R_co]):
 
 
 def drive(start: Start[R], screen: Screen, view: RunState | None = None) -> tuple[R, int]:
-    """What came of the run, and the exit code. `view` is what a resumed run's record says so far."""
-    # What importing has made lives as long as the process: the collector need not look at it again during the run.
+    """The result of the run and the exit code. `view` is the state of a resumed run so far."""
+    # Imported modules live as long as the process: the garbage collector need not look at them again.
     gc.freeze()
-    # A wide run makes many values that live to its end: there is little to find among them, so it looks less often.
+    # The values of a wide run live to its end: there is little to collect, so it looks less often.
     gc.set_threshold(10_000, 20, 20)
     return asyncio.run(_drive(start, screen, view or RunState()))
 
@@ -58,9 +58,9 @@ async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, in
     signals = Signals(screen)
     progress = _progress(screen, view)
     async with progress:
-        person = Terminal(screen, progress) if Terminal.there_is_one() else None
-        hears = progress.on_draft if progress.shows_drafts else None
-        started = start(on_event=progress.on_event, on_draft=hears, on_session=signals.on_session, person=person)
+        person = Terminal(screen, progress) if Terminal.is_available() else None
+        on_draft = progress.on_draft if progress.shows_drafts else None
+        started = start(on_event=progress.on_event, on_draft=on_draft, on_session=signals.on_session, person=person)
         work = asyncio.ensure_future(started)
         signals.watch(work)
         gone: RecordGone | None = None
@@ -85,7 +85,7 @@ async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, in
 
 
 def watch(
-    door: Supervisor,
+    supervisor: Supervisor,
     start: Start[Report],
     *,
     as_json: bool,
@@ -106,11 +106,11 @@ def watch(
     except Stopped as stopped:
         out.complain("Interrupted before the run began.")
         return stopped.exit_code
-    # What an app says in data is beside its answer.
+    # The data of an app's report is not its answer.
     as_data = as_data or (app is None and report.data is not None)
     deliver(report, out, as_json=as_json, as_data=as_data, output=output)
     if report.status == "waiting":
-        for line in listing(report.run, door.questions(report.run)):
+        for line in describe_questions(report.run, supervisor.questions(report.run)):
             out.say(line)
     return code if result is None else gate(result, code, out)
 
@@ -133,7 +133,7 @@ def _progress(screen: Screen, view: RunState) -> Progress:
 
 
 def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, output: Path | None) -> None:
-    """The answer to stdout or the file, once; all else about it to stderr."""
+    """The answer to stdout or the file, once; everything else about it to stderr."""
     text = _text(report, screen, as_json=as_json, as_data=as_data)
     if text is not None and output is not None:
         write_file(output, text)
@@ -151,9 +151,9 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
 
 
 def _text(report: Report, screen: Screen, *, as_json: bool, as_data: bool) -> str | None:
-    """What goes out, without secrets; None when there is nothing of the kind that was asked for.
+    """The text to print, without secrets; None when there is no result of the kind that was asked for.
 
-    The answer and its data are what was asked for: they lose only what is a secret beyond doubt.
+    From the answer and its data only what is certainly a secret is removed: they are what was asked for.
     """
     answer = screen.redactor.redact_delivered(report.answer)
     data = screen.redactor.redact_delivered(report.data)

@@ -1,4 +1,4 @@
-"""A team, found and loaded, with the settings and the home its runs have: enough to check a plan, nothing runs."""
+"""A team's name or folder -> the loaded team with its settings and its home: enough to check a plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PreparedTeam:
-    """A team with the settings that count for it, and the home its runs are recorded in.
+    """A team with its settings, and the home its runs are recorded in.
 
     `model` is `provider:name`, or a client of your own such as a ScriptedModel. Settings come from the environment and
     the files `chargehand` reads, unless given.
@@ -58,20 +58,20 @@ class PreparedTeam:
         return self._given
 
     def team_settings(self) -> Settings:
-        """With the team's own limits, budget and models laid over what files set, and the script it brings found."""
+        """The settings with the team's limits, budget and models instead of those in files, and with its script."""
         settings = self.settings.for_team(self.team.models, self.team.budget, self.team.limits)
         return settings.with_script(self.script()) if OF_TEAM in settings.named_models else settings
 
     def script(self) -> str:
-        """The script the team brings: what `scripted` without a file plays."""
+        """The path of the team's script, which `scripted` without a file plays."""
         if self.team_ref is None:
             raise UsageError(
-                f"The model is {OF_TEAM!r}, but a team made in Python brings no script: give a ScriptedModel."
+                f"The model is {OF_TEAM!r}, but a team made in Python has no script: give a ScriptedModel."
             )
         script = folder_of(self.team_ref).absolute() / SCRIPT
         if not script.is_file():
             raise UsageError(
-                f"The model is {OF_TEAM!r}, but the team {self.team.name!r} brings no script: there is no {script}. "
+                f"The model is {OF_TEAM!r}, but the team {self.team.name!r} has no script: there is no {script}. "
                 "Name one with --model scripted:FILE, or another model."
             )
         return str(script)

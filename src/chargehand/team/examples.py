@@ -23,7 +23,7 @@ _AT = re.compile(r"(.*) at line (\d+) column (\d+)", re.DOTALL)
 
 @dataclass(slots=True)
 class Examples:
-    """What was read. `places` says where each labelled route is written."""
+    """What was read. `places` has the place of each labelled route."""
 
     plans: list[Example] = field(default_factory=list[Example])
     routes: list[RouteExample] = field(default_factory=list[RouteExample])

@@ -1,4 +1,4 @@
-"""A file of a team folder -> its bytes, or an OSError that says why not: a pipe is not waited for, nor a disk read."""
+"""A file of a team folder -> its bytes, or an OSError with the reason. Pipes, devices and huge files are not read."""
 
 from __future__ import annotations
 

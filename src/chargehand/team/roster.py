@@ -30,7 +30,7 @@ Nest: TypeAlias = Callable[[Team], Run]
 def roster(team: Team, settings: Settings, *, ask: bool = False, nest: Nest | None = None) -> Roster:
     """`ask`: a person may be asked about tool calls that need approval. Without a model there are no agents.
 
-    `nest` says how teams in the team are run; without it there are no delegates.
+    `nest` runs a delegate's team; without it there are no delegates.
     """
     able = [worker for worker in team.workers if worker.kind != "agent" or worker.model or settings.has_model]
     able = [worker for worker in able if worker.kind != "delegate" or nest is not None]
@@ -38,10 +38,10 @@ def roster(team: Team, settings: Settings, *, ask: bool = False, nest: Nest | No
 
 
 def factory(team: Team, settings: Settings, *, ask: bool = False) -> WorkerFactory | None:
-    """What makes the workers that a plan defines, where the team has one and there is a model for them."""
+    """Makes the workers that a plan defines; None where the team has no factory, or there is no model for them."""
     if team.factory is None or not settings.has_model:
         return None
-    blank = _agent(Worker("blank", "Stands for any"), settings, ask)
+    blank = _agent(Worker("blank", "A template"), settings, ask)
     known = [each for each in team.factory_tools or () if isinstance(each, Tool)]
     allowed = {tool.name: _tool(tool) if tool.offered else None for tool in known}
     return WorkerFactory(allowed, team.factory.tiers, blank)
@@ -102,7 +102,9 @@ def _tool(tool: Tool) -> AgentTool:
 
 
 def options_of(choice: ModelChoice, temperature: float | None = None) -> dict[str, Any]:
-    """The options that somebody set. `effort` is ours: a wire format says it in its provider's words."""
-    warmth = choice.temperature if temperature is None else temperature
-    given = {"temperature": warmth, "effort": choice.effort}
+    """The options that are set. `effort` is ours: each wire format translates it for its provider."""
+    given = {
+        "temperature": choice.temperature if temperature is None else temperature,
+        "effort": choice.effort,
+    }
     return {**choice.options, **{name: value for name, value in given.items() if value is not None}}

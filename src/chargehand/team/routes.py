@@ -1,4 +1,4 @@
-"""Who gets which request, as a team's files say it: rules tried first, and labelled requests for the router."""
+"""Which worker gets which request: rules, which are tried first, and labelled requests for the router."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from chargehand.text.json_schema import matches
 from chargehand.values.base import Value
 
-# What of a request a rule looks at.
+# How much of a request a rule looks at.
 MOST_CHARACTERS = 20_000
 
 
@@ -33,7 +33,7 @@ class RouteRule(Value):
             shown = repr(sought[:100])
             raise ValueError(
                 f"{shown} is not a regular expression, is too large, or has look-around or back-references, "
-                "which are not offered ('unless' says what must not be in the request)"
+                "which are not supported ('unless' is for what must not be in the request)"
             )
         return sought
 
@@ -43,12 +43,12 @@ class RouteRule(Value):
 
     @property
     def words(self) -> str:
-        """What it looks for, to be shown."""
+        """What it looks for, for display."""
         return self.match if isinstance(self.match, str) else ", ".join(self.match)
 
 
 class RouteExample(Value):
-    """A request and who should get it, shown to the router."""
+    """A request and the worker that should get it, shown to the router."""
 
     request: str = Field(min_length=1)
     primary: str
@@ -59,7 +59,7 @@ class RouteExample(Value):
 def _find(sought: str | tuple[str, ...], text: str) -> bool | None:
     """Whether it is in the text, found in linear time; None when it cannot be looked for."""
     if isinstance(sought, tuple):
-        # As whole words; `\b` would not do beside a sign, as in `C++`.
+        # As whole words; `\b` does not work next to a sign, as in `C++`.
         words = "|".join(re.escape(word.strip()) for word in sought)
         sought = rf"(?:\A|\W)(?:{words})(?:\W|\z)"
     return matches(f"(?i){sought}", text)

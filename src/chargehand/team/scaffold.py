@@ -1,4 +1,4 @@
-"""A name -> a new team folder that passes `check` and runs on the script in it; what is there is never overwritten."""
+"""A name -> a new team folder that passes `check` and runs on its own script; nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from chargehand.values.plan import WORKER_NAME
 
 REQUEST = "Describe the river Thames in two sentences, with its length."
 
-_TOML = """# A team: who works in it, how far it may go. `chargehand schema team` prints all keys, for editors too.
+_TOML = """# A team: what it is for and its limits. `chargehand schema team` prints all keys, for editors too.
 name = "{name}"
 description = "Say in one sentence what requests this team is for."
 
 [supervisor]
 mode = "plan"            # "route" hands each request to one or two workers, without a plan
-# default = "writer"     # who gets what nobody can place
+# default = "writer"     # gets the requests that fit no other worker
 
 # [[routes]]             # tried before the router, in order
 # match = ["invoice", "refund"]
@@ -35,7 +35,7 @@ description: Looks facts and figures up in the material of the request, and work
 tools: read_file, search_files, list_files, calculate
 tier: medium
 ---
-You find facts. For each one say where it stands, as file and line, and how sure you are.
+You find facts. For each one give its file and line, and how sure you are.
 If the material does not say it, say so: never fill a gap from memory without marking it.
 If the task asks for something else than facts, escalate it as out_of_scope.
 """
@@ -50,7 +50,7 @@ If a fact you need is missing, say which one instead of leaving it out.
 
 
 def new_team(folder: Path) -> list[Path]:
-    """Write the team; the files that were written. UsageError when the name is none or something is there."""
+    """Write the team and return its files. UsageError if the name is not valid or the folder is not empty."""
     name = folder.resolve().name
     if not WORKER_NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot be the name of a team: use letters, digits, '-', '_' and '.'.")
@@ -64,7 +64,7 @@ def new_team(folder: Path) -> list[Path]:
     }
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UsageError(f"{folder} is there already: name a folder that is new or empty.")
+            raise UsageError(f"{folder} exists already: name a folder that is new or empty.")
         for path, text in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")

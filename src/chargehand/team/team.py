@@ -1,4 +1,4 @@
-"""A team as data: its workers, what they share, how it is limited, and everything wrong with it at once."""
+"""A team as data: its workers, what they share, its limits; always a valid one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from chargehand.values.plan import (
 )
 from chargehand.values.recovery_policy import Policy
 
-# plan: a planner decomposes the request. route: a router hands it on as it is.
+# plan: a planner decomposes the request. route: a router passes it to a worker as it is.
 Mode = Literal["plan", "route"]
 # How deep delegates nest.
 MOST_DEPTH = 3
@@ -43,7 +43,7 @@ class Example(Value):
 
 
 class Scrutiny(Value):
-    """How closely results are looked at before they become the answer: the rest of team.toml's [synthesis]."""
+    """How closely results are reviewed before they become the answer: the rest of team.toml's [synthesis]."""
 
     # A reviewer accepts the draft or sends it back, as with `--critic`, at most `rounds` times.
     critic: bool = False
@@ -133,19 +133,19 @@ class Team:
         """What a plan may give the workers it defines: tools that work here."""
         if self.factory_tools is None:
             return None
-        names = tuple(name for name, each in self._made_with().items() if each.offered)
+        names = tuple(name for name, each in self._tools_of_factory().items() if each.offered)
         return FactoryLimits(tools=names, tiers=tuple(self.factory_tiers))
 
-    def _made_with(self) -> dict[str, Tool]:
-        """What the factory's workers may hold, here or elsewhere, by name."""
+    def _tools_of_factory(self) -> dict[str, Tool]:
+        """The tools the factory's workers may hold, by name, also those that are not offered here."""
         return {each.name: each for each in self.factory_tools or () if isinstance(each, Tool)}
 
     def hiring(self, specs: Sequence[WorkerSpec]) -> Team:
         """The team with the workers a valid plan defines."""
         if not specs:
             return self
-        allowed = self._made_with()
-        hired = [
+        allowed = self._tools_of_factory()
+        added = [
             Worker(
                 spec.name,
                 spec.description or spec.prompt,
@@ -155,11 +155,11 @@ class Team:
             )
             for spec in specs
         ]
-        return self._with(workers=(*self.workers, *hired), shared_tools=(*self.shared_tools, *allowed))
+        return self._with(workers=(*self.workers, *added), shared_tools=(*self.shared_tools, *allowed))
 
     @property
     def web_workers(self) -> tuple[str, ...]:
-        """The workers it names for the web; those of a team in it behind the name of its delegate."""
+        """The workers it names for the web; those of an inner team as `delegate/worker`."""
         within = [
             f"{worker.name}/{name}"
             for worker in self.workers
@@ -173,7 +173,7 @@ class Team:
         return self._with(workers=tuple(worker.with_web() for worker in self.workers)) if self.web_workers else self
 
     def _with(self, **changes: Any) -> Team:
-        """A changed copy that is not checked again: a plan's workers, and given ones with tools that only read."""
+        """A changed copy that is not checked again: what changes is a plan's workers, or tools that only read."""
         team = object.__new__(Team)
         vars(team).update({**vars(self), **changes})
         return team
@@ -191,7 +191,7 @@ class Team:
 
     @property
     def disclaimers(self) -> tuple[str, ...]:
-        """What its answers may have to end with: the lines of the teams in it, then its own."""
+        """The lines its answers may have to end with: those of its inner teams, then its own."""
         lines = [*(line for team in self.nested for line in team.disclaimers), self.disclaimer]
         return tuple(dict.fromkeys(line for line in lines if line))
 
@@ -209,9 +209,9 @@ class Team:
         return (*self.names, UNASSIGNED)
 
     def tools(self) -> dict[str, Tool]:
-        """Every tool a worker holds, may be made with or is checked by, by name, nested teams included."""
-        held = {t.name: t for worker in self.workers for t in worker.all_tools}
-        return {**{name: t for team in self.nested for name, t in team.tools().items()}, **self._made_with(), **held}
+        """By name, every tool a worker holds or is checked by or the factory may give; inner teams included."""
+        inner = {name: t for team in self.nested for name, t in team.tools().items()}
+        return {**inner, **self._tools_of_factory(), **{t.name: t for w in self.workers for t in w.all_tools}}
 
     def to_json(self) -> dict[str, JSON]:
         """As stored with a run, so that it can be resumed with the team it started with."""
@@ -237,13 +237,13 @@ class Team:
             "route_examples": [example.to_json() for example in self.route_examples],
             "factory": None
             if self.factory_tools is None
-            else FactoryLimits(tools=tuple(self._made_with()), tiers=tuple(self.factory_tiers)).to_json(),
+            else FactoryLimits(tools=tuple(self._tools_of_factory()), tiers=tuple(self.factory_tiers)).to_json(),
             "max_depth": self.max_depth,
         }
 
     @staticmethod
     def from_json(data: Mapping[str, JSON], tools: Mapping[str, Tool]) -> Team:
-        """The stored team; `tools` are the own tools of it and of the teams in it, the built-ins are known."""
+        """The stored team; `tools` are its own tools and those of its inner teams, built-in ones need not be given."""
         known = BUILTIN.beside(tools)
         supervisor: dict[str, JSON] = data.get("supervisor") or {}
         factory: dict[str, JSON] | None = data.get("factory")

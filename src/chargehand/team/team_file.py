@@ -1,4 +1,4 @@
-"""team.toml -> what it says about a team, and everything wrong in it by line and column."""
+"""team.toml -> the parts of a team, and everything wrong in it by line and column."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _Shape = TypeVar("_Shape", SynthesisSpec, Scrutiny)
 
 @dataclass(slots=True)
 class Parts:
-    """What team.toml says, with what is wrong in it. Only `read_parts` writes it."""
+    """What team.toml has, with what is wrong in it. Only `read_parts` writes it."""
 
     name: str
     description: str = ""
@@ -96,7 +96,7 @@ def read_parts(folder: Path, trust: TrustRegistry | None) -> Parts:
     parts.description = reader.text(data, "description") or ""
     parts.disclaimer = reader.text(data, "disclaimer") or ""
     if "description" not in data:
-        reader.wrong(("description",), "the team has no description: say what it is for.", "missing_description")
+        reader.wrong(("description",), "the team has no description: write what it is for.", "missing_description")
     parts.shared_tools = _names(reader, data, "shared_tools")
     parts.budget = reader.budget(data)
     tiers, roles = reader.models(data)
@@ -222,7 +222,7 @@ def _synthesis(reader: SettingsReader, data: Mapping[str, Any]) -> tuple[Synthes
 
 
 def _check_table(reader: SettingsReader, name: str, shape: type[_Shape], table: Mapping[str, Any]) -> _Shape:
-    """The table as that value; what is wrong in it is told with its place, and then it is the default."""
+    """The table as that value; where something is wrong in it, each problem is reported and the default is returned."""
     try:
         return shape.model_validate(table)
     except ValidationError as error:

@@ -54,7 +54,7 @@ def shipped_teams() -> list[str]:
 def _load_folder(
     folder: Path, trust: TrustRegistry | None, above: tuple[Path, ...] = (), max_depth: int | None = None
 ) -> Team:
-    """`above` are the folders of the teams that this one is a delegate's of; the outermost's `max_depth` holds."""
+    """`above` are the folders of the teams around this one; the `max_depth` of the outermost applies."""
     bare = not (folder / "team.toml").is_file()
     if bare and (folder / "workers").is_dir():
         message = "team.toml:1:1: the folder has workers/ but no team.toml: add one with name and description."

@@ -29,15 +29,15 @@ def team_schema() -> dict[str, Any]:
         "supervisor": _table(
             {
                 "mode": {"enum": ["plan", "route"], "description": "Decompose a request, or hand it on as it is."},
-                "default": _TEXT | {"description": "The worker for what nobody can place. Default: the first."},
+                "default": _TEXT | {"description": "The worker for requests that fit no other. Default: the first."},
             }
         ),
         "routes": {
             "type": "array",
             "items": _of(RouteRule, definitions),
-            "description": "Who gets what, tried in order before the router.",
+            "description": "Which worker gets which request, tried in order before the router.",
         },
-        "factory": _of(FactoryLimits, definitions) | {"description": "What workers may have that a plan defines."},
+        "factory": _of(FactoryLimits, definitions) | {"description": "What workers that a plan defines may have."},
         "shared_tools": _NAMES | {"description": "Tools that several workers may hold."},
         "limits": _table(
             {
@@ -94,7 +94,7 @@ def _of(
 
 def _recovery(definitions: dict[str, Any]) -> dict[str, Any]:
     schema = _of(Policy, definitions)
-    # The file has it in seconds without saying so.
+    # The file names it without the unit.
     del schema["properties"]["hedge_after_s"]
     schema["properties"]["hedge_after"] = _OVER_0 | {"description": "Seconds until a call is made a second time."}
     return schema

@@ -1,4 +1,4 @@
-"""A team folder's own tools.py becomes tools: imported only when the folder is trusted, with the hash it had."""
+"""A team folder's own tools.py -> tools: imported only from a trusted folder, with the hash of the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chargehand.values.base import JSON
 
 @dataclass(frozen=True, slots=True)
 class TeamCode:
-    """The tools of a folder; `warning` says why there are none although there is a file."""
+    """The tools of a folder; `warning` is the reason why its file was not loaded."""
 
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
     path: str | None = None
@@ -51,7 +51,7 @@ def read_code(folder: Path, trust: TrustRegistry | None, label: str = "tools.py"
 
 
 def stored_tools(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict[str, Tool], list[str]]:
-    """The own tools of a stored team and of those in it as their files have them now, and a line for each change."""
+    """The own tools of a stored team and of its inner teams, as their files are now, and a line for each change."""
     tools, warnings = _load_stored(team, trust)
     for worker in team["workers"]:
         if worker.get("team"):
@@ -72,12 +72,12 @@ def _load_stored(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple
     held = _held_tools(team)
     tools = {name: tool for name, tool in code.tools.items() if name in held}
     if code.hash != team.get("tools_hash"):
-        return tools, [f"{path} has changed since the run started: its tools may behave otherwise."]
+        return tools, [f"{path} has changed since the run started: its tools may behave differently."]
     return tools, []
 
 
 def _held_tools(team: Mapping[str, JSON]) -> set[str]:
-    """The names of the tools that a stored team uses itself. What else its code has may be named as another's."""
+    """The tools that a stored team itself uses. Others in its file may have the name of another team's tool."""
     making: dict[str, JSON] = team.get("factory") or {}
     held = [name for worker in team["workers"] for name in (*worker["tools"], worker.get("check"))]
     return {*held, *making.get("tools", ())}
@@ -87,7 +87,7 @@ def is_trusted(path: Path, trust: TrustRegistry | None) -> bool:
     """Whether a file of a team folder may do what needs trust."""
     if path.resolve().is_relative_to(shipped_home()):
         return True
-    # Both: a link must not carry the trust of the one to the other.
+    # Both the folder and the file: a link must not carry trust from one to the other.
     return trust is not None and trust.is_trusted(path.parent) and trust.is_trusted(path)
 
 

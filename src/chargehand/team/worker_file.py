@@ -1,4 +1,4 @@
-"""One agent file (front matter and prompt) becomes a worker, with the line of each of its fields."""
+"""One agent file (front matter and prompt) -> a worker, with the line of each of its fields."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KEYS = frozenset(
         "web",
     }
 )
-# Claude Code's own: taken note of where they matter, and those without meaning here.
+# Claude Code's own fields: those that are used or harmless, and those without effect here.
 _QUIET = frozenset({"color", "disallowedTools"})
 _UNUSED = frozenset(
     {"background", "effort", "hooks", "initialPrompt", "isolation", "mcpServers", "memory", "permissionMode", "skills"}
@@ -49,7 +49,7 @@ READ_ONLY = ("read_file", "list_files", "search_files")
 
 @dataclass(slots=True)
 class AgentFile:
-    """What was read: `worker` is None when the file is no agent file or too broken to be one."""
+    """What was read: `worker` is None when the file is not an agent file or cannot be read as one."""
 
     label: str
     worker: Worker | None = None
@@ -59,7 +59,7 @@ class AgentFile:
     team: str = ""
 
     def place(self, key: str) -> str:
-        # Keys of front matter stand at the beginning of their line.
+        # Keys of front matter are at the beginning of their line.
         return f"{self.label}:{self.lines.get(key, 1)}:1: "
 
     def wrong(self, code: str, key: str, message: str) -> None:
@@ -152,7 +152,7 @@ def _model_and_tier(agent: AgentFile, matter: FrontMatter, bare: bool) -> tuple[
         return None, tier
     if ":" in model:
         return model, tier
-    # `sonnet`, and also `claude-sonnet-4-5`: a class of model, whoever provides it.
+    # `sonnet`, and also `claude-sonnet-4-5`: a class of model of any provider.
     for family, meant in _TIERS.items():
         if re.search(rf"\b{family}\b", model.lower()):
             return None, tier or meant
@@ -165,7 +165,7 @@ def _model_and_tier(agent: AgentFile, matter: FrontMatter, bare: bool) -> tuple[
 
 
 def _bare_tools(agent: AgentFile, matter: FrontMatter, tools: Mapping[str, Tool]) -> list[str]:
-    """Claude Code's names as ours; without any, the tools that read, and never one that is disallowed."""
+    """Claude Code's names as ours; without names, the tools that read; never a disallowed one."""
     written = matter.fields.get("tools")
     if written is None or written.text.strip() in ("*", "", "All tools"):
         meant = {name: name for name in READ_ONLY}
@@ -196,8 +196,8 @@ def _schema(agent: AgentFile, matter: FrontMatter, folder: Path, root: Path) -> 
                 return None
             data = contents(path)
         except (OSError, ValueError, RuntimeError):
-            # What no path can hold is a ValueError, a link to itself a RuntimeError.
-            message = f"{written[:100]!r} is not a JSON schema nor a file that holds one."
+            # A name that no path can have is a ValueError, a link to itself a RuntimeError.
+            message = f"{written[:100]!r} is neither a JSON schema nor a file with one."
             agent.wrong("invalid_value", "output_schema", message)
             return None
     try:
