@@ -25,7 +25,7 @@ class ModelClient(Protocol):
 
     1. `complete` returns a Reply or raises errors.ModelError; nothing else but cancellation leaves it.
     2. `on_text` hears of each event of the reply as it arrives: the text it adds, "" if none. The pieces, joined, are
-       the reply's text.
+       the reply's text, with the tool calls that the model wrote into it.
     3. The same call, cap and attribution send the same bytes.
     """
 
