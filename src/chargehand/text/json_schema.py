@@ -2,6 +2,7 @@
 
 Supported is the part of draft 2020-12 that models and people write; other keywords are ignored. Patterns run on
 pydantic's regular-expression engine, which takes linear time and knows neither look-around nor back-references.
+The library jsonschema was measured against it: docs/adr/0011.
 """
 
 from __future__ import annotations
