@@ -49,8 +49,6 @@ def drive(start: Start[R], screen: Screen, view: RunState | None = None) -> tupl
     """The result of the run and the exit code. `view` is the state of a resumed run so far."""
     # Imported modules live as long as the process: the garbage collector need not look at them again.
     gc.freeze()
-    # The values of a wide run live to its end: there is little to collect, so it looks less often.
-    gc.set_threshold(10_000, 20, 20)
     return asyncio.run(_drive(start, screen, view or RunState()))
 
 
