@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from chargehand.models.scripted import ScriptedModel
+from chargehand.runs.session import check_models
 from chargehand.settings.toml_file import read
 from chargehand.team import shipped_teams
 from chargehand.team.problems import team_problems
@@ -55,3 +57,14 @@ def test_the_list_of_teams_reads_each_once(shell: Shell) -> None:
     with counted(read, team_problems) as calls:
         assert shell("teams", "--json").code == 0
     assert calls == {"read": len(shipped_teams()), "team_problems": len(shipped_teams())}
+
+
+def test_models_are_made_and_checked_once(shell: Shell) -> None:
+    """For a run and for its continuation: the script is read once, and every model is looked up once."""
+    given = ["--plan", shell.write("plan.json", PLAN), "--model", shell.script()]
+    with counted(ScriptedModel.load, check_models) as calls:
+        assert shell("run", *given).code == 0
+    assert calls == {"load": 1, "check_models": 1}
+    with counted(ScriptedModel.load, check_models) as calls:
+        assert shell("resume", "last", "--retry-failed").code == 0
+    assert calls == {"load": 1, "check_models": 1}

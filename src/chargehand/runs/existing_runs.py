@@ -96,9 +96,10 @@ class RunLife(PreparedTeam):
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
                 job = job_of(run, state, added, self.home, self._trust, self.settings, made)
-            self.home.clear_cancel(run)
-            self.home.note(run, status="running")
-            return await self._work(job, journal, state, person, on_event, on_draft, on_session)
+            async with self._checked_models(job.settings, job.team, job.request.budget, job.plan) as models:
+                self.home.clear_cancel(run)
+                self.home.note(run, status="running")
+                return await self._work(job, models, journal, state, person, on_event, on_draft, on_session)
         finally:
             journal.close()
 
@@ -134,22 +135,22 @@ class RunLife(PreparedTeam):
         if given is not None:
             check_plan(given, team, asked)
         settings, changed = as_before(run, before, self.team_settings())
-        await self._check_models(settings, asked.budget, given)
-        journal = self.home.create()
-        try:
-            job = RunJob(
-                journal.run,
-                asked,
-                team,
-                settings,
-                given,
-                self.team_ref,
-                prior=Prior(run, state),
-                warnings=(*self.warnings, *changed, *notes),
-            )
-            return await self._work(job, journal, None, person, on_event, on_draft, on_session)
-        finally:
-            journal.close()
+        async with self._checked_models(settings, team, asked.budget, given) as models:
+            journal = self.home.create()
+            try:
+                job = RunJob(
+                    journal.run,
+                    asked,
+                    team,
+                    settings,
+                    given,
+                    self.team_ref,
+                    prior=Prior(run, state),
+                    warnings=(*self.warnings, *changed, *notes),
+                )
+                return await self._work(job, models, journal, None, person, on_event, on_draft, on_session)
+            finally:
+                journal.close()
 
     async def cancel(self, run: str) -> tuple[RunStatus, bool]:
         """Stop a run, whoever has it: its status now, and whether this stopped it. Resumable."""
@@ -215,6 +216,7 @@ class RunLife(PreparedTeam):
     async def _work(
         self,
         job: RunJob,
+        models: Models,
         journal: Any,
         earlier: Replay | None,
         person: Person | None,
@@ -222,26 +224,28 @@ class RunLife(PreparedTeam):
         on_draft: OnDraft | None,
         on_session: OnSession | None,
     ) -> Report:
-        listeners = () if on_event is None else (on_event,)
-        async with self._models(job.settings) as models:
-            session = Session(
-                job,
-                journal,
-                models,
-                home=self.home,
-                earlier=earlier,
-                listeners=listeners,
-                on_draft=on_draft,
-                person=person,
-            )
-            if on_session is not None:
-                on_session(session)
-            return await session.work()
+        session = Session(
+            job,
+            journal,
+            models,
+            home=self.home,
+            earlier=earlier,
+            listeners=() if on_event is None else (on_event,),
+            on_draft=on_draft,
+            person=person,
+        )
+        if on_session is not None:
+            on_session(session)
+        return await session.work()
 
-    async def _check_models(self, settings: Settings, budget: Budget, plan: Plan | None) -> None:
-        """Before there is a record: what cannot begin leaves none."""
+    @asynccontextmanager
+    async def _checked_models(
+        self, settings: Settings, team: Team, budget: Budget, plan: Plan | None
+    ) -> AsyncGenerator[Models]:
+        """The clients, if every model that may be called can be; entered before anything is recorded."""
         async with self._models(settings) as models:
-            check_models(models, settings, self.team, budget, plan)
+            check_models(models, settings, team, budget, plan)
+            yield models
 
     def _new_models(self, settings: Settings) -> Models:
         return Models(settings.providers, os.environ, self._clients, wide=settings.max_concurrent_set)

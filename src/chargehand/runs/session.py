@@ -110,7 +110,6 @@ class Session:
             job.team, job.settings, ask=job.request.ask, nest=partial(self._run_nested, settings=job.settings)
         )
         brains = self._brains(job.settings)
-        check_models(self._models, job.settings, job.team, job.request.budget, job.plan)
         tools = job.team.tools()
         holds_files = bool(job.request.material) or "write_document" in tools
         folder = self._home.folder(job.run) if self._home is not None and holds_files else None

@@ -106,25 +106,25 @@ class Supervisor(RunLife):
         team, notes = team_for(self.team, asked)
         if given is not None:
             check_plan(given, team, asked)
-        await self._check_models(settings, asked.budget, given)
-        journal = self.home.create()
-        run = journal.run
-        try:
-            if stdin is not None:
-                asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(run, stdin))})
-            job = RunJob(
-                run,
-                asked,
-                team,
-                settings,
-                given,
-                self.team_ref,
-                warnings=(*self.warnings, *notes),
-                validate=partial(_invalid, output_type) if output_type else None,
-            )
-            report = await self._work(job, journal, None, person, on_event, on_draft, on_session)
-        finally:
-            journal.close()
+        async with self._checked_models(settings, team, asked.budget, given) as models:
+            journal = self.home.create()
+            run = journal.run
+            try:
+                if stdin is not None:
+                    asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(run, stdin))})
+                job = RunJob(
+                    run,
+                    asked,
+                    team,
+                    settings,
+                    given,
+                    self.team_ref,
+                    warnings=(*self.warnings, *notes),
+                    validate=partial(_invalid, output_type) if output_type else None,
+                )
+                report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session)
+            finally:
+                journal.close()
         return _with_typed_data(report, output_type)
 
     def run_sync(self, request: str = "", **options: Any) -> Report:
