@@ -1,8 +1,12 @@
-"""The closed set of events -> docs/reference/events.md."""
+"""The classes of events -> docs/reference/events.md."""
 
 from __future__ import annotations
 
-from chargehand.values.event import FIELDS, VERSION, EventKind
+import ast
+import inspect
+
+from chargehand.values import event
+from chargehand.values.event import BODIES, VERSION, Body, fields_of
 
 _HEAD = f"""# Events
 
@@ -19,47 +23,54 @@ The record of a run is a list of events, version {VERSION}. `chargehand trace RU
 keys of the supervisor itself begin with `@`. `fingerprint` is a hash of what was asked. The JSON schema is
 [schemas/event.json](schemas/event.json).
 
-| kind | when | fields |
-|---|---|---|
+| kind | when |
+|---|---|
 """
 
-_WHEN: dict[EventKind, str] = {
-    "run_started": "a session of the run begins; again for each resume, with a higher `epoch`",
-    "plan_drafted": "there is a plan to check, from the planner or from you, or tasks that a planner adds to one",
-    "plan_rejected": "the draft has errors, which are sent back to the planner",
-    "plan_approved": "the plan is about to run",
-    "task_ready": "all tasks that the task depends on have ended",
-    "attempt_started": "a worker begins the task",
-    "model_called": "a model call is about to be sent",
-    "model_replied": "the reply, or the reason why there is none, is known; with `result.cut` the call was broken off "
-    "and `result.text` is what had arrived",
-    "tool_called": "a tool is about to be run",
-    "tool_returned": "the tool's result is known",
-    "tool_refused": "a worker asked for a tool it does not have or with unusable arguments, or a person rejected it",
-    "decision": "a choice that depends on more than plan and outcomes: a retry, a timeout, a denied budget",
-    "attempt_ended": "the attempt has ended, with or without a result",
-    "task_ended": "the task has its one outcome",
-    "question_asked": "a person is asked",
-    "question_answered": "a person has answered",
-    "synthesis_started": "the answer is being written",
-    "draft_discarded": "a draft of the answer could not be used",
-    "contradiction_found": "results disagree",
-    "critique": "a reviewer has judged the draft, or could not",
-    "gap_found": "the answer lacks something",
-    "extension": "tasks were added to fill gaps; `fills` says which task fills which gap",
-    "budget_reserved": "tokens and money are reserved for a call",
-    "budget_settled": "the call's real usage replaces the reservation",
-    "breaker_changed": "a worker or provider stopped getting calls, or gets them again",
-    "reused": "a rerun took a result from the run it repeats",
-    "warning": "there is something that you should know",
-    "run_ended": "the session is over: the last event of a run, until it is resumed",
+_WORDS = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "true or false",
+    "Data": "object",
+    "list[str]": "list of strings",
+    "list[Data]": "list of objects",
+    "dict[str, str]": "object of strings",
+    "dict[str, list[str]]": "object of lists of strings",
+    "JSON": "any",
+    "None": "null",
 }
 
 
 def events_reference() -> str:
     """docs/reference/events.md as it should be."""
-    rows = (
-        f"| `{kind}` | {_WHEN[kind]} | {', '.join(f'`{field}`' for field in fields)} |\n"
-        for kind, fields in FIELDS.items()
-    )
-    return _HEAD + "".join(rows)
+    meanings = _meanings()
+    listing = "".join(f"| [`{kind}`](#{kind}) | {_sentence(body)} |\n" for kind, body in BODIES.items())
+    return _HEAD + listing + "".join(_section(kind, body, meanings) for kind, body in BODIES.items())
+
+
+def _section(kind: str, body: type[Body], meanings: dict[tuple[str, str], str]) -> str:
+    rows: list[str] = []
+    for name, field in fields_of(body).items():
+        owner = next(each.__name__ for each in body.__mro__ if (each.__name__, name) in meanings)
+        words = " or ".join(_WORDS[part] for part in field.type.split(" | "))
+        rows.append(f"| `{name}` | {words}{'' if field.required else ', optional'} | {meanings[owner, name]} |\n")
+    return f"\n## {kind}\n\n{_sentence(body)}\n\n| field | type | meaning |\n|---|---|---|\n{''.join(rows)}"
+
+
+def _sentence(body: type[Body]) -> str:
+    return " ".join((body.__doc__ or "").split())
+
+
+def _meanings() -> dict[tuple[str, str], str]:
+    """Class and field -> the string that follows the field in the source."""
+    found: dict[tuple[str, str], str] = {}
+    for each in ast.parse(inspect.getsource(event)).body:
+        if isinstance(each, ast.ClassDef):
+            for field, after in zip(each.body, each.body[1:], strict=False):
+                match field, after:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):
+                        found[each.name, name] = meaning
+                    case _:
+                        pass
+    return found

@@ -359,7 +359,7 @@ def test_a_crash_anywhere_repeats_nothing_and_chooses_the_same(scene: str) -> No
         known = replay(stored(flow.store))
         (outcome,) = flow.run(number=1).outcomes
         sent = {who.idempotency_key for _, _, who in flow.model.asked}
-        committed = {idempotency_key("run", key, data["fingerprint"]) for key, data in known.committed.items()}
+        committed = {idempotency_key("run", key, effect.fingerprint) for key, effect in known.committed.items()}
         assert committed.isdisjoint(sent), f"cut after event {kept}"
         assert known.decisions.items() <= replay(flow.events).decisions.items()
         assert (outcome.status, outcome.output, outcome.attempts, outcome.usage.calls, outcome.usage.tokens) == (

@@ -186,7 +186,7 @@ def test_a_crash_anywhere_in_a_nested_team_repeats_nothing_and_changes_nothing()
         known = replay(stored(cut.store))
         assert essence(cut.run(number=1), broken_off(cut)) == expected, f"cut after event {kept}"
         sent = [who.idempotency_key for _, _, who in cut.model.asked]
-        committed = {idempotency_key("run", key, data["fingerprint"]) for key, data in known.committed.items()}
+        committed = {idempotency_key("run", key, effect.fingerprint) for key, effect in known.committed.items()}
         assert committed.isdisjoint(sent)
         assert len(sent) == len(whole.model.asked) - len(known.committed)
 

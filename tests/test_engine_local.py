@@ -27,7 +27,7 @@ from chargehand.values.effect import (
     ToolResult,
     usage_of,
 )
-from chargehand.values.event import FIELDS, Event
+from chargehand.values.event import AttemptStarted, Event, ModelCalled, QuestionAnswered, ToolReturned, fields_of
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan, Task
@@ -159,7 +159,7 @@ def test_an_effect_that_returned_is_committed_although_its_task_is_cancelled() -
         return journal.store
 
     store, _ = run_virtual(main())
-    assert replay(stored(store)).committed["t/1/model/1"]["result"]["reply"]["text"] == "ok"
+    assert replay(stored(store)).committed["t/1/model/1"].result["reply"]["text"] == "ok"
 
 
 @pytest.mark.parametrize("at", [1, 2])
@@ -272,7 +272,7 @@ def test_whether_tools_may_be_called_is_on_the_record(choice: Any, recorded: dic
     run_virtual(main())
     called = next(event for event in stored(store) if event.kind == "model_called")
     assert {name: value for name, value in called.data.items() if name == "tool_choice"} == recorded
-    assert set(called.data) <= set(FIELDS["model_called"])
+    assert set(called.data) <= set(fields_of(ModelCalled))
 
 
 def test_a_rerun_uses_the_committed_successes_of_the_run_it_repeats() -> None:
@@ -331,8 +331,7 @@ def test_urls_of_a_record_that_does_not_list_them_are_read_from_its_texts() -> N
             return set(local.record.urls())
 
     result = {"text": "See https://Example.org/mills/ and (www.example.net)."}
-    returned = {"key": "t1/1/tool/1.1", "fingerprint": "f", "result": result}
-    older = Event("run", 1, 0.0, "tool_returned", "t1", 1, returned)
+    older = Event("run", 1, 0.0, "t1", 1, ToolReturned(key="t1/1/tool/1.1", fingerprint="f", result=result))
     run_virtual(MemoryJournal(store).append([older], {}))
     assert run_virtual(session())[0] == {"https://example.org/mills", "https://www.example.net"}
 
@@ -547,7 +546,7 @@ def test_begun_tasks_end_before_new_ones_start() -> None:
     async def main() -> None:
         async with engine(FunctionModel(note), max_concurrent=1) as local:
             for id in ("old", "new", "newest"):
-                local.emit("attempt_started", task=id, attempt=1, worker="w", tier=None, model=None)
+                local.emit(AttemptStarted(worker="w", tier=None, model=None), task=id, attempt=1)
             async with asyncio.TaskGroup() as group:
                 for id in ("new", "newest", "old"):
                     group.create_task(local.perform(f"{id}/1/model/1", question()))
@@ -655,7 +654,7 @@ def test_an_answer_on_the_record_is_returned() -> None:
 
     async def answered() -> Any:
         async with engine(FunctionModel(after(0)), MemoryJournal(store)) as local:
-            local.emit("question_answered", key="t1/1/ask", answer="the left one")
+            local.emit(QuestionAnswered(key="t1/1/ask", answer="the left one"))
         async with engine(FunctionModel(after(0)), MemoryJournal(store), replay=replay(stored(store))) as local:
             return await local.until_parked(local.ask("t1/1/ask", Question(id="q", kind="task", prompt="Which?")))
 

@@ -16,8 +16,8 @@ import pytest
 from chargehand.errors import RunNotFound, RunOwned, StorageError, UsageError
 from chargehand.record.home import Home, default_path, new_run_id
 from chargehand.record.sqlite_journal import SqliteJournal
-from chargehand.values.event import Event, EventKind
 from chargehand.values.run_status import RunStatus
+from tests.events import make_event
 
 # Owns a run of the home at argv[1], says its id, and waits to be killed.
 OWNER = """
@@ -36,10 +36,11 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-def record(journal: SqliteJournal, *happened: tuple[EventKind, dict[str, Any]], at: float = 1000.0) -> None:
+def record(journal: SqliteJournal, *happened: tuple[str, dict[str, Any]], at: float = 1000.0) -> None:
     start = max((event.seq for event in journal.events()), default=0)
     events = [
-        Event(journal.run, start + n, at + n, kind, None, None, data) for n, (kind, data) in enumerate(happened, 1)
+        make_event(kind, run=journal.run, seq=start + n, at=at + n, **data)
+        for n, (kind, data) in enumerate(happened, 1)
     ]
     asyncio.run(journal.append(events, {}))
 
@@ -245,7 +246,7 @@ def test_an_end_the_index_missed_is_found_in_the_record(home: Home) -> None:
 def test_an_open_question_makes_a_run_wait(home: Home) -> None:
     """A record that stops at an unanswered question is waiting; answered, it is interrupted."""
     journal = home.create("a")
-    record(journal, ("run_started", {"request": "plain text"}), ("question_asked", {"key": "t1/ask/1"}))
+    record(journal, ("run_started", {"request": {"text": "plain text"}}), ("question_asked", {"key": "t1/ask/1"}))
     journal.close()
     (info,) = home.runs()
     assert (info.status, info.request, info.team) == ("waiting", "plain text", None)

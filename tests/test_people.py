@@ -27,12 +27,12 @@ from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
 from chargehand.trace import fold
 from chargehand.values.effect import Question
-from chargehand.values.event import Event
 from chargehand.values.outcome import escalated, failed
 from chargehand.values.plan import Task
 from chargehand.values.request import Request
 from chargehand.workers import Assignment
 from chargehand.workers.human import Human
+from tests.events import make_body, make_event
 from tests.kernel import FunctionModel, after, engine, question, stored
 
 SCHEMA = {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]}
@@ -221,7 +221,7 @@ def test_time_spent_only_on_a_person_is_not_the_runs() -> None:
             return "left"
 
         async with inline(person, store, seconds=3) as local:
-            local.emit("run_started", resumed=False, request={}, team={}, settings={})
+            local.emit(make_body("run_started"))
             await asyncio.gather(local.ask("t1/1/ask", asks()), local.perform("t2/1/model/1", question()))
             now.append(local.clock.now())
             await local.perform("t2/1/model/2", question("more"))
@@ -308,16 +308,13 @@ def test_a_persons_work_is_not_asked_for_twice_by_a_rerun() -> None:
 def test_answers_given_between_sessions_cost_the_run_no_time() -> None:
     """An answer and a cancellation days later count no running time, even after a session that was killed."""
     day = 86_400.0
-    start = {"request": {"text": "x"}, "team": {}, "settings": {}}
     events = [
-        Event("r", 1, 1000.0, "run_started", None, None, start),
-        Event("r", 2, 1004.0, "question_asked", None, None, {"key": "k", "question": asks().to_json()}),
-        Event("r", 3, 1000 + day, "question_answered", None, None, {"key": "k", "answer": "a", "by": "command"}),
-        Event(
-            "r", 4, 1000 + 2 * day, "run_ended", None, None, {"status": "cancelled", "report": None, "by": "command"}
-        ),
-        Event("r", 5, 1000 + 3 * day, "run_started", None, None, start | {"resumed": True}),
-        Event("r", 6, 1001 + 3 * day, "warning", None, None, {"message": "x"}),
+        make_event("run_started", seq=1, at=1000.0),
+        make_event("question_asked", seq=2, at=1004.0, key="k", question=asks().to_json()),
+        make_event("question_answered", seq=3, at=1000 + day, key="k", answer="a", by="command"),
+        make_event("run_ended", seq=4, at=1000 + 2 * day, status="cancelled", by="command"),
+        make_event("run_started", seq=5, at=1000 + 3 * day, resumed=True),
+        make_event("warning", seq=6, at=1001 + 3 * day),
     ]
     assert replay(events).owned_s == pytest.approx(5)
     assert fold(events).elapsed_seconds() == pytest.approx(5)

@@ -565,7 +565,7 @@ def _use_up(flow: Flow, whole: Flow, committed: dict[str, Any]) -> None:
 
 def _keys(committed: dict[str, Any]) -> set[str]:
     """The idempotency keys of the committed calls."""
-    return {idempotency_key("run", key, data["fingerprint"]) for key, data in committed.items()}
+    return {idempotency_key("run", key, effect.fingerprint) for key, effect in committed.items()}
 
 
 def test_parts_of_a_split_that_ended_stay_ended() -> None:

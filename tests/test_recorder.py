@@ -8,7 +8,7 @@ from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
 from chargehand.tools import tool
 from chargehand.values.effect import ToolCall
-from chargehand.values.event import Event
+from chargehand.values.event import AttemptStarted, Event, Warned
 from tests.kernel import FunctionModel, after, engine, question, stored
 
 
@@ -47,7 +47,7 @@ def test_a_listener_may_cancel() -> None:
     async def work() -> bool:
         async with engine(FunctionModel(after(1)), listeners=(stop,)) as local:
             try:
-                local.emit("warning", message="x")
+                local.emit(Warned(message="x"))
             except asyncio.CancelledError:
                 return True
         return False
@@ -66,7 +66,7 @@ def test_the_events_of_a_once_tool_name_their_attempt() -> None:
 
     async def work() -> None:
         async with engine(FunctionModel(after(1)), MemoryJournal(store), {"send": send}) as local:
-            local.emit("attempt_started", task="t", attempt=2, worker="clerk")
+            local.emit(AttemptStarted(worker="clerk"), task="t", attempt=2)
             letter = ToolCall(worker="clerk", tool="send", arguments={"to": "Oslo"}, effect="once")
             await local.perform("t/once/send/1", letter)
 

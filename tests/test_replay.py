@@ -10,33 +10,31 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chargehand.record.replay import Replay, replay
-from chargehand.values.event import Event, EventKind
+from chargehand.values.event import Event
 from chargehand.values.outcome import done, failed, skipped
+from tests.events import make_event
 from tests.simulation.play import play
 from tests.simulation.world import World
 
 
-def record(*events: tuple[EventKind, dict[str, Any]], seconds: float = 1.0) -> list[Event]:
+def record(*events: tuple[str, dict[str, Any]], seconds: float = 1.0) -> list[Event]:
     """Events one after the other, some seconds apart."""
-    return [
-        Event("r", n, 1000.0 + seconds * n, kind, data.pop("task", None), data.pop("attempt", None), data)
-        for n, (kind, data) in enumerate(events, 1)
-    ]
+    return [make_event(kind, seq=n, at=1000.0 + seconds * n, **data) for n, (kind, data) in enumerate(events, 1)]
 
 
-def called(key: str) -> tuple[EventKind, dict[str, Any]]:
+def called(key: str) -> tuple[str, dict[str, Any]]:
     return "model_called", {"key": key, "fingerprint": "f"}
 
 
-def replied(key: str, **result: Any) -> tuple[EventKind, dict[str, Any]]:
+def replied(key: str, **result: Any) -> tuple[str, dict[str, Any]]:
     return "model_replied", {"key": key, "fingerprint": "f", "result": result}
 
 
-def ended(outcome: Any) -> tuple[EventKind, dict[str, Any]]:
+def ended(outcome: Any) -> tuple[str, dict[str, Any]]:
     return "task_ended", {"task": outcome.task, "attempt": 1, "outcome": outcome.to_json()}
 
 
-def start(**data: Any) -> tuple[EventKind, dict[str, Any]]:
+def start(**data: Any) -> tuple[str, dict[str, Any]]:
     return "run_started", data
 
 
@@ -53,8 +51,8 @@ def test_effects_are_intents_until_they_return() -> None:
 
 def test_money_in_flight_at_a_crash_counts_in_full_for_good() -> None:
     """Also when the call is made again and settled: the first one may have been billed, in every later session."""
-    reserved: tuple[EventKind, dict[str, Any]] = ("budget_reserved", {"key": "a", "tokens": 100, "usd": 0.5})
-    settled: tuple[EventKind, dict[str, Any]] = (
+    reserved: tuple[str, dict[str, Any]] = ("budget_reserved", {"key": "a", "tokens": 100, "usd": 0.5})
+    settled: tuple[str, dict[str, Any]] = (
         "budget_settled",
         {"key": "a", "tokens": 30, "usd": 0.1, "estimated": False},
     )
@@ -71,28 +69,28 @@ def test_money_in_flight_at_a_crash_counts_in_full_for_good() -> None:
 
 def test_the_session_after_a_crash_settles_what_was_in_flight_and_it_counts_once() -> None:
     """The line on the record says what is counted already: it is in the usage, estimated, and charged one time."""
-    reserved: tuple[EventKind, dict[str, Any]] = ("budget_reserved", {"key": "a", "tokens": 100, "usd": 0.5})
+    reserved: tuple[str, dict[str, Any]] = ("budget_reserved", {"key": "a", "tokens": 100, "usd": 0.5})
     crashed = record(start(), dict_copy(reserved), called("a"))
     (left,) = replay(crashed).in_flight()
-    assert (left.settled["tokens"], left.settled["estimated"]) == (100, True)
-    own: tuple[EventKind, dict[str, Any]] = ("budget_settled", {"key": "a", "tokens": 30, "usd": 0.1})
-    lives = (start(), dict_copy(reserved), called("a"), start(), ("budget_settled", left.settled))
+    assert (left.settled.tokens, left.settled.estimated) == (100, True)
+    own: tuple[str, dict[str, Any]] = ("budget_settled", {"key": "a", "tokens": 30, "usd": 0.1})
+    lives = (start(), dict_copy(reserved), called("a"), start(), ("budget_settled", vars(left.settled)))
     again = replay(record(*lives, dict_copy(reserved), called("a"), own))
     assert again.spent_tokens == 130
     assert [usage.tokens for usage in again.lost] == [100]
 
 
-def dict_copy(event: tuple[EventKind, dict[str, Any]]) -> tuple[EventKind, dict[str, Any]]:
+def dict_copy(event: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     return event[0], dict(event[1])
 
 
 def test_owned_time_leaves_out_what_lies_between_sessions() -> None:
     """Two sessions of 10 s with an hour between them have run for 20 s."""
     events = [
-        Event("r", 1, 1000.0, "run_started", None, None, {}),
-        Event("r", 2, 1010.0, "warning", None, None, {"message": "m"}),
-        Event("r", 3, 4610.0, "run_started", None, None, {}),
-        Event("r", 4, 4620.0, "warning", None, None, {"message": "m"}),
+        make_event("run_started", seq=1, at=1000.0),
+        make_event("warning", seq=2, at=1010.0),
+        make_event("run_started", seq=3, at=4610.0),
+        make_event("warning", seq=4, at=4620.0),
     ]
     assert replay(events).owned_s == pytest.approx(20)
     assert replay(events[:3]).owned_s == pytest.approx(10)
@@ -100,20 +98,15 @@ def test_owned_time_leaves_out_what_lies_between_sessions() -> None:
 
 def test_a_clock_set_back_takes_no_time_away() -> None:
     """An event before its session's start counts as at the start."""
-    assert (
-        replay(
-            [Event("r", 1, 1000.0, "run_started", None, None, {}), Event("r", 2, 400.0, "warning", None, None, {})]
-        ).owned_s
-        == 0
-    )
+    assert replay([make_event("run_started", seq=1, at=1000.0), make_event("warning", seq=2, at=400.0)]).owned_s == 0
 
 
 def test_a_resumed_session_goes_on_with_the_request_it_topped_up() -> None:
     """What a later start says wins; what it leaves out stays."""
     state = replay(
-        record(start(request={"text": "a"}, team={"name": "x"}), start(request={"text": "b"}, team=None, resumed=True))
+        record(start(request={"text": "a"}, rerun_of="x"), start(request={"text": "b"}, rerun_of=None, resumed=True))
     )
-    assert state.start == {"request": {"text": "b"}, "team": {"name": "x"}, "resumed": True}
+    assert (state.start["request"], state.start["rerun_of"], state.start["resumed"]) == ({"text": "b"}, "x", True)
     assert state.sessions == 2
 
 

@@ -193,7 +193,7 @@ def test_a_crash_anywhere_in_routing_changes_nothing() -> None:
         report = cut.run(number=1)
         if "@route" in known.decisions or "@route/1" in known.committed:
             assert [outcome.worker for outcome in report.outcomes] == expected, f"cut after event {kept}"
-        committed = {idempotency_key("run", key, data["fingerprint"]) for key, data in known.committed.items()}
+        committed = {idempotency_key("run", key, effect.fingerprint) for key, effect in known.committed.items()}
         assert committed.isdisjoint(who.idempotency_key for _, _, who in cut.model.asked)
 
 

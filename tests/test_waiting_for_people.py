@@ -19,6 +19,7 @@ from chargehand.values.event import Event
 from chargehand.values.plan import Plan
 from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
+from tests.events import make_event
 from tests.flows import Flow, Said, escalate, works
 from tests.flows import task as flow_task
 from tests.flows import tasks as flow_tasks
@@ -149,7 +150,7 @@ def test_two_questions_at_once_pause_a_task_once() -> None:
     question: dict[str, Any] = {"question": {"id": "q", "kind": "tool", "prompt": "?"}}
 
     def event(seq: int, at: float, kind: Any, task: str | None = "t1", **data: Any) -> Event:
-        return Event("r", seq, at, kind, task, 1, data)
+        return make_event(kind, task, 1, seq=seq, at=at, **data)
 
     events = [
         event(1, 0.0, "run_started", None, request={}, team={}, settings={}),

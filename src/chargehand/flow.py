@@ -26,6 +26,7 @@ from chargehand.synthesizer import Lacking, OnDraft, Synthesis, Validate, write_
 from chargehand.synthesizer.check_citations import keeps_open
 from chargehand.synthesizer.select import choose
 from chargehand.team import Team
+from chargehand.values.event import ContradictionFound, GapFound
 from chargehand.values.head import Head
 from chargehand.values.outcome import Fault, Outcome, Usage
 from chargehand.values.plan import Plan, Task
@@ -76,9 +77,9 @@ async def run(
     done = work.as_done()
     synthesis = _with_handed_up(written, request, done.outcomes.values())
     for gap in synthesis.gaps:
-        engine.emit("gap_found", task=gap.task, gap=gap.to_json())
+        engine.emit(GapFound(gap=gap.to_json()), task=gap.task)
     for contradiction in synthesis.contradictions:
-        engine.emit("contradiction_found", contradiction=contradiction.to_json())
+        engine.emit(ContradictionFound(contradiction=contradiction.to_json()))
     return _answer_when_nothing(_report(request, team, done, synthesis, engine), team)
 
 

@@ -16,8 +16,8 @@ from chargehand.cli.live_table import LiveTable
 from chargehand.cli.screen import Screen
 from chargehand.text.redaction import Redactor
 from chargehand.trace import RunState
-from chargehand.values.event import Event
 from tests.cli.terminal import Shell, plan, planned, process, slow, task
+from tests.events import make_event
 from tests.pace import PATIENCE_S
 
 
@@ -91,10 +91,10 @@ def drawn(width: int, tasks: int) -> str:
     live = LiveTable(Screen(Redactor()), RunState(), terminal)
     made = plan(*(task(f"t{n}") for n in range(tasks)))
     start = {"request": {"text": "Say it", "budget": {"tokens": 500}}, "team": {"name": "g"}}
-    live.on_event(Event("r", 1, 1.0, "run_started", None, None, start))
-    live.on_event(Event("r", 2, 1.0, "plan_approved", None, None, {"plan": made, "strategy": "parallel", "notes": []}))
+    live.on_event(make_event("run_started", seq=1, at=1.0, **start))
+    live.on_event(make_event("plan_approved", seq=2, at=1.0, plan=made, strategy="parallel"))
     for n in range(5):
-        live.on_event(Event("r", 3 + n, 1.0, "attempt_started", f"t{n}", 1, {"worker": "writer"}))
+        live.on_event(make_event("attempt_started", f"t{n}", 1, seq=3 + n, at=1.0, worker="writer"))
     with terminal.capture() as got:
         terminal.print(live.render(3.0))
     return got.get()

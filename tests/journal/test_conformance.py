@@ -16,7 +16,7 @@ from chargehand.record.journal import Journal
 from chargehand.record.journal_checks import JOURNAL_CHECKS, JournalPlace
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.sqlite_journal import SqliteJournal
-from chargehand.values.event import Event
+from chargehand.values.event import Event, read_body
 
 
 @dataclass
@@ -92,7 +92,9 @@ def test_what_is_appended_is_what_is_read(
         journal = place.open()
         seq = 0
         for batch in batches:
-            events = [Event(place.run, seq + n, 0.5, "warning", None, None, data) for n, data in enumerate(batch, 1)]
+            events = [
+                Event(place.run, seq + n, 0.5, None, None, read_body("any", data)) for n, data in enumerate(batch, 1)
+            ]
             await journal.append(events, {})
             seq += len(batch)
         journal.close()
@@ -113,6 +115,6 @@ def test_what_is_appended_is_what_is_read(
 def test_any_text_can_be_kept(data: dict[str, Any]) -> None:
     """Text with lone surrogates and floats that JSON does not know never fail an append."""
     store = MemoryStore()
-    asyncio.run(MemoryJournal(store).append([Event("r1", 1, 0.0, "warning", None, None, data)], {}))
+    asyncio.run(MemoryJournal(store).append([Event("r1", 1, 0.0, None, None, read_body("any", data))], {}))
     (event,) = MemoryJournal.read(store).events()
     assert event.seq == 1

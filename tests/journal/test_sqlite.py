@@ -17,14 +17,14 @@ import pytest
 
 from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, RunOwned, StorageError
 from chargehand.record.sqlite_journal import FORMAT, SqliteJournal
-from chargehand.values.event import Event
+from chargehand.values.event import Event, Warned
 from tests.counts import STEP
 
 # Owns the run at argv[1] and appends until it is killed, saying each seq once it is committed.
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from chargehand.values.event import Event
+from chargehand.values.event import Event, Warned
 from chargehand.record.sqlite_journal import SqliteJournal
 
 async def main():
@@ -32,7 +32,7 @@ async def main():
     journal = SqliteJournal.open(path) if path.exists() else SqliteJournal.create(path)
     seq = max((event.seq for event in journal.events()), default=0)
     while True:
-        batch = [Event("r", seq + n, 0.0, "warning", None, None, {"message": "x" * 50 * n}) for n in (1, 2, 3)]
+        batch = [Event("r", seq + n, 0.0, None, None, Warned(message="x" * 50 * n)) for n in (1, 2, 3)]
         await journal.append(batch, {str(seq): b"blob"})
         seq += 3
         print(seq, flush=True)
@@ -42,7 +42,7 @@ asyncio.run(main())
 
 
 def event(seq: int, message: str = "") -> Event:
-    return Event("r", seq, float(seq), "warning", None, None, {"message": message})
+    return Event("r", seq, float(seq), None, None, Warned(message=message))
 
 
 def append(journal: SqliteJournal, *events: Event) -> None:

@@ -15,7 +15,7 @@ from chargehand.runs.session import Session
 from chargehand.synthesizer.check_citations import keeps_open
 from chargehand.testing import run_virtual
 from chargehand.trace import RunState, fold
-from chargehand.values.event import FIELDS, Event
+from chargehand.values.event import BODIES, Event, fields_of, shape_problem
 from chargehand.values.key import TaskPath, within
 from chargehand.values.outcome import Outcome
 from chargehand.values.recovery_policy import MOST_ATTEMPTS
@@ -135,7 +135,7 @@ def _check_decisions(known: Replay, events: list[Event]) -> None:
 
 def _check_nothing_was_repeated(known: Replay, world: World, asked: int) -> None:
     """No committed call is made again."""
-    committed = {idempotency_key(RUN, key, data["fingerprint"]) for key, data in known.committed.items()}
+    committed = {idempotency_key(RUN, key, effect.fingerprint) for key, effect in known.committed.items()}
     assert committed.isdisjoint(world.asked[asked:])
 
 
@@ -148,7 +148,10 @@ def _check_run(world: World, played: Played) -> None:
     events, report = played.events, played.report
     assert report.status in FINISHED, report.status
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
-    assert all(event.run == RUN and set(event.data) <= set(FIELDS[event.kind]) for event in events)
+    for event in events:
+        kind = BODIES[event.kind]
+        assert (event.run, shape_problem(kind, event.data)) == (RUN, "")
+        assert set(event.data) <= set(fields_of(kind))
     assert world.most_in_flight <= world.request.max_concurrent
     assert Report.model_validate(report.to_json()) == report
     _check_once(events)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from chargehand.values.event import Event, EventKind
+from chargehand.values.event import Event
 from chargehand.values.outcome import Outcome, done, escalated, failed, skipped
 from chargehand.values.plan import Plan, Task
+from tests.events import make_body
 
 BEGAN = 1_760_000_000.0
 MODEL = "anthropic:claude-sonnet-4-5"
@@ -18,17 +19,15 @@ class Recorder:
     """Puts events at given seconds; `events()` has them in order with their numbers."""
 
     run: str = "20260114-093000-k7qf"
-    noted: list[tuple[float, EventKind, str | None, int | None, dict[str, Any]]] = field(default_factory=list)
+    noted: list[tuple[float, str, str | None, int | None, dict[str, Any]]] = field(default_factory=list)
 
-    def note(
-        self, at: float, kind: EventKind, task: str | None = None, attempt: int | None = None, **data: Any
-    ) -> None:
+    def note(self, at: float, kind: str, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
         self.noted.append((at, kind, task, attempt, data))
 
     def events(self) -> list[Event]:
         ordered = sorted(self.noted, key=lambda entry: entry[0])
         return [
-            Event(self.run, seq, BEGAN + at, kind, task, attempt, data)
+            Event(self.run, seq, BEGAN + at, task, attempt, make_body(kind, **data))
             for seq, (at, kind, task, attempt, data) in enumerate(ordered, 1)
         ]
 

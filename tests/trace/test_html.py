@@ -114,7 +114,7 @@ def test_the_page_asks_for_nothing_from_elsewhere() -> None:
 def test_hostile_text_is_inert(poison: str) -> None:
     """Text of models and tools makes no element, attribute, link or script, wherever it stands."""
     clean = Page(to_html(sample(), Redactor()))
-    dirty_events = [event._replace(data=_poisoned(event.data, poison)) for event in sample()]
+    dirty_events = [event.with_data(_poisoned(event.data, poison)) for event in sample()]
     html = to_html(dirty_events, Redactor())
     dirty = Page(html)
     assert {tag for tag, _ in dirty.elements} <= {tag for tag, _ in clean.elements}
@@ -147,7 +147,7 @@ def test_json_in_a_script_element_cannot_end_it() -> None:
 def test_secrets_do_not_reach_the_page() -> None:
     """Neither whole nor in part, in no place: answer, outputs, events, the data for scripts."""
     secret = "correct-horse-battery-staple-9"
-    events = [event._replace(data=_poisoned(event.data, f" {secret}")) for event in sample()]
+    events = [event.with_data(_poisoned(event.data, f" {secret}")) for event in sample()]
     html = to_html(events, Redactor([secret]))
     assert "[redacted]" in html
     assert "correct-horse" not in html
@@ -228,4 +228,4 @@ def test_tasks_that_went_wrong_are_never_left_off_the_timeline() -> None:
 
 
 def _with(event: Event, outcome: dict[str, Any]) -> Event:
-    return event._replace(data={"outcome": outcome})
+    return event.with_data({"outcome": outcome})

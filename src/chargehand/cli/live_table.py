@@ -18,7 +18,7 @@ from chargehand.cli.progress_lines import tries_again
 from chargehand.cli.screen import Screen, console
 from chargehand.trace import RunState, TaskState
 from chargehand.trace.number_text import duration, money, several, short
-from chargehand.values.event import Event
+from chargehand.values.event import Decided, Event, ModelReplied, RunStarted, Warned
 
 REFRESH_S = 0.125
 # With more tasks than this, only running ones are listed.
@@ -63,15 +63,15 @@ class LiveTable:
 
     def on_event(self, event: Event) -> None:
         self._view.apply(event)
-        match event.kind:
-            case "run_started":
-                self._budget = event.data["request"].get("budget") or {}
-            case "decision" if event.task and event.data.get("decision") == "transport_retry":
-                self._again[event.task] = tries_again(event.data)
-            case "model_replied" if event.task:
+        match event.body:
+            case RunStarted(request=request):
+                self._budget = request.get("budget") or {}
+            case Decided(decision="transport_retry") as decided if event.task:
+                self._again[event.task] = tries_again(decided)
+            case ModelReplied() if event.task:
                 self._again.pop(event.task, None)
-            case "warning":
-                warning = Text(f"warning: {self._screen.clean(event.data['message'])}", "yellow")
+            case Warned(message=message):
+                warning = Text(f"warning: {self._screen.clean(message)}", "yellow")
                 if self._kept is None:
                     self._console.print(warning)
                 else:

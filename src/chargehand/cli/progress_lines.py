@@ -11,7 +11,39 @@ from chargehand.cli.screen import Screen
 from chargehand.text.escaping import dump_json
 from chargehand.trace import RunState
 from chargehand.trace.number_text import duration, several, short
-from chargehand.values.event import Event
+from chargehand.values.event import (
+    AttemptEnded,
+    AttemptStarted,
+    BreakerChanged,
+    BudgetReserved,
+    BudgetSettled,
+    ContradictionFound,
+    Critiqued,
+    Decided,
+    DraftDiscarded,
+    Event,
+    Extended,
+    GapFound,
+    ModelCalled,
+    ModelReplied,
+    PlanApproved,
+    PlanDrafted,
+    PlanRejected,
+    QuestionAnswered,
+    QuestionAsked,
+    Reused,
+    RunEnded,
+    RunStarted,
+    SynthesisStarted,
+    TaskEnded,
+    TaskReady,
+    ToolCalled,
+    ToolRefused,
+    ToolReturned,
+    Unknown,
+    Unreadable,
+    Warned,
+)
 
 LONGEST = 160
 
@@ -68,7 +100,7 @@ class Lines:
             line = detail(event)
         if line is not None:
             # A warning ends with what to do about it.
-            line = line if event.kind == "warning" else short(line, LONGEST)
+            line = line if isinstance(event.body, Warned) else short(line, LONGEST)
             line = f"{self._view.elapsed_seconds(event.at):7.1f} s  {line}"
             if self._kept is None:
                 self._screen.say(line)
@@ -94,67 +126,69 @@ def describe_event(event: Event, view: RunState) -> str | None:
 
 
 def _describe(event: Event, view: RunState) -> str | None:
-    data, task = event.data, event.task or ""
-    match event.kind:
-        case "run_started":
-            return f"{'resumed' if data.get('resumed') else 'run'} {event.run} with the team {view.team}"
-        case "plan_rejected":
-            return f"the plan has {several(len(data.get('problems') or ()), 'problem')}: asking for a better one"
-        case "plan_approved":
-            return f"plan: {several(len(data['plan'].get('tasks') or ()), 'task')}, {data.get('strategy')}"
-        case "attempt_started":
+    task = event.task or ""
+    match event.body:
+        case RunStarted(resumed=resumed):
+            return f"{'resumed' if resumed else 'run'} {event.run} with the team {view.team}"
+        case PlanRejected(problems=problems):
+            return f"the plan has {several(len(problems), 'problem')}: asking for a better one"
+        case PlanApproved(plan=plan, strategy=strategy):
+            return f"plan: {several(len(plan.get('tasks') or ()), 'task')}, {strategy}"
+        case AttemptStarted(worker=worker):
             number = event.attempt or 1
-            return f"{task} {'started' if number == 1 else f'retried (attempt {number})'} by {data.get('worker')}"
-        case "tool_refused":
-            return f"{task} was refused the tool {data.get('tool')}: {data.get('reason')}"
-        case "task_ended":
+            return f"{task} {'started' if number == 1 else f'retried (attempt {number})'} by {worker}"
+        case ToolRefused(tool=tool, reason=reason):
+            return f"{task} was refused the tool {tool}: {reason}"
+        case TaskEnded():
             return _describe_end(task, view)
-        case "question_asked":
-            return f"{task or 'the supervisor'} asks a person: question {data['question'].get('id')}"
-        case "synthesis_started":
-            return f"writing the answer from {several(int(data.get('outcomes') or 0), 'outcome')}"
-        case "draft_discarded":
-            return f"a draft of the answer was discarded: {data.get('reason')}"
-        case "contradiction_found":
-            found = data["contradiction"]
+        case QuestionAsked(question=question):
+            return f"{task or 'the supervisor'} asks a person: question {question.get('id')}"
+        case SynthesisStarted(outcomes=outcomes):
+            return f"writing the answer from {several(outcomes, 'outcome')}"
+        case DraftDiscarded(reason=reason):
+            return f"a draft of the answer was discarded: {reason}"
+        case ContradictionFound(contradiction=found):
             return f"workers disagree about {found['subject']}: {'resolved' if found['resolved'] else 'unresolved'}"
-        case "critique":
-            return f"the critic says {data.get('verdict')}: {' '.join(data.get('problems') or ()) or 'no problems'}"
-        case "extension":
-            return f"{several(len(data.get('tasks') or ()), 'task')} added to fill gaps"
-        case "breaker_changed":
-            return f"{data.get('name')} is {data.get('state')}: {data.get('reason')}"
-        case "warning":
-            return f"warning: {data.get('message')}"
-        case "model_called" | "tool_called":
-            sent = data.get("send") or 1
-            return f"{task or data.get('role')}: the call is sent again ({sent})" if sent > 1 else None
-        case "decision" if data.get("decision") == "transport_retry":
-            return f"{task or 'the supervisor'} {tries_again(data)}"
-        case "run_ended":
-            return f"ended: {data.get('status')}"
+        case Critiqued(verdict=verdict, problems=problems):
+            return f"the critic says {verdict}: {' '.join(problems) or 'no problems'}"
+        case Extended(tasks=tasks):
+            return f"{several(len(tasks), 'task')} added to fill gaps"
+        case BreakerChanged(name=name, state=state, reason=reason):
+            return f"{name} is {state}: {reason}"
+        case Warned(message=message):
+            return f"warning: {message}"
+        case ModelCalled(send=sent, role=role):
+            return f"{task or role}: the call is sent again ({sent})" if sent > 1 else None
+        case ToolCalled(send=sent):
+            return f"{task}: the call is sent again ({sent})" if sent > 1 else None
+        case Decided(decision="transport_retry") as decided:
+            return f"{task or 'the supervisor'} {tries_again(decided)}"
+        case RunEnded(status=status):
+            return f"ended: {status}"
         case (
-            "decision"
-            | "plan_drafted"
-            | "task_ready"
-            | "model_replied"
-            | "tool_returned"
-            | "attempt_ended"
-            | "question_answered"
-            | "gap_found"
-            | "budget_reserved"
-            | "budget_settled"
-            | "reused"
+            Decided()
+            | PlanDrafted()
+            | TaskReady()
+            | ModelReplied()
+            | ToolReturned()
+            | AttemptEnded()
+            | QuestionAnswered()
+            | GapFound()
+            | BudgetReserved()
+            | BudgetSettled()
+            | Reused()
+            | Unknown()
+            | Unreadable()
         ):
             return None
         case _:
-            assert_never(event.kind)
+            assert_never(event.body)
 
 
-def tries_again(data: dict[str, Any]) -> str:
+def tries_again(retry: Decided) -> str:
     """Why a call is sent again, and when, if not at once."""
-    after: float = data["value"]["after_s"]
-    return f"tries again{f' in {duration(after)}' if after >= 1 else ''}: {data.get('reason') or ''}"
+    after: float = retry.value["after_s"]
+    return f"tries again{f' in {duration(after)}' if after >= 1 else ''}: {retry.reason}"
 
 
 def detail(event: Event) -> str:

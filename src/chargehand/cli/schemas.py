@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,7 @@ from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
     from chargehand.values.base import Value
+    from chargehand.values.event import Field
 
 NAMES = (
     "plan", "task", "outcome", "finding", "claim", "usage", "report", "problem", "request", "event", "script", "team",
@@ -97,7 +99,7 @@ def _values() -> dict[str, type[Value]]:
 
 def _event() -> dict[str, Any]:
     """An event by its kind. Fields may be added within a version, so others are allowed."""
-    from chargehand.values.event import FIELDS, KINDS, VERSION
+    from chargehand.values.event import BODIES, KINDS, VERSION, fields_of
 
     fields = {
         "v": {"const": VERSION},
@@ -111,9 +113,13 @@ def _event() -> dict[str, Any]:
     by_kind: list[dict[str, Any]] = [
         {
             "if": {"properties": {"kind": {"const": kind}}},
-            "then": {"properties": dict.fromkeys(names, True), "description": f"{kind}: {', '.join(names)}"},
+            "then": {
+                "properties": {name: _field(field) for name, field in fields_of(body).items()},
+                "required": [name for name, field in fields_of(body).items() if field.required],
+                "description": body.__doc__,
+            },
         }
-        for kind, names in FIELDS.items()
+        for kind, body in BODIES.items()
     ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -124,3 +130,20 @@ def _event() -> dict[str, Any]:
         "required": ["v", "run", "seq", "at", "kind"],
         "allOf": by_kind,
     }
+
+
+_JSON_TYPES: dict[type, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+    NoneType: "null",
+}
+
+
+def _field(field: Field) -> dict[str, Any] | bool:
+    if object in field.types:
+        return True
+    return {"type": [_JSON_TYPES[each] for each in field.types if not (each is int and float in field.types)]}

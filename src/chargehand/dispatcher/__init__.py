@@ -28,6 +28,7 @@ from chargehand.dispatcher.task_attempts import Rungs, TaskAttempts
 from chargehand.dispatcher.time_limits import TimeLimits
 from chargehand.engine.port import StepEngine
 from chargehand.engine.side_by_side import abreast
+from chargehand.values.event import TaskReady
 from chargehand.values.head import Head
 from chargehand.values.plan import Plan, Task
 from chargehand.values.recovery_policy import Policy
@@ -119,7 +120,7 @@ class _Dispatch:
         missing = tuple(id for id in dict.fromkeys(task.depends_on) if not self.heads[id].ok)
         if missing and task.on_dependency_failure == "skip":
             return Head.skipped(task.id, task.worker, missing)
-        self.engine.emit("task_ready", task=task.id, attempt=0, worker=task.worker)
+        self.engine.emit(TaskReady(worker=task.worker), task=task.id, attempt=0)
         time = TimeLimits(self.engine, task.id, self.stop_at, self.ends_at)
         attempts = TaskAttempts(task, self.engine, self.crew, self.policy, self.rungs, time)
         attempts.may_split = self.parent is None

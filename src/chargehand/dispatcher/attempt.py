@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from chargehand.dispatcher.available_workers import AvailableWorkers, out_key
 from chargehand.engine.port import StepEngine
 from chargehand.limits import BreakerChange, Ticket
+from chargehand.values.event import BreakerChanged, Decided
 from chargehand.values.head import Head, StepRefs
 
 
@@ -46,7 +47,7 @@ class Attempt:
             return
         self._record_change(change)
         verdict = self.crew.verdict(worker, now)
-        self.engine.emit("decision", key=out_key(worker), decision="breaker", value=verdict, reason=change.reason)
+        self.engine.emit(Decided(key=out_key(worker), decision="breaker", value=verdict, reason=change.reason))
         if change.state == "open":
             # A worker that is out does not keep a whole queue of attempts that have sent nothing.
             for key in self.crew.under_way(worker):
@@ -54,4 +55,4 @@ class Attempt:
 
     def _record_change(self, change: BreakerChange | None) -> None:
         if change is not None:
-            self.engine.emit("breaker_changed", name=change.name, state=change.state, reason=change.reason)
+            self.engine.emit(BreakerChanged(name=change.name, state=change.state, reason=change.reason))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from chargehand.engine.port import StepEngine
 from chargehand.errors import ErrorKind
+from chargehand.values.event import Decided
 from chargehand.values.plan import Task
 
 Left = tuple[float | None, ErrorKind]
@@ -104,13 +105,11 @@ class Countdown:
         left = " left" if self.kind == "deadline" else ""
         reason = f"{task.worker} was stopped at {what} {self.seconds or 0:g} s{left}."
         self.engine.emit(
-            "decision",
+            Decided(
+                key=f"{task.id}/{number}/{where}", decision=self.kind, value={"after_s": self.seconds}, reason=reason
+            ),
             task=task.id,
             attempt=number,
-            key=f"{task.id}/{number}/{where}",
-            decision=self.kind,
-            value={"after_s": self.seconds},
-            reason=reason,
         )
         return reason
 

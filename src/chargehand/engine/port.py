@@ -16,12 +16,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Protocol, TypeVar, overload
+from typing import Protocol, TypeVar, overload
 
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, Question, ToolCall, ToolResult
-from chargehand.values.event import EventKind
+from chargehand.values.event import EventBody, PlanApproved
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Outcome
 
@@ -35,7 +35,7 @@ class RunRecord(Protocol):
         """What an earlier session decided here; None when nothing."""
         ...
 
-    def plan(self, within: str = "") -> dict[str, JSON] | None:
+    def plan(self, within: str = "") -> PlanApproved | None:
         """The plan an earlier session recorded as the one that runs: it is not planned again.
 
         `within` is the attempt whose team plans, such as `t3/1`; without it, the run itself.
@@ -173,7 +173,7 @@ class StepEngine(Protocol):
         """What the record says was decided here, else `choose()`, recorded before it is returned."""
         ...
 
-    def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
+    def emit(self, body: EventBody, *, task: str | None = None, attempt: int | None = None) -> None:
         """Put something on the record; durable no later than the next effect that returns."""
         ...
 

@@ -28,7 +28,7 @@ from chargehand.runs.supervisor import Supervisor, materials
 from chargehand.synthesizer import synthesize
 from chargehand.trace.number_text import short
 from chargehand.values.base import JSON
-from chargehand.values.event import Event
+from chargehand.values.event import Event, ModelReplied
 from chargehand.values.outcome import Claim, Fault, Finding, Outcome, Usage
 from chargehand.values.plan import Plan, Task
 from chargehand.values.recovery_policy import Policy
@@ -97,9 +97,11 @@ class _Bench:
         return make_engine("local", inputs)
 
     def _on_event(self, event: Event) -> None:
-        error = event.data["result"].get("error") if event.kind == "model_replied" else None
-        if error and error["kind"] in UNTRIED:
-            self.faults.append(Fault.model_validate(error))
+        match event.body:
+            case ModelReplied(result={"error": {"kind": kind} as error}) if kind in UNTRIED:
+                self.faults.append(Fault.model_validate(error))
+            case _:
+                pass
 
     async def finish(self, tried: Tried, rubric: str | None, asked: str, output: JSON) -> Tried:
         """With the judge's check, if there is a rubric. What judging takes is not what the candidate takes."""

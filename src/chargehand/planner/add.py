@@ -22,6 +22,7 @@ from chargehand.team import Team
 from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import with_valid_ids
 from chargehand.values.base import JSON
+from chargehand.values.event import PlanDrafted
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan, Problem, Task, errors_in
@@ -139,7 +140,7 @@ def _read(
         added = () if whole is None else whole.tasks[len(plan.tasks) :]
         renamed = {str(draft["id"]): task.id for draft, task in zip(drafts, added, strict=False)}
     said = [problem.to_json() for problem in problems]
-    engine.emit("plan_drafted", plan=data, round=number, problems=said, renamed=renamed, source="added")
+    engine.emit(PlanDrafted(plan=data, round=number, problems=said, renamed=renamed, source="added"))
     return whole, problems
 
 

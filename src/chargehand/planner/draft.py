@@ -15,6 +15,7 @@ from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import Reading, read, with_valid_ids
 from chargehand.values.budget import Budget
 from chargehand.values.effect import usage_of
+from chargehand.values.event import PlanDrafted, PlanRejected
 from chargehand.values.message import Message, system, user
 from chargehand.values.outcome import Fault, Outcome, Usage
 from chargehand.values.plan import (
@@ -162,7 +163,7 @@ async def ask_for_plan(
         draft, problems = read(result.reply.text, number)
         if draft is not None and not errors_in(problems):
             return Planned(draft, Usage.total(used))
-        engine.emit("plan_rejected", problems=[p.to_json() for p in problems], round=number)
+        engine.emit(PlanRejected(problems=[p.to_json() for p in problems], round=number))
         asked += [result.reply.as_message(), _corrections(problems)]
     listing = "; ".join(problem.message for problem in problems[:5])
     fault = Fault(kind="contract", message=f"The planner gave no valid plan in {REPAIRS + 1} rounds: {listing}")
@@ -174,7 +175,7 @@ def _read(text: str, number: int, *, request: Request, team: Team, engine: Engin
     data, complaints = read_object(text)
     if data is None:
         problems = [Problem(code="empty_plan", message=f"The answer is not a plan: {c}.") for c in complaints]
-        engine.emit("plan_drafted", plan=None, round=number, problems=[p.to_json() for p in problems], source="planner")
+        engine.emit(PlanDrafted(plan=None, round=number, problems=[p.to_json() for p in problems], source="planner"))
         return None, problems
     reading, renamed = read_draft(data)
     problems = reading.problems(
@@ -184,18 +185,19 @@ def _read(text: str, number: int, *, request: Request, team: Team, engine: Engin
         factory=team.factory,
     )
     if reading.misshapen:
-        engine.emit("plan_drafted", plan=data, round=number, problems=[p.to_json() for p in problems], source="planner")
+        engine.emit(PlanDrafted(plan=data, round=number, problems=[p.to_json() for p in problems], source="planner"))
         return None, problems
     plan = reading.plan
     synthesis = plan.synthesis if plan.synthesis.instruction else team.synthesis
     plan = plan.model_copy(update={"team": team.name, "synthesis": synthesis})
     engine.emit(
-        "plan_drafted",
-        plan=plan.to_json(),
-        round=number,
-        problems=[p.to_json() for p in problems],
-        renamed=renamed,
-        source="planner",
+        PlanDrafted(
+            plan=plan.to_json(),
+            round=number,
+            problems=[p.to_json() for p in problems],
+            renamed=renamed,
+            source="planner",
+        )
     )
     return plan, problems
 
@@ -236,13 +238,9 @@ async def split_task(
     problems = reading.problems(team.names, max_tasks=MOST_PARTS, budget_tokens=request.budget.tokens)
     plan = reading.plan
     engine.emit(
-        "plan_drafted",
+        PlanDrafted(plan=plan.to_json(), round=1, problems=[problem.to_json() for problem in problems], source="split"),
         task=task.id,
         attempt=number,
-        plan=plan.to_json(),
-        round=1,
-        problems=[problem.to_json() for problem in problems],
-        source="split",
     )
     if errors_in(problems):
         return None

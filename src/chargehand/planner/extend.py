@@ -20,6 +20,7 @@ from chargehand.errors import ErrorKind
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import in_words, read_draft
 from chargehand.team import Team
+from chargehand.values.event import Extended, PlanRejected
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Gap, Outcome, Usage
 from chargehand.values.plan import Plan, Problem, Task, errors_in
@@ -122,7 +123,7 @@ async def extend_plan(
     asked = await consult(engine, f"@extend/{number}", "planner", brain, messages, _SCHEMA, used, check)
     if asked.data is None:
         rejected = problems or [Problem(code="empty_plan", message=asked.fault.message if asked.fault else "no answer")]
-        engine.emit("plan_rejected", problems=[problem.to_json() for problem in rejected], round=number)
+        engine.emit(PlanRejected(problems=[problem.to_json() for problem in rejected], round=number))
         return None
     if not asked.data["tasks"]:
         return None
@@ -136,7 +137,7 @@ async def extend_plan(
         _fills(asked.data["tasks"], new, gaps, outcomes, names),
     )
     tasks = [task.to_json() for task in extension.tasks]
-    engine.emit("extension", tasks=tasks, round=number, fills={gap: list(ids) for gap, ids in extension.fills.items()})
+    engine.emit(Extended(tasks=tasks, round=number, fills={gap: list(ids) for gap, ids in extension.fills.items()}))
     return extension
 
 

@@ -17,6 +17,7 @@ from chargehand.planner.route import route, routed_plan
 from chargehand.team import Team
 from chargehand.text.plan_json import parse
 from chargehand.trace import to_text
+from chargehand.values.event import PlanApproved, PlanDrafted, Warned
 from chargehand.values.outcome import Fault, Usage
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
@@ -58,9 +59,9 @@ async def agree(
     """A plan given here is taken as it is: tasks may be added to it, and those without a worker are given one."""
     given, routed = plan is not None, team.mode == "route"
     if (recorded := engine.record.plan()) is not None:
-        usage = Usage.model_validate(recorded.get("usage") or {})
-        ceiling = _recorded_ceiling(recorded.get("ceiling"), request)
-        return Agreed(parse(recorded["plan"]), not recorded.get("given") and not routed, usage, ceiling)
+        usage = Usage.model_validate(recorded.usage or {})
+        ceiling = _recorded_ceiling(recorded.ceiling, request)
+        return Agreed(parse(recorded.plan), not recorded.given and not routed, usage, ceiling)
     used: list[Usage] = []
     if plan is None:
         drafted = await _draft(request, team, engine, brains, used)
@@ -68,7 +69,7 @@ async def agree(
             return drafted
         plan = drafted
     else:
-        engine.emit("plan_drafted", plan=plan.to_json(), round=0, problems=[], source="given")
+        engine.emit(PlanDrafted(plan=plan.to_json(), round=0, problems=[], source="given"))
         plan = await _added_to(plan, request, team, engine, brains.get("planner"), used)
     assign = partial(_assign_workers, plan, team, engine, brains.get("router"), used)
     assigned = await in_time(engine, "@route", time_left(request, engine), assign)
@@ -84,13 +85,14 @@ async def agree(
     usage = Usage.total(used)
     ceiling = ceiling_of(plan, request, brains.get("synthesizer")) if planned else None
     engine.emit(
-        "plan_approved",
-        plan=plan.to_json(),
-        strategy=plan.strategy,
-        notes=list(plan.advice()),
-        given=given,
-        usage=usage.to_json(),
-        ceiling=None if ceiling is None else {"tokens": ceiling, "of": request.budget.tokens},
+        PlanApproved(
+            plan=plan.to_json(),
+            strategy=plan.strategy,
+            notes=list(plan.advice()),
+            given=given,
+            usage=usage.to_json(),
+            ceiling=None if ceiling is None else {"tokens": ceiling, "of": request.budget.tokens},
+        )
     )
     return Agreed(plan, planned, usage, ceiling)
 
@@ -117,7 +119,7 @@ async def _draft(
             return await make_plan(request, team, engine, brains["planner"], used)
         chosen = await route(request.text, team, engine, brains.get("router"), "@route", used, request.asked)
         plan = routed_plan(chosen, request, team)
-        engine.emit("plan_drafted", plan=plan.to_json(), round=1, problems=[], source="router")
+        engine.emit(PlanDrafted(plan=plan.to_json(), round=1, problems=[], source="router"))
         return Planned(plan, Usage.total(used))
 
     made = await in_time(engine, "@plan", time_left(request, engine), work)
@@ -138,7 +140,7 @@ async def _added_to(
     if isinstance(made, Planned):
         return made.plan
     why = "There was not enough time for it." if made is None else made.fault.message
-    engine.emit("warning", message=f"No tasks were added to the plan, which runs as it was. {why}")
+    engine.emit(Warned(message=f"No tasks were added to the plan, which runs as it was. {why}"))
     return plan
 
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from chargehand.record.journal import Journal
 from chargehand.record.storage_errors import private_file, reading, storage_error
-from chargehand.values.event import Event
+from chargehand.values.event import QuestionAnswered, QuestionAsked, RunEnded, RunStarted
 from chargehand.values.run_status import STATUSES, RunStatus
 
 REQUEST_CHARS = 200
@@ -123,17 +123,16 @@ def summarise(run: str, journal: Journal, started: float) -> RunInfo:
     asked: set[str] = set()
     first = True
     for event in journal.events():
-        match event.kind:
-            case "run_started":
-                info = _begin(info, event, first)
+        match event.body:
+            case RunStarted() as body:
+                info = _begin(info, event.at, body, first)
                 first = False
-            case "run_ended":
-                status = cast("RunStatus", event.data.get("status", "failed"))
-                info = replace(info, status=status, ended=event.at)
-            case "question_asked":
-                asked.add(str(event.data.get("key")))
-            case "question_answered":
-                asked.discard(str(event.data.get("key")))
+            case RunEnded(status=status):
+                info = replace(info, status=cast("RunStatus", status), ended=event.at)
+            case QuestionAsked(key=key):
+                asked.add(key)
+            case QuestionAnswered(key=key):
+                asked.discard(key)
             case _:
                 pass
     with reading(run):
@@ -146,23 +145,20 @@ def head(request: str) -> str:
     return request[:REQUEST_CHARS].encode("utf-8", "replace").decode()
 
 
-def _begin(info: RunInfo, event: Event, first: bool) -> RunInfo:
+def _begin(info: RunInfo, at: float, started: RunStarted, first: bool) -> RunInfo:
     again = replace(info, status="running", ended=None)
     if not first:
         return again
     return replace(
         again,
-        started=event.at,
-        request=head(_text_or_field(event.data.get("request"), "text") or ""),
-        team=_text_or_field(event.data.get("team"), "name"),
-        parent=_text_or_field(event.data.get("parent"), "run"),
+        started=at,
+        request=head(_text(started.request.get("text")) or ""),
+        team=_text(started.team.get("name")),
     )
 
 
-def _text_or_field(value: Any, field: str) -> str | None:
-    """The text itself, or that field of an object."""
-    inner = cast("dict[str, Any]", value).get(field) if isinstance(value, dict) else value
-    return inner if isinstance(inner, str) else None
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _lines(connection: sqlite3.Connection, only: str | None) -> dict[str, RunInfo]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from chargehand.errors import OwnershipLost
 from chargehand.record.journal import Journal
-from chargehand.values.event import Event
+from chargehand.values.event import AttemptStarted, Event, TaskReady, Warned, read_body
 
 
 class JournalPlace(Protocol):
@@ -151,9 +151,9 @@ async def c09_a_batch_may_be_large(place: JournalPlace) -> None:
 async def c10_task_and_attempt_are_kept(place: JournalPlace) -> None:
     """10. An event is the same after reading, in all its fields."""
     events = [
-        Event(place.run, 1, 1_700_000_000.123456, "run_started", None, None, {"request": "x"}),
-        Event(place.run, 2, 0.1, "task_ready", "x1.t1/2/t3", None, {}),
-        Event(place.run, 3, 2.0, "attempt_started", "t1", 3, {"worker": "w"}),
+        Event(place.run, 1, 1_700_000_000.123456, None, None, Warned(message="x")),
+        Event(place.run, 2, 0.1, "x1.t1/2/t3", None, TaskReady(worker="w")),
+        Event(place.run, 3, 2.0, "t1", 3, AttemptStarted(worker="w", tier=None, model="m")),
     ]
     journal = place.open()
     await journal.append(events, {})
@@ -216,7 +216,8 @@ JOURNAL_CHECKS: tuple[Callable[[JournalPlace], Awaitable[None]], ...] = (
 
 
 def _event(place: JournalPlace, seq: int, data: dict[str, Any] | None = None) -> Event:
-    return Event(place.run, seq, float(seq), "warning", None, None, {} if data is None else data)
+    """Its kind is one that nobody knows, so that its fields can be any."""
+    return Event(place.run, seq, float(seq), None, None, read_body("checked", {} if data is None else data))
 
 
 def _read_events(place: JournalPlace) -> list[Event]:

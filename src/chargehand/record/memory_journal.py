@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from chargehand.errors import OwnershipLost, StorageError
 from chargehand.record.event_body import pack, unpack
 from chargehand.record.journal import check_order, next_epoch
-from chargehand.values.event import Event
+from chargehand.values.event import Event, read_body
 
 
 @dataclass
@@ -42,14 +42,14 @@ class MemoryJournal:
         if self.epoch != self.store.epoch:
             raise OwnershipLost
         check_order(events, len(self.store.events))
-        packed = [(event._replace(data={}), pack(event.data)) for event in events]
+        packed = [(event.with_data({}), pack(event.data)) for event in events]
         self.store.events += packed
         for name, body in blobs.items():
             self.store.blobs.setdefault(name, body)
 
     def events(self, after: int = 0) -> Iterator[Event]:
         for event, body in self.store.events[after:]:
-            yield event._replace(data=unpack(body))
+            yield event._replace(body=read_body(event.kind, unpack(body)))
 
     def blobs(self, hashes: Iterable[str]) -> dict[str, bytes]:
         return {name: self.store.blobs[name] for name in hashes if name in self.store.blobs}

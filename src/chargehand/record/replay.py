@@ -12,16 +12,45 @@ from chargehand.errors import InvalidPlan
 from chargehand.record.storage_errors import MISSHAPEN, damage_error
 from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON
-from chargehand.values.event import Event
+from chargehand.values.event import (
+    BODIES,
+    AttemptEnded,
+    AttemptStarted,
+    BudgetReserved,
+    BudgetSettled,
+    Critiqued,
+    Data,
+    Decided,
+    DraftDiscarded,
+    Event,
+    EventBody,
+    Extended,
+    ModelCalled,
+    ModelReplied,
+    PlanApproved,
+    PlanDrafted,
+    QuestionAnswered,
+    QuestionAsked,
+    Reused,
+    RunEnded,
+    RunStarted,
+    SynthesisStarted,
+    TaskEnded,
+    ToolCalled,
+    ToolReturned,
+    Unreadable,
+    shape_problem,
+)
 from chargehand.values.key import TaskPath
 from chargehand.values.outcome import Outcome, Usage
 
-Data = dict[str, Any]
+Called = ModelCalled | ToolCalled
+Returned = ModelReplied | ToolReturned | Reused
 # Calls whose answers are kept when tasks are reopened.
 _PLANNING = ("@plan", "@route", "@extend")
 # What a resumed run comes to again from committed results. Gaps and contradictions are found anew by each session.
 _HEDGE = "/hedge"
-TOLD_ONCE = frozenset({"extension", "synthesis_started", "draft_discarded", "critique"})
+TOLD_ONCE = (Extended, SynthesisStarted, DraftDiscarded, Critiqued)
 
 
 class InFlight(NamedTuple):
@@ -33,15 +62,10 @@ class InFlight(NamedTuple):
     usage: Usage
 
     @property
-    def settled(self) -> Data:
+    def settled(self) -> BudgetSettled:
         """How it is settled, as the next session puts it on the record."""
-        return {
-            "key": self.key,
-            "tokens": self.tokens,
-            "usd": self.usd,
-            "estimated": True,
-            "lost": self.usage.to_json(),
-        }
+        lost = self.usage.to_json()
+        return BudgetSettled(key=self.key, tokens=self.tokens, usd=self.usd, estimated=True, lost=lost)
 
 
 @dataclass(slots=True)
@@ -56,18 +80,18 @@ class Replay:
     plan: Data | None = None
     # Task -> the added tasks that take its place once they are done.
     fills: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    # The plan_approved event's data: what runs, whether it was given, what planning used.
-    approved: Data | None = None
+    # What runs, whether it was given, what planning used.
+    approved: PlanApproved | None = None
     # The last plan without errors that was drafted: what a person is asked to approve.
     drafted: Data | None = None
     # The same of the teams that do attempts, by attempt (`t3/1`).
-    approved_within: dict[str, Data] = field(default_factory=dict[str, Data])
+    approved_within: dict[str, PlanApproved] = field(default_factory=dict[str, PlanApproved])
     # The plan came from the user: the planner is never asked.
     plan_given: bool = False
-    # key -> {fingerprint, result}: effects that returned.
-    committed: dict[str, Data] = field(default_factory=dict[str, Data])
-    # key -> the *_called event's data: effects begun and not returned when the record stops.
-    intents: dict[str, Data] = field(default_factory=dict[str, Data])
+    # By key, effects that returned.
+    committed: dict[str, Returned] = field(default_factory=dict[str, Returned])
+    # By key, effects begun and not returned when the record stops.
+    intents: dict[str, Called] = field(default_factory=dict[str, Called])
     decisions: dict[str, JSON] = field(default_factory=dict[str, JSON])
     questions: dict[str, Data] = field(default_factory=dict[str, Data])
     answers: dict[str, JSON] = field(default_factory=dict[str, JSON])
@@ -115,79 +139,76 @@ class Replay:
     _waiting: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
 
     def apply(self, event: Event) -> None:
-        data = event.data
         self.run, self.seq = event.run, event.seq
-        match event.kind:
-            case "run_started":
+        match event.body:
+            case RunStarted() as started:
                 # A resumed session says what it changes: a topped-up budget, a later deadline.
-                self.start = {**self.start, **{name: value for name, value in data.items() if value is not None}}
+                self.start |= {name: value for name, value in vars(started).items() if value is not None}
                 self.sessions += 1
                 self._write_off()
                 self._session_began, self._owned_before = event.at, self.owned_s
                 self.status, self.report = "running", None
-            case "plan_approved" if data.get("within"):
-                self.approved_within[data["within"]] = data
-            case "plan_drafted" if data.get("within"):
-                pass  # of a nested team: what counts is what was approved
-            case "plan_drafted" if data.get("source") == "added":
-                pass  # what it is added to is the plan until that is approved
-            case "plan_drafted" if event.task is not None:
-                self.splits[event.task] = data["plan"]
-            case "plan_drafted":
-                self.plan_given = data.get("source") == "given"
-                if not any(problem["severity"] == "error" for problem in data.get("problems") or ()):
-                    self.drafted = data.get("plan")
-            case "plan_approved":
-                self.plan, self.approved = data["plan"], data
-            case "extension" if not data.get("within"):
-                self._extend(data)
-            case "model_called" | "tool_called":
-                self.intents[data["key"]] = data
-                self.sent.add(data["key"])
-            case "model_replied" if data["result"].get("cut"):
+            case PlanApproved(within=str(within)) as approved if within:
+                self.approved_within[within] = approved
+            case PlanApproved() as approved:
+                self.plan, self.approved = approved.plan, approved
+            case PlanDrafted(source="added") | PlanDrafted(within=str()):
+                pass  # what it is added to is the plan until that is approved; of a nested team, only that counts
+            case PlanDrafted(plan=plan) if event.task is not None:
+                if plan is not None:
+                    self.splits[event.task] = plan
+            case PlanDrafted() as drafted:
+                self.plan_given = drafted.source == "given"
+                if not any(problem["severity"] == "error" for problem in drafted.problems):
+                    self.drafted = drafted.plan
+            case Extended(within=None) as extended:
+                self._extend(extended)
+            case ModelCalled(key=key) | ToolCalled(key=key) as called:
+                self.intents[key] = called
+                self.sent.add(key)
+            case ModelReplied(result={"cut": True}):
                 pass  # broken off: what had arrived is there to be read by people, the call is made again
-            case "model_replied" | "tool_returned" | "reused":
-                called = self.intents.pop(data["key"], None)
-                if called is not None and called.get("role") == "worker":
-                    self.written += _output_tokens(data["result"])
-                self.committed[data["key"]] = data
-            case "decision":
-                self._decide(data)
-            case "attempt_started":
+            case ModelReplied() | ToolReturned() | Reused() as returned:
+                called = self.intents.pop(returned.key, None)
+                if isinstance(called, ModelCalled) and called.role == "worker":
+                    self.written += _output_tokens(returned.result)
+                self.committed[returned.key] = returned
+            case Decided() as decided:
+                self._decide(decided)
+            case AttemptStarted():
                 if event.task is not None and event.attempt is not None:
                     self.attempts[event.task] = event.attempt
                     now = self._owned_at(event) - self._waits_of(event.task)
                     self.begun.setdefault(event.task, now)
                     self.begun.setdefault(f"{event.task}/{event.attempt}", now)
-            case "attempt_ended":
-                if data.get("outcome") is not None:
-                    self.attempted[f"{event.task}/{event.attempt}"] = Outcome.model_validate(data["outcome"])
-            case "task_ended":
-                outcome = Outcome.model_validate(data["outcome"])
+            case AttemptEnded(outcome=dict(outcome)):
+                self.attempted[f"{event.task}/{event.attempt}"] = Outcome.model_validate(outcome)
+            case TaskEnded():
+                outcome = Outcome.model_validate(event.body.outcome)
                 self.ended[event.task or outcome.task] = outcome
-            case "question_asked":
-                self.questions[data["key"]] = data["question"]
+            case QuestionAsked() as asked:
+                self.questions[asked.key] = asked.question
                 for task in TaskPath.parse(event.task).lineage if event.task is not None else ():
                     number, since = self._waiting.get(task, (0, self._owned_at(event)))
                     self._waiting[task] = number + 1, since
-            case "question_answered":
-                self.answers[data["key"]] = data["answer"]
+            case QuestionAnswered() as answered:
+                self.answers[answered.key] = answered.answer
                 # While it only waited for the person, the run did not run.
-                self._owned_before -= data.get("parked_s") or 0.0
+                self._owned_before -= answered.parked_s or 0.0
                 for task in TaskPath.parse(event.task).lineage if event.task is not None else ():
                     if task in self._waiting:
                         self._end_wait(task, self._owned_at(event))
-            case "budget_reserved":
-                self.written_off.pop(data["key"], None)
-                self.reserved[data["key"]] = (data["tokens"], data["usd"])
-            case "budget_settled" if data["key"] in self.written_off:
-                del self.written_off[data["key"]]  # counted when its session was found to have died
-            case "budget_settled":
-                self._settle(event.task, data)
-            case kind if kind in TOLD_ONCE:
-                self.told[telling(kind, event.task, data)] += 1
-            case "run_ended":
-                self.status, self.report = data["status"], data.get("report")
+            case BudgetReserved() as reserved:
+                self.written_off.pop(reserved.key, None)
+                self.reserved[reserved.key] = (reserved.tokens, reserved.usd)
+            case BudgetSettled(key=key) if key in self.written_off:
+                del self.written_off[key]  # counted when its session was found to have died
+            case BudgetSettled() as settled:
+                self._settle(event.task, settled)
+            case RunEnded() as ended:
+                self.status, self.report = ended.status, ended.report
+            case body if isinstance(body, TOLD_ONCE):
+                self.told[telling(event.task, body)] += 1
             case _:
                 pass
         self.owned_s = self._owned_at(event)
@@ -219,18 +240,18 @@ class Replay:
         """Tokens and USD a task has used, the tasks it was split into and those of its team included."""
         return self.spent_by_task.get(task, (0, 0.0))
 
-    def _settle(self, task: str | None, data: Data) -> None:
-        set_aside, _ = self.reserved.pop(data["key"], (data["tokens"], None))
-        self.short += max(data["tokens"] - set_aside, 0)
-        self.spent_tokens += data["tokens"]
-        self.spent_usd += data["usd"] or 0.0
-        if data.get("lost"):
-            self.lost.append(Usage.model_validate(data["lost"]))
-        elif data.get("estimated"):
-            self.estimated.append(data["tokens"])
+    def _settle(self, task: str | None, settled: BudgetSettled) -> None:
+        set_aside, _ = self.reserved.pop(settled.key, (settled.tokens, None))
+        self.short += max(settled.tokens - set_aside, 0)
+        self.spent_tokens += settled.tokens
+        self.spent_usd += settled.usd or 0.0
+        if settled.lost:
+            self.lost.append(Usage.model_validate(settled.lost))
+        elif settled.estimated:
+            self.estimated.append(settled.tokens)
         for whole in () if task is None else TaskPath.parse(task).wholes:
             tokens, usd = self.spent_by_task.get(whole, (0, 0.0))
-            self.spent_by_task[whole] = (tokens + data["tokens"], usd + (data["usd"] or 0.0))
+            self.spent_by_task[whole] = (tokens + settled.tokens, usd + (settled.usd or 0.0))
 
     def used_before_reopening(self) -> Usage:
         """What was used before tasks were reopened and is in no outcome any more."""
@@ -241,10 +262,10 @@ class Replay:
         found: list[InFlight] = []
         for key, (tokens, usd) in self.reserved.items():
             # A hedge is the same call once more.
-            called = self.intents.get(key.removesuffix(_HEDGE)) or {}
+            called = self.intents.get(key.removesuffix(_HEDGE))
             if key in self.sent:
-                output = min(called.get("max_output") or 0, tokens)
-                model = called.get("model")
+                model, output = (called.model, called.max_output) if isinstance(called, ModelCalled) else ("", 0)
+                output = min(output, tokens)
                 usage = Usage(
                     input_tokens=tokens - output,
                     output_tokens=output,
@@ -265,24 +286,24 @@ class Replay:
         self.reserved.clear()
         self.sent.clear()
 
-    def _extend(self, data: Data) -> None:
+    def _extend(self, extended: Extended) -> None:
         assert self.plan is not None
         known = {task["id"] for task in self.plan["tasks"]}
-        new = [task for task in data["tasks"] if task["id"] not in known]
+        new = [task for task in extended.tasks if task["id"] not in known]
         self.plan = {**self.plan, "tasks": [*self.plan["tasks"], *new]}
-        self.fills.update(data.get("fills") or {})
+        self.fills.update(extended.fills or {})
 
     def is_replaced(self, task: str) -> bool:
         """Whether tasks that were added have taken its place, all of them done."""
         by = self.fills.get(task)
         return bool(by) and all(id in self.ended and self.ended[id].ok for id in by or ())
 
-    def _decide(self, data: Data) -> None:
-        if data["decision"] == "reopen":
-            self.reopen(data["value"]["tasks"])
-        elif data["decision"] == "hedge":
-            self.sent.add(data["key"])  # it is sent as soon as this is on disk
-        self.decisions[data["key"]] = data["value"]
+    def _decide(self, decided: Decided) -> None:
+        if decided.decision == "reopen":
+            self.reopen(decided.value["tasks"])
+        elif decided.decision == "hedge":
+            self.sent.add(decided.key)  # it is sent as soon as this is on disk
+        self.decisions[decided.key] = decided.value
 
     def reopen(self, tasks: Iterable[str]) -> None:
         """Let tasks run again, attempts counting on; of a task that was split only the parts that are not done.
@@ -305,9 +326,9 @@ class Replay:
             elif key.startswith("@extend/") and key.endswith("/gaps"):
                 # What was added for a draft is there before the answer that is written now.
                 self.decisions[f"{key.removesuffix('gaps')}whether"] = self.decisions.pop(key)
-        for key, data in list(self.committed.items()):
-            if key.startswith("@") and (not key.startswith(_PLANNING) or data["result"].get("error")):
-                self.unused.append(data["result"])
+        for key, returned in list(self.committed.items()):
+            if key.startswith("@") and (not key.startswith(_PLANNING) or returned.result.get("error")):
+                self.unused.append(returned.result)
                 del self.committed[key]
         self.told = Counter({mark: times for mark, times in self.told.items() if mark[0] == "extension"})
 
@@ -322,9 +343,9 @@ class Replay:
         return found
 
 
-def telling(kind: str, task: str | None, data: Data) -> tuple[str, str | None, str]:
+def telling(task: str | None, body: EventBody) -> tuple[str, str | None, str]:
     """What is told, to be known again."""
-    return kind, task, json.dumps(data, sort_keys=True, default=str)
+    return body.kind, task, json.dumps(vars(body), sort_keys=True, default=str)
 
 
 def _output_tokens(result: Data) -> int:
@@ -346,6 +367,9 @@ def replay(events: Iterable[Event], run: str = "") -> Replay:
     """The fold over a record; RecordDamaged names the event that has not the shape it was written with."""
     state = Replay(run=run)
     for event in events:
+        if isinstance(event.body, Unreadable):
+            problem = shape_problem(BODIES[event.kind], event.data)
+            raise damage_error(f"of run {event.run}", f"event {event.seq}, {event.kind}, cannot be read: {problem}")
         try:
             state.apply(event)
         except (*MISSHAPEN, InvalidPlan) as error:

@@ -17,14 +17,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, StorageError
 from chargehand.record.event_body import pack, unpack
 from chargehand.record.journal import check_order, next_epoch
 from chargehand.record.lock import OwnerLock
 from chargehand.record.storage_errors import damage_error, private_file, reading, storage
-from chargehand.values.event import Event
+from chargehand.values.event import Event, read_body
 
 FORMAT = 2
 BLOB_BYTES = 64 * 1024
@@ -170,7 +170,7 @@ class SqliteJournal:
             data: Any = unpack(body)
             if not isinstance(data, dict):
                 raise TypeError(f"event {seq} holds no fields")
-            return Event(self.run, seq, at, kind, task, attempt, data)
+            return Event(self.run, seq, at, task, attempt, read_body(kind, cast("dict[str, Any]", data)))
 
     def _connection(self) -> sqlite3.Connection:
         if self._closed:
@@ -272,9 +272,8 @@ class _transaction:  # noqa: N801 - used as a statement
 
 
 def _row(event: Event, large: dict[str, bytes]) -> tuple[Any, ...]:
-    _, seq, at, kind, task, attempt, data = event
-    at = float(at)
-    body = pack(data)
+    _, seq, at, task, attempt, _ = event
+    at, kind, body = float(at), event.kind, pack(event.data)
     crc = _checksum(seq, at, kind, task, attempt, body)
     if len(body) <= BLOB_BYTES:
         return (seq, at, kind, task, attempt, body, None, crc)

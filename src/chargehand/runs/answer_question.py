@@ -10,7 +10,7 @@ from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.report_from_record import open_questions
 from chargehand.values.effect import Question
-from chargehand.values.event import Event
+from chargehand.values.event import Event, QuestionAnswered
 from chargehand.values.key import Key
 from chargehand.values.plan import FactoryLimits
 from chargehand.values.request import Request
@@ -27,8 +27,8 @@ async def record_answer(run: str, journal: Journal, question: str, words: str) -
     factory = FactoryLimits.model_validate(team["factory"]) if team.get("factory") else None
     answer = read_words(Question.model_validate(state.questions[key]), words, request, workers, factory)
     _, task, attempt = Key.parse(key)
-    data = {"key": key, "answer": answer, "by": "command"}
-    event = Event(run, state.seq + 1, time.time(), "question_answered", task, attempt, data)
+    answered = QuestionAnswered(key=key, answer=answer, by="command")
+    event = Event(run, state.seq + 1, time.time(), task, attempt, answered)
     await journal.append([event], {})
     state.apply(event)
     return open_questions(state)

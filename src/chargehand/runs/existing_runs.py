@@ -36,7 +36,7 @@ from chargehand.tools import BUILTIN
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
-from chargehand.values.event import Event
+from chargehand.values.event import Event, RunEnded
 from chargehand.values.plan import Plan, errors_in
 from chargehand.values.report import Report
 from chargehand.values.request import Request
@@ -166,8 +166,8 @@ class RunLife(PreparedTeam):
                 return final_report(state).status, False
             with reading(f"of run {run}"):
                 report = unfinished_report(state, "cancelled")
-            data = {"status": report.status, "report": report.to_json(), "by": "command"}
-            await journal.append([Event(run, state.seq + 1, time.time(), "run_ended", None, None, data)], {})
+            ended = RunEnded(status=report.status, report=report.to_json(), by="command")
+            await journal.append([Event(run, state.seq + 1, time.time(), None, None, ended)], {})
         self.home.clear_cancel(run)
         self.home.note(run, status="cancelled", ended=time.time())
         return "cancelled", True

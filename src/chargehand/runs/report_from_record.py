@@ -113,7 +113,7 @@ def estimate_notes(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:
 
 def _used(state: Replay) -> Usage:
     """What all calls with a result used, of tasks that ended and of those that did not."""
-    return Usage.total(usages([data["result"] for data in state.committed.values()] + state.unused))
+    return Usage.total(usages([recorded.result for recorded in state.committed.values()] + state.unused))
 
 
 _WORDS: dict[RunStatus, str] = {

@@ -35,6 +35,7 @@ from chargehand.tools import ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
+from chargehand.values.event import RunEnded
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
@@ -154,7 +155,7 @@ class Session:
             )
             report = await self._drive(engine, running)
             report = _with_spent(report, engine.spent)
-            engine.emit("run_ended", status=report.status, report=report.to_json())
+            engine.emit(RunEnded(status=report.status, report=report.to_json()))
         if self._home is not None:
             if not self._home.has(job.run):
                 raise RecordGone(
@@ -198,7 +199,7 @@ class Session:
                 main.cancel()
                 await asyncio.gather(main, return_exceptions=True)
                 report = await self._report_unfinished(engine, "interrupted")
-                engine.emit("run_ended", status="interrupted", report=report.to_json())
+                engine.emit(RunEnded(status="interrupted", report=report.to_json()))
                 raise
             return await self._report_unfinished(engine, self._stopped)
         except BaseExceptionGroup as group:

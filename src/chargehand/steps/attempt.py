@@ -8,6 +8,7 @@ from chargehand.dispatcher.time_limits import Countdown
 from chargehand.engine.port import Engine
 from chargehand.steps.best_of import BestOf, failed_by_bug, is_workers_own, work_and_check
 from chargehand.steps.supervisor_help import SupervisorHelp
+from chargehand.values.event import AttemptEnded, AttemptStarted, Warned
 from chargehand.values.outcome import Outcome, Usage, failed
 from chargehand.workers import Assignment, WorkerPort
 
@@ -29,30 +30,28 @@ class AttemptWork:
         """The outcome, its criterion checked; None when it was recalled before anything was sent."""
         task, number = self.assignment.task, self.assignment.attempt
         self.engine.emit(
-            "attempt_started",
+            AttemptStarted(worker=task.worker, tier=task.tier, model=self.worker.model_for(task.tier)),
             task=task.id,
             attempt=number,
-            worker=task.worker,
-            tier=task.tier,
-            model=self.worker.model_for(task.tier),
         )
         if self.refused is not None:
             outcome = failed(task.id, task.worker, "internal", self.refused)
         else:
             outcome = await self._work()
         if outcome is None:
-            self.engine.emit("attempt_ended", task=task.id, attempt=number, status="skipped", error=None)
+            self.engine.emit(AttemptEnded(status="skipped", error=None), task=task.id, attempt=number)
             return None
         if outcome.attempts != number:
             outcome = outcome.model_copy(update={"attempts": number})
         self.engine.emit(
-            "attempt_ended",
+            AttemptEnded(
+                status=outcome.status,
+                error=outcome.error.to_json() if outcome.error else None,
+                # A done attempt's outcome is the task's: it is on the record once.
+                outcome=None if outcome.ok else outcome.to_json(),
+            ),
             task=task.id,
             attempt=number,
-            status=outcome.status,
-            error=outcome.error.to_json() if outcome.error else None,
-            # A done attempt's outcome is the task's: it is on the record once.
-            outcome=None if outcome.ok else outcome.to_json(),
         )
         return outcome
 
@@ -93,6 +92,6 @@ class AttemptWork:
             return None
         if not self.worker.repeatable:
             message = f"best_of {number} of {task.id} is ignored: {task.worker} does a task only once."
-            self.engine.emit("warning", task=task.id, attempt=self.assignment.attempt, message=message)
+            self.engine.emit(Warned(message=message), task=task.id, attempt=self.assignment.attempt)
             return None
         return BestOf(number, self.assignment, self.worker, self.engine, self.help.score, self.help.select)

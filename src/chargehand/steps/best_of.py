@@ -18,6 +18,7 @@ from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError
 from chargehand.steps.criterion import Scorer, check_criterion
 from chargehand.values.base import JSON
+from chargehand.values.event import Decided
 from chargehand.values.outcome import Outcome, Usage, failed
 from chargehand.values.plan import Task
 from chargehand.workers import Assignment, WorkerPort
@@ -103,13 +104,14 @@ class BestOf:
         outcome = self.outcomes[next(with_something, 1)]
         task = self.assignment.task
         self.engine.emit(
-            "decision",
+            Decided(
+                key=self._key,
+                decision="best_of",
+                value={"chosen": None, "members": self._member_lines()},
+                reason="none of them is done",
+            ),
             task=task.id,
             attempt=self.assignment.attempt,
-            key=self._key,
-            decision="best_of",
-            value={"chosen": None, "members": self._member_lines()},
-            reason="none of them is done",
         )
         return outcome.model_copy(update={"usage": Usage.total(self.assignment.used)})
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from chargehand.engine.port import Engine
 from chargehand.values.effect import ToolCall
+from chargehand.values.event import Warned
 from chargehand.values.outcome import Outcome, Score, Usage, failed
 from chargehand.workers import Assignment, WorkerPort
 
@@ -31,7 +32,7 @@ async def check_criterion(
         outcome = outcome.model_copy(update={"usage": used})
         if found is None:
             message = f"The result of {task.id} was not scored: the scorer gave no readable answer."
-            engine.emit("warning", task=task.id, attempt=assignment.attempt, message=message)
+            engine.emit(Warned(message=message), task=task.id, attempt=assignment.attempt)
         elif not found.met:
             return _not_met(outcome, f"scored {found.score}: {found.reason}")
     return outcome

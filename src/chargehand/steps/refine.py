@@ -7,6 +7,7 @@ from typing import Any
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
+from chargehand.values.event import Decided, Warned
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Task
@@ -43,16 +44,12 @@ async def refine(
     asked = await consult(engine, f"{task.id}/{number}/refine", "refiner", brain, messages, SCHEMA, used)
     if asked.data is None:
         reason = asked.fault.message if asked.fault else "no answer"
-        engine.emit("warning", task=task.id, attempt=number, message=f"{task.id} was not rewritten: {reason}")
+        engine.emit(Warned(message=f"{task.id} was not rewritten: {reason}"), task=task.id, attempt=number)
         return task
     words = {name: asked.data[name] for name in ("instruction", "context", "success_criterion") if asked.data.get(name)}
     engine.emit(
-        "decision",
+        Decided(key=f"{task.id}/{number}/rewrite", decision="rewrite", value=words, reason=outcome.summary),
         task=task.id,
         attempt=number,
-        key=f"{task.id}/{number}/rewrite",
-        decision="rewrite",
-        value=words,
-        reason=outcome.summary,
     )
     return task.model_copy(update=words)

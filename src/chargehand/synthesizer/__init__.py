@@ -19,6 +19,7 @@ from chargehand.synthesizer import plain_report as plain
 from chargehand.synthesizer.streaming import OnDraft
 from chargehand.synthesizer.synthesis import Synthesis, Validate
 from chargehand.synthesizer.synthesis_flow import Flow
+from chargehand.values.event import DraftDiscarded, SynthesisStarted
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap
@@ -110,7 +111,7 @@ async def write_answer(
         return Synthesis(answer=plain.nothing_done(plan, outcomes), gaps=plain.gaps(plan, outcomes, filled))
     flow = Flow(request, plan, outcomes, engine, validate, filled, critic, before and before.flow, mark)
     if before is not None:
-        engine.emit("draft_discarded", reason=f"Tasks were added for what it lacks: {before.gaps[0].reason}")
+        engine.emit(DraftDiscarded(reason=f"Tasks were added for what it lacks: {before.gaps[0].reason}"))
 
     async def work() -> Synthesis | tuple[Gap, ...]:
         if rater is not None:
@@ -119,7 +120,7 @@ async def write_answer(
             return await flow.looked_at(only)
         if brain is None:
             return flow.by_code("No model is configured: the answer lists the results.")
-        engine.emit("synthesis_started", mode=plan.synthesis.mode, outcomes=len(outcomes))
+        engine.emit(SynthesisStarted(mode=plan.synthesis.mode, outcomes=len(outcomes)))
         picked = await flow.select(judge or brain) if plan.synthesis.mode == "select" else None
         if judge is not None:
             await flow.judge(judge)

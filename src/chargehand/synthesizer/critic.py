@@ -14,6 +14,7 @@ from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.prompt import clean, heading, room, section, size
 from chargehand.values.base import JSON
+from chargehand.values.event import Critiqued
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.request import Request
@@ -91,11 +92,11 @@ def record_critique(found: Critique, engine: Engine) -> Critique:
     """The verdict, on the record."""
     match found:
         case Accepted():
-            engine.emit("critique", verdict="accept", problems=[])
+            engine.emit(Critiqued(verdict="accept", problems=[]))
         case Returned(problems):
-            engine.emit("critique", verdict="revise", problems=list(problems))
+            engine.emit(Critiqued(verdict="revise", problems=list(problems)))
         case NotReviewed(reason):
-            engine.emit("critique", verdict="not_reviewed", problems=[reason])
+            engine.emit(Critiqued(verdict="not_reviewed", problems=[reason]))
     return found
 
 

@@ -19,6 +19,7 @@ from chargehand.synthesizer.disagreements import Ruling
 from chargehand.synthesizer.plain_report import inline
 from chargehand.synthesizer.prompt import clean, room, section
 from chargehand.synthesizer.synthesis import Desk
+from chargehand.values.event import Decided
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Outcome, Usage
 
@@ -212,11 +213,12 @@ async def pick(outcomes: Mapping[str, Outcome], desk: Desk) -> Pick | None:
     chosen = sinks[choice.index]
     scores = {sink.task: score for sink, score in zip(sinks, choice.scores, strict=False)}
     desk.engine.emit(
-        "decision",
-        key=f"@select/{desk.mark}choice",
-        decision="select",
-        value={"task": chosen.task, "from": [sink.task for sink in sinks], "scores": scores},
-        reason=choice.reason,
+        Decided(
+            key=f"@select/{desk.mark}choice",
+            decision="select",
+            value={"task": chosen.task, "from": [sink.task for sink in sinks], "scores": scores},
+            reason=choice.reason,
+        )
     )
     return Pick(chosen, tuple(sink for sink in sinks if sink is not chosen), choice, scores)
 

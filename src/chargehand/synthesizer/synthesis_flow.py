@@ -27,6 +27,7 @@ from chargehand.synthesizer.synthesis import Desk, Synthesis, Validate
 from chargehand.synthesizer.wording import wording
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer, upstream
 from chargehand.text.json_schema import violations
+from chargehand.values.event import DraftDiscarded, Warned
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Contradiction, Gap, LeftOut, Provenance
@@ -121,7 +122,7 @@ class Flow:
         """
         desk, known = self._desk(brain), self._reconcile()
         if self._drafts is None and on_draft is not None:
-            self._drafts = Drafts(on_draft, lambda message: self._engine.emit("warning", message=message))
+            self._drafts = Drafts(on_draft, lambda message: self._engine.emit(Warned(message=message)))
         parts, notes = await gather(known, desk)
         self._notes += notes
         writer = self._writer = Writer(desk, known, read, self._validate, self._drafts)
@@ -203,7 +204,7 @@ class Flow:
             return replace(self._ready, usage=Usage.total(self._used), notes=(*self._ready.notes, note))
         draft = None if self._writer is None else self._writer.last
         if draft is None:
-            self._engine.emit("draft_discarded", reason="The deadline came before the synthesis was finished.")
+            self._engine.emit(DraftDiscarded(reason="The deadline came before the synthesis was finished."))
             return self._instead("The deadline left no time for a synthesis")
         self._notes.append("The deadline left no time to mend or review the answer: it stands as it was written.")
         return self._of(draft, self._reconcile())

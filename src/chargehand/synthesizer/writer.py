@@ -21,6 +21,7 @@ from chargehand.text.json_repair import read_object
 from chargehand.text.json_schema import violations
 from chargehand.values.base import JSON
 from chargehand.values.effect import usage_of
+from chargehand.values.event import DraftDiscarded
 from chargehand.values.message import Message, system, user
 from chargehand.values.outcome import Fault
 from chargehand.values.plan import Plan
@@ -129,10 +130,10 @@ class Writer:
             return made.draft
         if kept is not None and self._rank(made.draft, wanted=wanted) > self._rank(kept, wanted=wanted):
             worse = f"it was worse than the one before: {'; '.join(made.wrong)}"
-            self._desk.engine.emit("draft_discarded", reason=worse)
+            self._desk.engine.emit(DraftDiscarded(reason=worse))
             return NoDraft(Fault(kind="contract", message=worse))
         if kept is not None:
-            self._desk.engine.emit("draft_discarded", reason="; ".join(problems))
+            self._desk.engine.emit(DraftDiscarded(reason="; ".join(problems)))
         self._keep(made.draft, made.said)
         return made.draft
 
@@ -149,7 +150,7 @@ class Writer:
         self._desk.used.append(usage_of(result, call.model))
         if result.reply is None or result.reply.stop in ("refused", "length"):
             fault = result.error or Fault(kind="refused", message="the answer was refused or cut off")
-            engine.emit("draft_discarded", reason=fault.message)
+            engine.emit(DraftDiscarded(reason=fault.message))
             return _Written(NoDraft(fault))
         said = result.reply.as_message()
         data, problems = _read(result.reply.text, self._schema)
@@ -162,7 +163,7 @@ class Writer:
 
     def _reject(self, why: str, said: Message, wrong: tuple[str, ...]) -> _Written:
         self.rejected = why
-        self._desk.engine.emit("draft_discarded", reason=why)
+        self._desk.engine.emit(DraftDiscarded(reason=why))
         return _Written(NoDraft(Fault(kind="contract", message=why)), said, wrong)
 
     def _no_answer(self, draft: Draft) -> str | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 from chargehand.text.escaping import dump_json
 from chargehand.text.redaction import Redactor
 from chargehand.trace.run_state import RunState
-from chargehand.values.event import VERSION, Event
+from chargehand.values.event import VERSION, Event, ModelCalled
 
 Blobs = Callable[[Iterable[str]], dict[str, bytes]]
 
@@ -75,10 +75,7 @@ def summary(view: RunState) -> dict[str, Any]:
 
 
 def _message_hashes(event: Event) -> list[str]:
-    hashes = event.data.get("messages")
-    if event.kind != "model_called" or not isinstance(hashes, list | tuple):
-        return []
-    return [digest for digest in cast(list[Any], hashes) if isinstance(digest, str)]
+    return event.body.messages if isinstance(event.body, ModelCalled) else []
 
 
 def _message(body: bytes) -> Any:

@@ -70,7 +70,7 @@ def to_html(
     lines: list[str] = []
     for event in events:
         task = None if event.task is None else redactor.text(event.task)
-        clean = event._replace(task=task, data=cast(Data, redactor.json(event.data)))
+        clean = event._replace(task=task).with_data(cast(Data, redactor.json(event.data)))
         view.apply(clean)
         if len(lines) < MOST_EVENTS:
             lines.append(_event(clean, view.started or 0.0))

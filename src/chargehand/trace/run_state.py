@@ -7,7 +7,7 @@ event version must not break an older reader.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -24,7 +24,33 @@ from chargehand.trace.run_parts import (
     TaskState,
     TaskStatus,
 )
-from chargehand.values.event import Event
+from chargehand.values.event import (
+    AttemptEnded,
+    AttemptStarted,
+    BudgetSettled,
+    ContradictionFound,
+    Decided,
+    Event,
+    Extended,
+    GapFound,
+    ModelCalled,
+    ModelReplied,
+    PlanApproved,
+    PlanDrafted,
+    PlanRejected,
+    QuestionAnswered,
+    QuestionAsked,
+    Reused,
+    RunEnded,
+    RunStarted,
+    SynthesisStarted,
+    TaskEnded,
+    TaskReady,
+    ToolCalled,
+    ToolRefused,
+    ToolReturned,
+    Warned,
+)
 from chargehand.values.key import within
 from chargehand.values.plan import Plan, Task
 
@@ -68,10 +94,9 @@ class RunState:
         if not self.sessions:
             self.run, self.started = event.run, event.at
             self.sessions.append(SessionView(1, event.at, event.at))
-        if event.kind != "run_started" and not event.outside:
+        if not isinstance(event.body, RunStarted) and not event.outside:
             self.sessions[-1].ended = event.at
-        if (fold_one := _FOLDS.get(event.kind)) is not None:
-            fold_one(self, event, event.data)
+        _fold(self, event)
 
     def elapsed_seconds(self, now: float | None = None) -> float:
         """Seconds the run has been running over all its sessions; `now` counts the running one up to that time."""
@@ -128,12 +153,75 @@ def _texts(data: Data, name: str) -> tuple[str, ...]:
     return tuple(str(v) for v in cast(list[Any], value)) if isinstance(value, list | tuple) else ()
 
 
-def _error(data: Data) -> str | None:
-    """A Fault as one line; some events carry only its words."""
-    fault = _part(data, "error")
-    if fault:
-        return f"{_text(fault, 'kind')}: {_text(fault, 'message')}"
-    return _text(data, "error") or None
+def _fault(error: Data | None) -> str | None:
+    """A Fault as one line."""
+    return f"{_text(error, 'kind')}: {_text(error, 'message')}" if error else None
+
+
+def _fold(view: RunState, event: Event) -> None:
+    match event.body:
+        case RunStarted() as body:
+            _start_session(view, event, body)
+        case PlanDrafted(plan=plan, source=source):
+            if not view.strategy and event.task is None and source != "added":
+                view.plan = _plan(plan or {})
+        case PlanRejected():
+            if not view.strategy and event.task is None:
+                view.plan = None
+        case PlanApproved() as body:
+            _start_plan(view, body)
+        case Extended(tasks=tasks, within=within):
+            _add_tasks(view, tasks, within or "")
+        case TaskReady(worker=worker):
+            if (task := _task(view, event, worker)) is not None and task.status == "waiting":
+                task.status, task.ready = "ready", event.at
+        case AttemptStarted() as body:
+            _start_attempt(view, event, body)
+        case ModelCalled() as body:
+            _start_call(view, event, body, CallView(body.key, "model", body.model, event.at, body.role))
+        case ToolCalled() as body:
+            _start_call(view, event, body, CallView(body.key, "tool", body.tool, event.at))
+        case ModelReplied() | ToolReturned() as body:
+            _end_call(view, event, body)
+        case ToolRefused(worker=worker, tool=tool, reason=reason):
+            call = CallView(f"refused/{event.seq}", "tool", tool, event.at)
+            call.ended, call.ok, call.error = event.at, False, f"refused: {reason}"
+            _file(view, event, call, worker)
+        case Reused() as body:
+            _reuse_call(view, event, body)
+        case AttemptEnded(status=status, error=error):
+            if (task := _task(view, event)) is not None and task.attempts:
+                attempt = task.attempts[-1]
+                attempt.ended, attempt.status, attempt.error = event.at, status or "ended", _fault(error)
+        case TaskEnded(outcome=outcome):
+            if (task := _task(view, event)) is not None:
+                status = _text(outcome, "status")
+                task.outcome, task.ended = outcome, event.at
+                task.status = status if status in TASK_STATUSES else "failed"
+        case BudgetSettled() as body:
+            _settle(view, body)
+        case Decided() as body:
+            _decide(view, event, body)
+        case QuestionAsked(key=key, question=question):
+            view.questions[key] = question
+        case QuestionAnswered(key=key, parked_s=parked):
+            view.questions.pop(key, None)
+            view.sessions[-1].parked_s += parked or 0.0
+        case SynthesisStarted():
+            if event.task is None:
+                view.synthesis_started = event.at
+        case ContradictionFound(contradiction=contradiction):
+            if event.task is None:
+                view.contradictions.append(contradiction)
+        case GapFound(gap=gap, within=within):
+            if not within:
+                view.gaps.append(gap)
+        case Warned(message=message):
+            view.warnings.append(message)
+        case RunEnded(status=status, report=report):
+            view.status, view.ended, view.report = status or "failed", event.at, report or None
+        case _:
+            pass
 
 
 def _plan(data: Data) -> Plan | None:
@@ -147,53 +235,38 @@ def _plan(data: Data) -> Plan | None:
         return None
 
 
-def _task(view: RunState, event: Event) -> TaskState | None:
+def _task(view: RunState, event: Event, worker: str = "") -> TaskState | None:
     if event.task is None:
         return None
     task = view.tasks.get(event.task)
     if task is None:
-        task = view.tasks[event.task] = TaskState(event.task, worker=_text(event.data, "worker"))
+        task = view.tasks[event.task] = TaskState(event.task, worker=worker)
     return task
 
 
-def _run_started(view: RunState, event: Event, data: Data) -> None:
-    resumed = bool(data.get("resumed"))
-    session = SessionView(_count(data, "epoch") or 1, event.at, event.at, resumed)
-    if resumed:
+def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
+    session = SessionView(started.epoch or 1, event.at, event.at, started.resumed)
+    if started.resumed:
         view.sessions.append(session)
     else:
         view.sessions[-1] = session
     view.status, view.ended, view.report = "running", None, None
     # This session's synthesis finds them again.
     view.gaps, view.contradictions = [], []
-    view.request = _text(_part(data, "request"), "text") or view.request
-    view.team = _text(_part(data, "team"), "name") or view.team
-    view.rerun_of = _text(data, "rerun_of") or view.rerun_of
+    view.request = _text(started.request, "text") or view.request
+    view.team = _text(started.team, "name") or view.team
+    view.rerun_of = started.rerun_of or view.rerun_of
 
 
-def _plan_drafted(view: RunState, event: Event, data: Data) -> None:
-    if not view.strategy and event.task is None and data.get("source") != "added":
-        view.plan = _plan(_part(data, "plan"))
-
-
-def _plan_rejected(view: RunState, event: Event, data: Data) -> None:
-    if not view.strategy and event.task is None:
-        view.plan = None
-
-
-def _plan_approved(view: RunState, event: Event, data: Data) -> None:
-    plan = _part(data, "plan")
-    if scope := _text(data, "within"):
-        _add_tasks(view, _parts(plan, "tasks"), scope)
+def _start_plan(view: RunState, approved: PlanApproved) -> None:
+    tasks = _parts(approved.plan, "tasks")
+    if approved.within:
+        _add_tasks(view, tasks, approved.within)
         return
-    view.plan = _plan(plan)
-    view.strategy = _text(data, "strategy") or (view.plan.strategy if view.plan else "unknown")
-    view.notes = _texts(data, "notes")
-    _add_tasks(view, _parts(plan, "tasks"))
-
-
-def _extension(view: RunState, event: Event, data: Data) -> None:
-    _add_tasks(view, _parts(data, "tasks"), _text(data, "within"))
+    view.plan = _plan(approved.plan)
+    view.strategy = approved.strategy or (view.plan.strategy if view.plan else "unknown")
+    view.notes = tuple(approved.notes)
+    _add_tasks(view, tasks)
 
 
 def _add_tasks(view: RunState, tasks: list[Data], scope: str = "") -> None:
@@ -208,13 +281,8 @@ def _add_tasks(view: RunState, tasks: list[Data], scope: str = "") -> None:
         task.depends_on = tuple(within(scope, each) for each in needs) if scope else needs
 
 
-def _task_ready(view: RunState, event: Event, data: Data) -> None:
-    if (task := _task(view, event)) is not None and task.status == "waiting":
-        task.status, task.ready = "ready", event.at
-
-
-def _attempt_started(view: RunState, event: Event, data: Data) -> None:
-    task = _task(view, event)
+def _start_attempt(view: RunState, event: Event, started: AttemptStarted) -> None:
+    task = _task(view, event, started.worker)
     if task is None:
         return
     task.status, task.ended, task.outcome = "running", None, None
@@ -226,37 +294,34 @@ def _attempt_started(view: RunState, event: Event, data: Data) -> None:
     else:
         attempt = AttemptView(number, "", event.at)
         task.attempts.append(attempt)
-    attempt.worker = _text(data, "worker") or task.worker
-    attempt.model, attempt.tier = _text(data, "model"), _text(data, "tier")
+    attempt.worker = started.worker or task.worker
+    attempt.model, attempt.tier = started.model or "", started.tier or ""
 
 
-def _fold_call(view: RunState, event: Event, data: Data) -> None:
-    kind: Literal["model", "tool"] = "model" if event.kind == "model_called" else "tool"
-    key = _text(data, "key")
-    sent = _count(data, "send")
-    if (call := view.by_key.get(key)) is not None:
-        call.ended, call.ok, call.error, call.sends = None, None, None, max(sent, call.sends + 1)
+def _start_call(view: RunState, event: Event, called: ModelCalled | ToolCalled, call: CallView) -> None:
+    if (known := view.by_key.get(call.key)) is not None:
+        known.ended, known.ok, known.error, known.sends = None, None, None, max(called.send, known.sends + 1)
         return
-    call = CallView(key, kind, _text(data, kind), event.at, _text(data, "role"), event.task, event.attempt)
-    call.sends = max(sent, 1)
-    _file(view, event, call)
+    call.sends = max(called.send, 1)
+    _file(view, event, call, called.worker or "")
 
 
-def _file(view: RunState, event: Event, call: CallView) -> None:
+def _file(view: RunState, event: Event, call: CallView, worker: str = "") -> None:
     view.by_key[call.key] = call
-    if (task := _task(view, event)) is None:
+    call.task, call.attempt = event.task, event.attempt
+    if (task := _task(view, event, worker)) is None:
         view.calls.append(call)
         return
     task.reused = call.reused and (task.reused or not task.calls)
     task.calls.append(call)
 
 
-def _fold_return(view: RunState, event: Event, data: Data) -> None:
-    call = view.by_key.get(_text(data, "key"))
+def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturned) -> None:
+    call = view.by_key.get(returned.key)
     if call is None:
         return
-    result = _part(data, "result")
-    call.ended, call.error = event.at, _error(result)
+    result = returned.result
+    call.ended, call.error = event.at, _fault(_part(result, "error"))
     call.ok = call.error is None
     if call.kind == "tool" or result.get("cut"):
         return  # what a call that was broken off may have used is counted where its budget is settled
@@ -277,120 +342,30 @@ def _count_usage(call: CallView, result: Data) -> None:
     call.waiting_s = _money(result, "waiting_s") or 0.0
 
 
-def _tool_refused(view: RunState, event: Event, data: Data) -> None:
-    call = CallView(f"refused/{event.seq}", "tool", _text(data, "tool"), event.at, "", event.task, event.attempt)
-    call.ended, call.ok, call.error = event.at, False, f"refused: {_text(data, 'reason')}"
-    _file(view, event, call)
-
-
-def _fold_reuse(view: RunState, event: Event, data: Data) -> None:
-    key, result = _text(data, "key"), _part(data, "result")
+def _reuse_call(view: RunState, event: Event, reused: Reused) -> None:
+    result = reused.result
     kind: Literal["model", "tool"] = "model" if "reply" in result else "tool"
     name = _text(_part(result, "reply"), "model") or kind
-    call = CallView(key, kind, name, event.at, "", event.task, event.attempt, event.at, reused=True)
-    call.error = _error(result)
+    call = CallView(reused.key, kind, name, event.at, ended=event.at, reused=True)
+    call.error = _fault(_part(result, "error"))
     call.ok = call.error is None
     _count_usage(call, result)
     _file(view, event, call)
 
 
-def _attempt_ended(view: RunState, event: Event, data: Data) -> None:
-    task = _task(view, event)
-    if task is None or not task.attempts:
-        return
-    attempt = task.attempts[-1]
-    attempt.ended, attempt.status, attempt.error = event.at, _text(data, "status") or "ended", _error(data)
-
-
-def _task_ended(view: RunState, event: Event, data: Data) -> None:
-    task = _task(view, event)
-    if task is None:
-        return
-    task.outcome, task.ended = _part(data, "outcome"), event.at
-    status = _text(task.outcome, "status")
-    task.status = status if status in TASK_STATUSES else "failed"
-
-
-def _budget_settled(view: RunState, event: Event, data: Data) -> None:
-    if not data.get("estimated"):
+def _settle(view: RunState, settled: BudgetSettled) -> None:
+    if not settled.estimated:
         return  # the reply itself says what was used
-    tokens, usd = _count(data, "tokens"), _money(data, "usd")
-    view.usage.estimate(tokens, usd)
-    if (call := view.by_key.get(_text(data, "key"))) is not None:
+    view.usage.estimate(settled.tokens, settled.usd)
+    if (call := view.by_key.get(settled.key)) is not None:
         call.estimated = True
         if call.task is not None:
-            view.tasks[call.task].usage.estimate(tokens, usd)
+            view.tasks[call.task].usage.estimate(settled.tokens, settled.usd)
 
 
-def _decision(view: RunState, event: Event, data: Data) -> None:
-    view.decisions.append(
-        Decision(
-            event.at, _text(data, "key"), _text(data, "decision"), data.get("value"), _text(data, "reason"), event.task
-        )
-    )
-    value = data.get("value")
-    if data.get("decision") == "reopen" and isinstance(value, dict):
-        for id in _texts(cast(Data, value), "tasks"):
+def _decide(view: RunState, event: Event, decided: Decided) -> None:
+    view.decisions.append(Decision(event.at, decided.key, decided.decision, decided.value, decided.reason, event.task))
+    if decided.decision == "reopen" and isinstance(decided.value, dict):
+        for id in _texts(cast(Data, decided.value), "tasks"):
             if (task := view.tasks.get(id)) is not None:
                 task.status, task.ready, task.ended, task.outcome = "waiting", None, None, None
-
-
-def _question_asked(view: RunState, event: Event, data: Data) -> None:
-    view.questions[_text(data, "key")] = _part(data, "question")
-
-
-def _question_answered(view: RunState, event: Event, data: Data) -> None:
-    view.questions.pop(_text(data, "key"), None)
-    view.sessions[-1].parked_s += _money(data, "parked_s") or 0.0
-
-
-def _synthesis_started(view: RunState, event: Event, data: Data) -> None:
-    if event.task is None:
-        view.synthesis_started = event.at
-
-
-def _contradiction_found(view: RunState, event: Event, data: Data) -> None:
-    if event.task is None:
-        view.contradictions.append(_part(data, "contradiction"))
-
-
-def _gap_found(view: RunState, event: Event, data: Data) -> None:
-    if not _text(data, "within"):
-        view.gaps.append(_part(data, "gap"))
-
-
-def _warning(view: RunState, event: Event, data: Data) -> None:
-    view.warnings.append(_text(data, "message"))
-
-
-def _run_ended(view: RunState, event: Event, data: Data) -> None:
-    view.status, view.ended = _text(data, "status") or "failed", event.at
-    view.report = _part(data, "report") or None
-
-
-_FOLDS: dict[str, Callable[[RunState, Event, Data], None]] = {
-    "run_started": _run_started,
-    "plan_drafted": _plan_drafted,
-    "plan_rejected": _plan_rejected,
-    "plan_approved": _plan_approved,
-    "extension": _extension,
-    "task_ready": _task_ready,
-    "attempt_started": _attempt_started,
-    "model_called": _fold_call,
-    "model_replied": _fold_return,
-    "tool_called": _fold_call,
-    "tool_returned": _fold_return,
-    "tool_refused": _tool_refused,
-    "reused": _fold_reuse,
-    "attempt_ended": _attempt_ended,
-    "task_ended": _task_ended,
-    "budget_settled": _budget_settled,
-    "decision": _decision,
-    "question_asked": _question_asked,
-    "question_answered": _question_answered,
-    "synthesis_started": _synthesis_started,
-    "contradiction_found": _contradiction_found,
-    "gap_found": _gap_found,
-    "warning": _warning,
-    "run_ended": _run_ended,
-}

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 from pydantic_core import to_json
 
 from chargehand.values.base import JSON, Value
-from chargehand.values.event import EventKind
 from chargehand.values.message import Message, Reply, TokenCount, ToolEffect, ToolSpec
 from chargehand.values.outcome import Fault, Finding, Usage
 from chargehand.values.role import Role
@@ -23,9 +22,6 @@ def _digest(*parts: bytes) -> str:
 
 class ModelCall(Value):
     """One question to a model. `model` is resolved (`provider:name`); clamps and timeouts are not part of it."""
-
-    started: ClassVar[EventKind] = "model_called"
-    ended: ClassVar[EventKind] = "model_replied"
 
     kind: Literal["model"] = "model"
     role: Role
@@ -72,9 +68,6 @@ class ModelCall(Value):
 class ToolCall(Value):
     """One call of a tool by a worker."""
 
-    started: ClassVar[EventKind] = "tool_called"
-    ended: ClassVar[EventKind] = "tool_returned"
-
     kind: Literal["tool"] = "tool"
     worker: str
     tool: str
@@ -90,9 +83,6 @@ class ToolCall(Value):
 
 class Analysis(Value):
     """One look of an analyzer at some files. What they hold is read when it is performed: the result says what."""
-
-    started: ClassVar[EventKind] = "tool_called"
-    ended: ClassVar[EventKind] = "tool_returned"
 
     kind: Literal["analysis"] = "analysis"
     worker: str

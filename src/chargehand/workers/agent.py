@@ -13,6 +13,7 @@ from chargehand.engine.people import doubt, question_about_doubt, question_about
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
 from chargehand.values.effect import ModelCall, ToolCall, ToolResult, usage_of
+from chargehand.values.event import ToolRefused, Warned
 from chargehand.values.message import Message, Reply, ToolEffect, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
 from chargehand.values.plan import Tier
@@ -245,7 +246,7 @@ class _Attempt:
             shown = "; ".join(detail[:_LONGEST_DETAIL] for detail in details[:_MOST_DETAILS])
             more = f"; and {len(details) - _MOST_DETAILS:,} more" if len(details) > _MOST_DETAILS else ""
             self.engine.emit(
-                "warning", task=self.task.id, attempt=self.assignment.attempt, message=f"{what}: {shown}{more}."
+                Warned(message=f"{what}: {shown}{more}."), task=self.task.id, attempt=self.assignment.attempt
             )
 
     async def _plain(self, text: str) -> Outcome | None:
@@ -339,12 +340,9 @@ class _Attempt:
 
     def _refuse(self, request: ToolRequest, reason: str) -> ToolResult:
         self.engine.emit(
-            "tool_refused",
+            ToolRefused(worker=self.agent.name, tool=request.name, reason=reason),
             task=self.task.id,
             attempt=self.assignment.attempt,
-            worker=self.agent.name,
-            tool=request.name,
-            reason=reason,
         )
         return ToolResult.model_validate({"error": {"kind": "tool", "message": reason}})
 

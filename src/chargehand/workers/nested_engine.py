@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
 
 from chargehand.engine.outcomes import KeptOutcomes
 from chargehand.engine.port import Engine, Outcomes, RunBudget, RunClock, Steps
@@ -26,7 +26,7 @@ from chargehand.values.effect import (
     ToolResult,
     usage_of,
 )
-from chargehand.values.event import EventKind
+from chargehand.values.event import EventBody, GapFound, PlanApproved, TaskEnded, remake
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import within
 from chargehand.values.outcome import Usage
@@ -101,7 +101,7 @@ class NestedEngine:
 
     def end_task(self, head: Head) -> None:
         outcome = self.outcomes.end(head.task, head)
-        self.emit("task_ended", task=head.task, attempt=head.attempts, outcome=outcome.to_json())
+        self.emit(TaskEnded(outcome=outcome.to_json()), task=head.task, attempt=head.attempts)
 
     async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
         return await self._engine.decide(self._scope.key(key), decision, choose, reason)
@@ -110,15 +110,14 @@ class NestedEngine:
         named = question.model_copy(update={"id": f"{self._task}.{question.id}"})
         return await self._engine.ask(self._scope.key(key), named)
 
-    def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
-        for name in ("key", "within"):
-            if name in data:
-                data[name] = self._scope.key(data[name])
-        if task is None or kind == "gap_found":
+    def emit(self, body: EventBody, *, task: str | None = None, attempt: int | None = None) -> None:
+        keys = {name: self._scope.key(key) for name, key in vars(body).items() if name in ("key", "within")}
+        if task is None or isinstance(body, GapFound):
             # Of the team's supervisor, and so of the task it does.
-            self._engine.emit(kind, task=self._task, attempt=self._attempt, **{"within": self._scope.path, **data})
+            named = {"within": self._scope.path, **vars(body), **keys}
+            self._engine.emit(remake(body, named), task=self._task, attempt=self._attempt)
         else:
-            self._engine.emit(kind, task=self._scope.key(task), attempt=attempt, **data)
+            self._engine.emit(remake(body, {**vars(body), **keys}), task=self._scope.key(task), attempt=attempt)
 
 
 class _Scope:
@@ -150,10 +149,10 @@ class _NestedRecord:
     def decided(self, key: str) -> JSON:
         return self._record.decided(self._key(key))
 
-    def plan(self, within: str = "") -> dict[str, JSON] | None:
+    def plan(self, within: str = "") -> PlanApproved | None:
         recorded = self._record.plan(self._key(within))
         if recorded is not None and not within:
-            self._used.append(Usage.model_validate(recorded.get("usage") or {}))
+            self._used.append(Usage.model_validate(recorded.usage or {}))
         return recorded
 
     def ended(self, task: str) -> Head | None:

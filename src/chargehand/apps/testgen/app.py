@@ -27,7 +27,7 @@ from chargehand.errors import RecordGone, UsageError
 from chargehand.models import ModelClient
 from chargehand.settings import Settings
 from chargehand.values.base import JSON, Value
-from chargehand.values.event import Event
+from chargehand.values.event import Event, TaskEnded
 from chargehand.values.report import Report
 from chargehand.values.request import AppRun
 
@@ -153,12 +153,12 @@ class TestgenApp:
 
 def _write_verified(event: Event, writer: Writer) -> None:
     """What cannot be written now is tried again at the end, where it is an error."""
-    if event.kind != "task_ended":
-        return
-    outcome: dict[str, Any] = event.data["outcome"]
-    if outcome["worker"] == "verifier" and (made := source_of(outcome.get("output"))) is not None:
-        with suppress(UsageError):
-            writer.write(*made)
+    match event.body:
+        case TaskEnded(outcome={"worker": "verifier", "output": output}) if (made := source_of(output)) is not None:
+            with suppress(UsageError):
+                writer.write(*made)
+        case _:
+            pass
 
 
 def _write_all(report: Report, writer: Writer) -> Generated:

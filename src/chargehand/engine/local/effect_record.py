@@ -8,7 +8,8 @@ from chargehand.engine.local.effect_site import Site
 from chargehand.engine.local.recorder import Recorder
 from chargehand.engine.local.run_record import LocalRecord
 from chargehand.record.replay import Replay
-from chargehand.values.effect import AnalysisResult, Effect, ModelResult, Result, ToolResult
+from chargehand.values.effect import AnalysisResult, Effect, ModelCall, ModelResult, Result, ToolResult
+from chargehand.values.event import ModelCalled, ModelReplied, Reused, ToolCalled, ToolReturned
 
 R = TypeVar("R", ModelResult, ToolResult, AnalysisResult)
 
@@ -21,29 +22,31 @@ class EffectRecord:
         self._replay = replay
         self._record = record
 
-    def intent(self, site: Site, effect: Effect) -> dict[str, Any] | None:
+    def intent(self, site: Site, effect: Effect) -> ModelCalled | ToolCalled | None:
         """What an earlier session recorded before it sent this very effect and stopped."""
         intent = self._replay.intents.get(site.key)
-        return intent if intent is not None and intent["fingerprint"] == effect.fingerprint else None
+        return intent if intent is not None and intent.fingerprint == effect.fingerprint else None
 
-    def begin(self, site: Site, effect: Effect, description: dict[str, Any], **clamps: int) -> None:
+    def sent_before(self, site: Site, effect: Effect) -> int:
+        """How often earlier sessions began this effect."""
+        intent = self.intent(site, effect)
+        return 0 if intent is None else intent.send
+
+    def begin(self, site: Site, called: ModelCalled | ToolCalled) -> None:
         self._record.mark_sent(site.task, site.attempt)
-        self._recorder.emit_at(site, effect.started, fingerprint=effect.fingerprint, **description, **clamps)
-
-    def begin_again(self, site: Site, effect: Effect, description: dict[str, Any]) -> None:
-        """Begin an effect that counts how often it was."""
-        sent_before = (self.intent(site, effect) or {}).get("send", 0)
-        self.begin(site, effect, description, send=1 + sent_before)
+        self._recorder.emit_at(site, called)
 
     async def finish(self, site: Site, effect: Effect, result: R) -> R:
         """Put the result on disk. It is in the buffer before the first await, so cancellation cannot lose it."""
-        self._recorder.emit_at(site, effect.ended, fingerprint=effect.fingerprint, result=_pack(result))
+        ended = ModelReplied if isinstance(effect, ModelCall) else ToolReturned
+        self._recorder.emit_at(site, ended(key=site.key, fingerprint=effect.fingerprint, result=_pack(result)))
         await self._recorder.commit()
         return result
 
     async def take_over(self, site: Site, effect: Effect, result: R, source: str) -> R:
         """Put a result on disk that was made elsewhere: in another run, or kept in the cache."""
-        self._recorder.emit_at(site, "reused", fingerprint=effect.fingerprint, result=_pack(result), source=source)
+        reused = Reused(key=site.key, fingerprint=effect.fingerprint, result=_pack(result), source=source)
+        self._recorder.emit_at(site, reused)
         await self._recorder.commit()
         return result
 

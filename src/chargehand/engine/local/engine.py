@@ -50,7 +50,7 @@ from chargehand.values.effect import (
     ToolCall,
     ToolResult,
 )
-from chargehand.values.event import VERSION, EventKind
+from chargehand.values.event import VERSION, AttemptStarted, Decided, EventBody, RunStarted, TaskEnded, Warned
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import Key
 from chargehand.values.outcome import Usage
@@ -127,27 +127,29 @@ class LocalEngine:
     def _record_opening(self, opening: Opening) -> None:
         session = self.replay.sessions + 1
         self.emit(
-            "run_started",
-            version=VERSION,
-            chargehand=__version__,
-            epoch=session,
-            resumed=self._resumed,
-            request=opening.request,
-            team=opening.team,
-            settings=opening.settings,
-            rerun_of=opening.rerun_of,
+            RunStarted(
+                version=VERSION,
+                chargehand=__version__,
+                epoch=session,
+                resumed=self._resumed,
+                request=opening.request,
+                team=opening.team,
+                settings=opening.settings,
+                rerun_of=opening.rerun_of,
+            )
         )
         if opening.reopen is not None:
             self.emit(
-                "decision",
-                key=f"@reopen/{session}",
-                decision="reopen",
-                value={"tasks": list(opening.reopen)},
-                reason="resumed with more budget, time or --retry-failed",
+                Decided(
+                    key=f"@reopen/{session}",
+                    decision="reopen",
+                    value={"tasks": list(opening.reopen)},
+                    reason="resumed with more budget, time or --retry-failed",
+                )
             )
         self.budget.settle_left_behind()
         for message in opening.warnings:
-            self.emit("warning", message=message)
+            self.emit(Warned(message=message))
 
     @property
     def ledger(self) -> Ledger:
@@ -174,18 +176,18 @@ class LocalEngine:
                 await self._slots.idle.wait()
                 await self.commit()
         except TimeoutError:
-            self.emit("warning", message=f"Calls still in flight after {seconds:g} s were left; resume repeats them.")
+            self.emit(Warned(message=f"Calls still in flight after {seconds:g} s were left; resume repeats them."))
 
     # -- the record --------------------------------------------------------------------------------------------------
 
-    def emit(self, kind: EventKind, *, task: str | None = None, attempt: int | None = None, **data: Any) -> None:
-        if kind == "attempt_started":
+    def emit(self, body: EventBody, *, task: str | None = None, attempt: int | None = None) -> None:
+        if isinstance(body, AttemptStarted):
             self._slots.order(task)
             self._attempts[task] = attempt
-        if kind in TOLD_ONCE and self._told[mark := telling(kind, task, data)]:
+        if isinstance(body, TOLD_ONCE) and self._told[mark := telling(task, body)]:
             self._told[mark] -= 1
             return
-        self._recorder.emit(kind, task, attempt, data)
+        self._recorder.emit(body, task, attempt)
 
     async def commit(self) -> None:
         await self._recorder.commit()
@@ -195,7 +197,7 @@ class LocalEngine:
             return self.replay.decisions[key]
         value = choose()
         at = Key.parse(key)
-        self.emit("decision", task=at.task, attempt=at.attempt, key=key, decision=decision, value=value, reason=reason)
+        self.emit(Decided(key=key, decision=decision, value=value, reason=reason), task=at.task, attempt=at.attempt)
         with self._activity:
             await self.commit()
         return value
@@ -218,7 +220,7 @@ class LocalEngine:
 
     def end_task(self, head: Head) -> None:
         outcome = self.outcomes.end(head.task, head)
-        self.emit("task_ended", task=head.task, attempt=head.attempts, outcome=outcome.to_json())
+        self.emit(TaskEnded(outcome=outcome.to_json()), task=head.task, attempt=head.attempts)
 
     # -- effects -----------------------------------------------------------------------------------------------------
 
@@ -237,11 +239,11 @@ class LocalEngine:
         _, task, attempt = Key.parse(key)
         site = Site(key, task, self._attempts.get(task) if attempt is None else attempt)
         if (recorded := self.replay.committed.get(key)) is not None:
-            if recorded["fingerprint"] != effect.fingerprint:
+            if recorded.fingerprint != effect.fingerprint:
                 # Prompts or tools are described differently by now. What was paid for stands all the same.
                 message = f"{key} would be asked for differently today; its recorded result is used."
-                self.emit("warning", task=site.task, attempt=site.attempt, message=message)
-            return self._handlers[type(effect)].read(recorded["result"])
+                self.emit(Warned(message=message), task=site.task, attempt=site.attempt)
+            return self._handlers[type(effect)].read(recorded.result)
         if (gate := self.clock.gate_here()) is not None:
             await gate()
         if self._slots.draining:
@@ -254,10 +256,10 @@ class LocalEngine:
     async def _reuse(self, prior: Prior, site: Site, effect: Effect) -> Result | None:
         """The success the run that this one repeats has under this key, if it would come out the same now."""
         earlier = prior.replay.committed.get(site.key)
-        if earlier is None or earlier["fingerprint"] != effect.fingerprint:
+        if earlier is None or earlier.fingerprint != effect.fingerprint:
             return None
         handler = self._handlers[type(effect)]
-        result = handler.read(earlier["result"])
+        result = handler.read(earlier.result)
         renewed = await handler.renew(effect, result) if result.ok else None
         return None if renewed is None else await self._effects.take_over(site, effect, renewed, prior.run)
 

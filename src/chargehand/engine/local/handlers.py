@@ -1,7 +1,7 @@
 """How effects are carried out: one handler for each type of effect, found by that type.
 
-A handler knows all that differs between types: how an effect is described on the record, how its result is read back,
-how it is performed, and whether a result of an earlier run would come out the same now.
+A handler knows all that differs between types: how an effect is recorded, how its result is read back, how it is
+performed, and whether a result of an earlier run would come out the same now.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError
 from chargehand.text.urls import normal_urls
 from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, ToolCall, ToolResult, usage_of
+from chargehand.values.event import ModelCalled, ToolCalled
 from chargehand.values.message import TokenCount
 from chargehand.values.outcome import Fault, Usage
 
@@ -32,10 +33,6 @@ OnText = Callable[[str], None] | None
 
 class Handler(Protocol[E_contra, R]):
     """Effects of one type. The engine has looked into the record before it asks for one to be performed."""
-
-    def describe(self, effect: E_contra) -> dict[str, Any]:
-        """The effect as it is recorded when it begins."""
-        ...
 
     def read(self, recorded: dict[str, Any]) -> R:
         """The result as it was recorded."""
@@ -64,19 +61,6 @@ class ModelHandler:
         # What calls of the supervisor used that were answered when its time was over.
         self.unread: list[Usage] = []
 
-    def describe(self, effect: ModelCall) -> dict[str, Any]:
-        """Messages by their digest."""
-        return {
-            "role": effect.role,
-            "worker": effect.worker,
-            "model": effect.model,
-            "messages": [message.digest for message in effect.messages],
-            "tools": [tool.name for tool in effect.tools],
-            "output_schema": effect.output_schema is not None,
-            "options": effect.options,
-            **({} if effect.tool_choice == "auto" else {"tool_choice": effect.tool_choice}),
-        }
-
     def read(self, recorded: dict[str, Any]) -> ModelResult:
         return ModelResult.model_validate(recorded)
 
@@ -90,11 +74,13 @@ class ModelHandler:
         async def begin(max_output: int, sent_before: int) -> None:
             for message in effect.messages:
                 self._recorder.store(message)
-            self._record.begin(site, effect, self.describe(effect), max_output=max_output, send=sent_before + 1)
+            self._record.begin(site, _model_called(site, effect, max_output, sent_before + 1))
             # On disk before it is sent, so that a repeat after a crash is the same to the byte.
             await self._recorder.commit()
 
-        result = await self._calls.make(site, effect, self._record.intent(site, effect), begin, on_text)
+        intent = self._record.intent(site, effect)
+        sent = intent if isinstance(intent, ModelCalled) else None
+        result = await self._calls.make(site, effect, sent, begin, on_text)
         try:
             return await self._record.finish(site, effect, result)
         except asyncio.CancelledError:
@@ -116,9 +102,6 @@ class ToolHandler:
         self.flights: dict[str, asyncio.Future[ToolResult]] = {}
         # What `once` tools begun in this session returned; None until they do, so that a broken-off one is in doubt.
         self._once: dict[str, ToolResult | None] = {}
-
-    def describe(self, effect: ToolCall) -> dict[str, Any]:
-        return {"worker": effect.worker, "tool": effect.tool, "arguments": effect.arguments, "effect": effect.effect}
 
     def read(self, recorded: dict[str, Any]) -> ToolResult:
         return ToolResult.model_validate(recorded)
@@ -164,7 +147,16 @@ class ToolHandler:
         await self._slots.take(site.task, waited)
         began = loop.time()
         try:
-            self._record.begin_again(site, effect, self.describe(effect))
+            called = ToolCalled(
+                key=site.key,
+                fingerprint=effect.fingerprint,
+                worker=effect.worker,
+                tool=effect.tool,
+                arguments=effect.arguments,
+                effect=effect.effect,
+                send=1 + self._record.sent_before(site, effect),
+            )
+            self._record.begin(site, called)
             if effect.effect == "once":
                 await self._record.commit()  # any other may run again after a crash: it is on disk with its result
                 self._once[site.key] = None
@@ -189,10 +181,6 @@ class AnalysisHandler:
         self._resources = resources
         self._slots = slots
         self._record = record
-
-    def describe(self, effect: Analysis) -> dict[str, Any]:
-        arguments = {"files": effect.files, "base": effect.base, "root": effect.root}
-        return {"worker": effect.worker, "tool": effect.analyzer, "arguments": arguments, "effect": "read"}
 
     def read(self, recorded: dict[str, Any]) -> AnalysisResult:
         return AnalysisResult.model_validate(recorded)
@@ -219,9 +207,36 @@ class AnalysisHandler:
             await self._slots.take(site.task, waited)
             began = loop.time()
             try:
-                self._record.begin_again(site, effect, self.describe(effect))
+                called = ToolCalled(
+                    key=site.key,
+                    fingerprint=effect.fingerprint,
+                    worker=effect.worker,
+                    tool=effect.analyzer,
+                    arguments={"files": effect.files, "base": effect.base, "root": effect.root},
+                    effect="read",
+                    send=1 + self._record.sent_before(site, effect),
+                )
+                self._record.begin(site, called)
                 result = await self._resources.analyse(look)
             finally:
                 self._slots.free()
         timed = result.model_copy(update={"seconds": loop.time() - began, "waiting_s": waited.seconds})
         return await self._record.finish(site, effect, timed)
+
+
+def _model_called(site: Site, effect: ModelCall, max_output: int, send: int) -> ModelCalled:
+    """Messages by their digest."""
+    return ModelCalled(
+        key=site.key,
+        fingerprint=effect.fingerprint,
+        role=effect.role,
+        worker=effect.worker,
+        model=effect.model,
+        messages=[message.digest for message in effect.messages],
+        tools=[tool.name for tool in effect.tools],
+        output_schema=effect.output_schema is not None,
+        options=effect.options,
+        **({} if effect.tool_choice == "auto" else {"tool_choice": effect.tool_choice}),
+        max_output=max_output,
+        send=send,
+    )

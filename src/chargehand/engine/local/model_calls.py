@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from chargehand.engine.local.call_time import CallTime
@@ -23,6 +23,7 @@ from chargehand.limits import BreakerChange, CallResult, Permit, ProviderLimits,
 from chargehand.models import Attribution
 from chargehand.values.budget import Deny, Reservation
 from chargehand.values.effect import ModelCall, ModelResult
+from chargehand.values.event import BreakerChanged, Decided, ModelCalled, ModelReplied, Warned
 from chargehand.values.message import Reply, TokenCount
 from chargehand.values.outcome import Fault
 
@@ -69,7 +70,7 @@ class Calls:
         self._doubted: set[str] = set()
 
     async def make(
-        self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, begin: Begin, on_text: OnText
+        self, site: Site, effect: ModelCall, intent: ModelCalled | None, begin: Begin, on_text: OnText
     ) -> ModelResult:
         """The result, settled but not yet on the record. `intent`: what an earlier session recorded and sent."""
         waited = Waited()
@@ -78,7 +79,7 @@ class Calls:
             fault = Fault(kind="budget", message=admitted.reason)
             return ModelResult(error=fault, sent=False, waiting_s=waited.seconds)
         reservation, permit = admitted
-        sent_before = (intent or {}).get("send", 0)
+        sent_before = 0 if intent is None else intent.send
         call = self._settle(site, effect, reservation, permit, sent_before, waited, begin, on_text)
         try:
             if self._hedge_after_s is None or on_text is not None:
@@ -89,7 +90,7 @@ class Calls:
             raise
 
     async def _admit(
-        self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None, waited: Waited
+        self, site: Site, effect: ModelCall, intent: ModelCalled | None, waited: Waited
     ) -> tuple[Reservation, Permit | Refused] | Deny:
         """Budget, slot and permit. What was set aside before a long wait is looked at again after it.
 
@@ -98,7 +99,7 @@ class Calls:
         loop = asyncio.get_running_loop()
         for fresh in range(MOST_FRESH_RESERVATIONS + 1):
             began = loop.time()
-            granted = await self._purse.reserve(site, effect, intent)
+            granted = await self._purse.reserve(site, effect, None if intent is None else intent.max_output)
             waited.seconds += loop.time() - began
             if isinstance(granted, Deny):
                 return granted
@@ -124,8 +125,8 @@ class Calls:
             await asyncio.wait(calls, timeout=after_s)
             beside = Site(f"{site.key}/hedge", site.task, site.attempt)
             if not calls[0].done() and (granted := self._purse.reserve_now(beside, effect)) is not None:
-                data = {"decision": "hedge", "value": {"after_s": after_s}, "reason": "no answer so far"}
-                self._recorder.emit("decision", site.task, site.attempt, {"key": beside.key, **data})
+                value, reason = {"after_s": after_s}, "no answer so far"
+                self._recorder.emit_at(site, Decided(key=beside.key, decision="hedge", value=value, reason=reason))
                 await self._recorder.commit()
                 second = self._settle(beside, effect, granted.reservation, None, 0, Waited(), _begun_already, None)
                 calls.append(asyncio.create_task(second, name=beside.key))
@@ -257,7 +258,7 @@ class Calls:
                 f"What {effect.model} says it used for {site.key} is not believed ({problem}). The call is counted at "
                 f"the {reservation.tokens:,} tokens set aside for it; so are later ones of this model like it."
             )
-            self._recorder.emit("warning", site.task, site.attempt, {"message": message})
+            self._recorder.emit_at(site, Warned(message=message))
         if problem:
             return reply.model_copy(update={"usage": None, "usage_problem": problem}), None
         price = self._resources.price(effect)
@@ -300,7 +301,7 @@ class Calls:
         if text:
             message = f"The call was broken off after {len(text):,} characters of its reply."
             result = {"error": {"kind": "cancelled", "message": message}, "cut": True, "text": text}
-            self._recorder.emit_at(site, effect.ended, fingerprint=effect.fingerprint, result=result)
+            self._recorder.emit_at(site, ModelReplied(key=site.key, fingerprint=effect.fingerprint, result=result))
 
     def _record_grant(self, permit: Permit) -> Permit:
         if permit.change is not None:
@@ -309,12 +310,11 @@ class Calls:
 
     def _record_changes(self, changes: list[BreakerChange]) -> None:
         for change in changes:
-            data = {"name": change.name, "state": change.state, "reason": change.reason}
-            self._recorder.emit("breaker_changed", None, None, data)
+            self._recorder.emit(BreakerChanged(name=change.name, state=change.state, reason=change.reason))
 
     def _note_retry(self, site: Site, number: int, after: float, reason: str) -> None:
-        data = {"decision": "transport_retry", "value": {"after_s": round(after, 3)}, "reason": reason}
-        self._recorder.emit("decision", site.task, site.attempt, {"key": f"{site.key}/retry/{number}", **data})
+        key, value = f"{site.key}/retry/{number}", {"after_s": round(after, 3)}
+        self._recorder.emit_at(site, Decided(key=key, decision="transport_retry", value=value, reason=reason))
 
     def _backoff(self, retry: int, error: ModelError) -> float:
         """Full jitter below a doubling ceiling, or what the provider asked for and a little."""

@@ -17,6 +17,7 @@ from chargehand.engine.people import Later
 from chargehand.record.replay import Replay
 from chargehand.values.base import JSON
 from chargehand.values.effect import Question
+from chargehand.values.event import QuestionAnswered, QuestionAsked
 from chargehand.values.key import Key
 
 
@@ -97,10 +98,10 @@ class Inquiries:
             await never()  # nothing new is begun; the session ends around us
         key, questions, emit = site.key, self._questions, self._recorder.emit_at
         if self._prior is not None and questions.borrow(key, question, self._prior.replay):
-            emit(site, "question_asked", question=questions[key].to_json())
-            emit(site, "question_answered", answer=questions.answers[key], by=self._prior.run)
+            emit(site, QuestionAsked(key=key, question=questions[key].to_json()))
+            emit(site, QuestionAnswered(key=key, answer=questions.answers[key], by=self._prior.run))
         elif key not in questions:
-            emit(site, "question_asked", question=questions.add(key, question).to_json())
+            emit(site, QuestionAsked(key=key, question=questions.add(key, question).to_json()))
         with self._activity:
             await self._recorder.commit()
 
@@ -113,7 +114,8 @@ class Inquiries:
                         return  # two asked the same at the same time
                     answer = self._questions.answers[site.key] = await people(self._questions[site.key])
                     parked = round(self._activity.unrecorded_still_seconds(), 3)
-                    self._recorder.emit_at(site, "question_answered", answer=answer, by="person", parked_s=parked)
+                    answered = QuestionAnswered(key=site.key, answer=answer, by="person", parked_s=parked)
+                    self._recorder.emit_at(site, answered)
                     with self._activity:
                         await self._recorder.commit()
             except Later:

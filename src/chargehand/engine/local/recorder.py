@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.local.effect_site import Site
 from chargehand.errors import ChargehandError, StorageError
 from chargehand.record.journal import Journal
-from chargehand.values.event import Event, EventKind
+from chargehand.values.event import Event, EventBody, Warned
 from chargehand.values.message import Message
 
 
@@ -53,16 +52,16 @@ class Recorder:
             self._writer.cancel()
             await asyncio.gather(self._writer, return_exceptions=True)
 
-    def emit(self, kind: EventKind, task: str | None, attempt: int | None, data: dict[str, Any]) -> None:
+    def emit(self, body: EventBody, task: str | None = None, attempt: int | None = None) -> None:
         self._seq += 1
-        event = Event(self._run, self._seq, self._clock(), kind, task, attempt, data)
+        event = Event(self._run, self._seq, self._clock(), task, attempt, body)
         self._events.append(event)
         if self._listeners:
             self._tell(event)
 
-    def emit_at(self, site: Site, kind: EventKind, **data: Any) -> None:
-        """An event of one effect, with its key."""
-        self.emit(kind, site.task, site.attempt, {"key": site.key, **data})
+    def emit_at(self, site: Site, body: EventBody) -> None:
+        """An event of one effect."""
+        self.emit(body, site.task, site.attempt)
 
     def _tell(self, event: Event) -> None:
         broken: list[tuple[Listener, Exception]] = []
@@ -79,7 +78,7 @@ class Recorder:
         self._listeners = tuple(each for each in self._listeners if all(each is not gone for gone, _ in broken))
         for _, error in broken:
             message = f"A listener raised {type(error).__name__}: {error}. The run goes on without it."
-            self.emit("warning", None, None, {"message": message})
+            self.emit(Warned(message=message))
 
     def store(self, message: Message) -> None:
         """Keep a message under its digest; events name it by that, so a record grows linearly with steps."""

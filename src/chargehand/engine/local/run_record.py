@@ -8,6 +8,7 @@ from chargehand.engine.port import Outcomes
 from chargehand.record.replay import Replay
 from chargehand.text.urls import normal_urls
 from chargehand.values.base import JSON
+from chargehand.values.event import PlanApproved
 from chargehand.values.head import Head
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.outcome import Outcome
@@ -31,7 +32,7 @@ class LocalRecord:
     def decided(self, key: str) -> JSON:
         return self._replay.decisions.get(key)
 
-    def plan(self, within: str = "") -> dict[str, JSON] | None:
+    def plan(self, within: str = "") -> PlanApproved | None:
         return self._replay.approved_within.get(within) if within else self._replay.approved
 
     def ended(self, task: str) -> Head | None:
@@ -60,7 +61,7 @@ class LocalRecord:
 
     def _recorded_urls(self) -> Iterator[str]:
         for recorded in self._replay.committed.values():
-            result = recorded["result"]
+            result = recorded.result
             if "urls" in result:
                 yield from result["urls"]
             elif "text" in result:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
 
 from chargehand.engine.local.effect_site import Site
 from chargehand.engine.local.recorder import Recorder
@@ -14,6 +12,7 @@ from chargehand.models.prices import Price
 from chargehand.record.replay import Replay
 from chargehand.values.budget import Budget, Calibration, Deny, Grant, Ledger, Wait, Wish
 from chargehand.values.effect import ModelCall
+from chargehand.values.event import BudgetReserved, BudgetSettled, Decided
 from chargehand.values.key import Key
 from chargehand.values.outcome import Usage
 
@@ -41,24 +40,28 @@ class SharedLedger:
         # In order of arrival; only the first is woken, and wakes the next when it has its answer.
         self._waiters: deque[asyncio.Future[None]] = deque()
 
-    async def reserve(self, site: Site, effect: ModelCall, intent: Mapping[str, Any] | None) -> Grant | Deny:
-        """Set aside what the call may cost; wait while others could free enough."""
+    async def reserve(self, site: Site, effect: ModelCall, sent_output: int | None) -> Grant | Deny:
+        """Set aside what the call may cost; wait while others could free enough.
+
+        `sent_output`: how many tokens of output an earlier session sent this very call with.
+        """
         raw, wish = self._wish(site, effect)
-        if intent is not None:
+        if sent_output is not None:
             # A repeat asks for just what was recorded, so that it is the same bytes: its share was decided then.
-            wish = wish._replace(output_cap=intent["max_output"], least=intent["max_output"], share=1)
+            wish = wish._replace(output_cap=sent_output, least=sent_output, share=1)
         waited = False
         try:
             while True:
-                if waited and intent is None:
+                if waited and sent_output is None:
                     wish = wish._replace(share=self.unfinished)
                 match self.ledger.reserve(wish):
                     case Wait():
                         await self._turn(front=waited)
                         waited = True
                     case Deny() as denied:
-                        data = {"decision": "budget_denial", "value": True, "reason": denied.reason}
-                        self._emit(site, "decision", key=f"{site.key}/budget", **data)
+                        key = f"{site.key}/budget"
+                        decided = Decided(key=key, decision="budget_denial", value=True, reason=denied.reason)
+                        self._recorder.emit_at(site, decided)
                         return denied
                     case Grant() as granted:
                         return self._record_grant(site, raw, granted)
@@ -110,7 +113,8 @@ class SharedLedger:
     def _record_grant(self, site: Site, raw: int, granted: Grant) -> Grant:
         self._raw[site.key] = raw
         reservation = granted.reservation
-        self._emit(site, "budget_reserved", key=site.key, tokens=reservation.tokens, usd=reservation.usd)
+        reserved = BudgetReserved(key=site.key, tokens=reservation.tokens, usd=reservation.usd)
+        self._recorder.emit_at(site, reserved)
         return granted
 
     def _wish(self, site: Site, effect: ModelCall) -> tuple[int, Wish]:
@@ -152,19 +156,15 @@ class SharedLedger:
             self._calibration.learn(model, raw, used[0])
         tokens = None if used is None else sum(used)
         self.ledger.settle(site.key, tokens, usd, written=reservation.output_tokens if used is None else used[1])
-        self._emit(
-            site,
-            "budget_settled",
+        settled = BudgetSettled(
             key=site.key,
             tokens=reservation.tokens if tokens is None else tokens,
             usd=reservation.usd if usd is None and tokens is None else usd,
             estimated=tokens is None,
             lost=lost.to_json() if lost else None,
         )
+        self._recorder.emit_at(site, settled)
         self._wake_next()
-
-    def _emit(self, site: Site, kind: Any, **data: Any) -> None:
-        self._recorder.emit(kind, site.task, site.attempt, data)
 
 
 class LocalBudget:
@@ -203,7 +203,7 @@ class LocalBudget:
         """Put on the record what is counted for the calls that were in flight when a session before died."""
         for each in (*self._replay.written_off.values(), *self._left_behind):
             at = Key.parse(each.key)
-            self._recorder.emit("budget_settled", at.task, at.attempt, each.settled)
+            self._recorder.emit(each.settled, at.task, at.attempt)
 
     def hold(self, tokens: int) -> None:
         self.ledger.to_write = tokens
