@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from chargehand.apps.review.analyzers import ANALYZERS
-from chargehand.apps.review.analyzers.sources import UNREAD
+from chargehand.apps.review.analyzers.source_files import UNREAD
 from chargehand.engine.analyzer import Analyzer, Scope
 from chargehand.engine.analyzer import AnalyzerResult as Found
 from chargehand.engine.engine_session import Prior

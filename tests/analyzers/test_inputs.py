@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chargehand.apps.review.analyzers import ANALYZERS
-from chargehand.apps.review.analyzers.sources import UNDECODED, UNPARSED, UNREAD, SourceFile, SourceReader, is_test
+from chargehand.apps.review.analyzers.source_files import UNDECODED, UNPARSED, UNREAD, SourceFile, SourceReader, is_test
 from chargehand.engine.analyzer import AnalyzerResult, Scope
 from chargehand.errors import AnalyzerFailed
 from tests.analyzers.running import all_analyzed, analyzed, places, write

@@ -242,7 +242,7 @@ def test_a_project_too_large_to_copy_is_refused_at_once(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit code 2 and one sentence, before anything is run."""
-    monkeypatch.setattr("chargehand.apps.testgen.snapshot._MOST_BYTES_COPIED", 1000)
+    monkeypatch.setattr("chargehand.apps.testgen.project_copy._MOST_BYTES_COPIED", 1000)
     root = project(tmp_path / "project", {"pyproject.toml": "", "mine.py": "def f(): return 1\n" + "# \n" * 500})
     done = shell("testgen", root)
     assert done.code == 2

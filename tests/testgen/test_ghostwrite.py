@@ -16,7 +16,7 @@ from chargehand.apps.testgen import ghostwrite
 from chargehand.apps.testgen import sandbox_command as walls
 from chargehand.apps.testgen import verify as verify_file
 from chargehand.apps.testgen.assemble import assemble, without
-from chargehand.apps.testgen.inside.values import PLAIN
+from chargehand.apps.testgen.in_sandbox.argument_values import PLAIN
 from chargehand.apps.testgen.sandbox import CommandResult, room
 from chargehand.apps.testgen.verify import Verified, verify
 from tests.testgen.rooms import means, project, written

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from chargehand.apps.testgen import sandbox
-from chargehand.apps.testgen.inside import canary
+from chargehand.apps.testgen.in_sandbox import try_escape
+from chargehand.apps.testgen.project_copy import digest
 from chargehand.apps.testgen.sandbox import SandboxLimits, find_means, room
 from chargehand.apps.testgen.sandbox_command import INSIDE
-from chargehand.apps.testgen.snapshot import digest
 from chargehand.errors import UsageError
 from tests.pace import slowness
 from tests.testgen.rooms import means, project, run
@@ -145,7 +145,7 @@ def test_the_disk_cannot_be_filled(tmp_path: Path) -> None:
 
 
 def test_no_capability_is_left_inside(tmp_path: Path) -> None:
-    """Code can neither mount nor regain what was dropped, and cannot look into its warden."""
+    """Code can neither mount nor regain what was dropped, and cannot look into the program that runs it."""
     codes = [
         "import ctypes; assert ctypes.CDLL(None).mount(b'none', b'/usr', None, 4096 | 32, None) == 0",
         "print(open('/proc/1/environ').read())",
@@ -155,7 +155,7 @@ def test_no_capability_is_left_inside(tmp_path: Path) -> None:
     assert looked.code == 1
 
 
-def test_the_warden_never_takes_others_for_its_own(tmp_path: Path) -> None:
+def test_the_runner_never_takes_others_for_its_own(tmp_path: Path) -> None:
     """Outside of a namespace of its own it ends what it started and nobody else."""
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as bystander:
         ended, _ = run(tmp_path, "import os, time\nif os.fork() == 0: time.sleep(60)\n", "pass", by="none")
@@ -242,12 +242,12 @@ def test_the_trial_sees_a_setting_in_reach_without_writing_to_it(tmp_path: Path)
     """By the mount, and by opening it without a word. Here a file stands for a setting."""
     setting = tmp_path / "core_pattern"
     setting.write_text("core")
-    assert canary.can_be_written(str(setting))
-    assert not canary.can_be_written(str(tmp_path / "absent"))
+    assert try_escape.can_be_written(str(setting))
+    assert not try_escape.can_be_written(str(tmp_path / "absent"))
     assert setting.read_text() == "core"
 
 
-def test_code_cannot_interrupt_its_warden(tmp_path: Path) -> None:
+def test_code_cannot_interrupt_its_runner(tmp_path: Path) -> None:
     """SIGINT to the first process of the namespace changes nothing: it starts the next code, which stops itself."""
     code = "import os, signal; os.kill(1, signal.SIGINT); print('well')"
     own = (

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from chargehand.apps.review.analyzers.sources import is_python, is_test
+from chargehand.apps.review.analyzers.source_files import is_python, is_test
 from chargehand.apps.review.patch import FilePatch, Ranges, ranges
 
 # Shorter lines, such as a lone bracket, say nothing about where they come from.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chargehand.apps.review import work_tree as git
-from chargehand.apps.review.analyzers.sources import UNREAD
+from chargehand.apps.review.analyzers.source_files import UNREAD
 from chargehand.apps.review.file_kinds import LARGEST, NOT_SOURCE, Reason, why_not
 from chargehand.apps.review.patch import Ranges, ranges
 from chargehand.errors import UsageError

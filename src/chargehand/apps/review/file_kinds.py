@@ -7,7 +7,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Literal
 
-from chargehand.apps.review.analyzers.sources import LOCKS, VENDORED
+from chargehand.apps.review.analyzers.source_files import LOCKS, VENDORED
 
 Reason = Literal[
     "binary", "generated", "vendored", "lock file", "too large", "link", "submodule", "special", "deleted", "unreadable"

@@ -11,7 +11,7 @@ from chargehand.apps.review.author_lines import changed_lines
 from chargehand.apps.review.change import Change, all_lines, make_change, names_in, place, read_tree
 from chargehand.apps.review.file_kinds import why_not
 from chargehand.apps.review.patch import FilePatch, Ranges, parse
-from chargehand.apps.review.snapshot import folder_of, write_snapshot
+from chargehand.apps.review.patched_files import folder_of, write_snapshot
 from chargehand.errors import UsageError
 
 LARGEST_DIFF = 50_000_000

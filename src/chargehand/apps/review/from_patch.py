@@ -13,7 +13,7 @@ from chargehand.apps.review.change import Change, make_change, place
 from chargehand.apps.review.file_kinds import Reason, why_not
 from chargehand.apps.review.patch import FilePatch, parse
 from chargehand.apps.review.patch_series import compose_series
-from chargehand.apps.review.snapshot import lines_of, snapshot
+from chargehand.apps.review.patched_files import lines_of, snapshot
 from chargehand.trace.number_text import several
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from chargehand.apps.review.analyzers import ANALYZERS
-from chargehand.apps.review.analyzers.sources import is_python
+from chargehand.apps.review.analyzers.source_files import is_python
 
 # Language -> endings and whole names, in lower case. Another ending stands for itself: a `.zig` file is one of `.zig`.
 _NAMES: Mapping[str, str] = {

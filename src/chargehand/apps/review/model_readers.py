@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from chargehand.apps.review.analyzers.lens import Lens
-from chargehand.apps.review.analyzers.sources import decode_source, split
+from chargehand.apps.review.analyzers.source_files import decode_source, split
 from chargehand.apps.review.patch import Ranges
 
 GUIDELINES = "guideline-reader"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chargehand.apps.review.analyzers import ANALYZERS, LENSES
 from chargehand.apps.review.analyzers.lens import Lens
-from chargehand.apps.review.analyzers.sources import is_python
+from chargehand.apps.review.analyzers.source_files import is_python
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.groups import group_files
 from chargehand.apps.review.model_readers import GUIDELINES, READERS, excerpt, is_code, rules

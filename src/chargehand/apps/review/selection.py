@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chargehand.apps.review.analyzers.categories import CATEGORIES, GENERIC
 from chargehand.apps.review.analyzers.confidence import adjusted_confidence
-from chargehand.apps.review.analyzers.sources import is_test
+from chargehand.apps.review.analyzers.source_files import is_test
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.choices import SEVERITIES
 from chargehand.apps.review.model_readers import READERS

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
-from chargehand.apps.review.analyzers.sources import decode_source, split
+from chargehand.apps.review.analyzers.source_files import decode_source, split
 from chargehand.values.outcome import Finding
 
 # A secret in quotes up to its closing quote; elsewhere up to the next space, where a sign ended it that it may hold.

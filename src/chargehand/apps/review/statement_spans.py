@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from functools import cache
 
-from chargehand.apps.review.analyzers.sources import SourceFile as Text
-from chargehand.apps.review.analyzers.sources import blocks, is_python
+from chargehand.apps.review.analyzers.source_files import SourceFile as Text
+from chargehand.apps.review.analyzers.source_files import blocks, is_python
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.values.outcome import Finding
 

@@ -17,10 +17,10 @@ from chargehand.apps.testgen.generators import source_of
 from chargehand.apps.testgen.placing import SuitePlace
 from chargehand.apps.testgen.playbook import Survey, place_of, playbook, survey, without_tasks
 from chargehand.apps.testgen.project import read_project
+from chargehand.apps.testgen.project_copy import digest
 from chargehand.apps.testgen.report_text import answer, files_of
 from chargehand.apps.testgen.sandbox import find_means, room
 from chargehand.apps.testgen.sandbox_command import Means
-from chargehand.apps.testgen.snapshot import digest
 from chargehand.apps.testgen.try_settings import describe_settings, try_settings
 from chargehand.apps.testgen.writing import Writer, check_folder, default_folder
 from chargehand.errors import RecordGone, UsageError

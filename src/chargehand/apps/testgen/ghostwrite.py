@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from chargehand.apps.testgen.inside.values import SUBJECT
+from chargehand.apps.testgen.in_sandbox.argument_values import SUBJECT
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.sandbox_command import ABROAD, INSIDE
 from chargehand.values.base import JSON, Value
@@ -65,7 +65,7 @@ class Written:
 
 async def ghostwrite(room: Room, job: GhostwriteJob, paths: Sequence[str]) -> Written:
     """Try the target in the sandbox: examples three times, under different circumstances, and properties."""
-    program = str(INSIDE / "candidate.py")
+    program = str(INSIDE / "try_function.py")
 
     def step(mode: str, seed: str, seconds: int, *options: str) -> Step:
         result = f"{mode}-{seed}.jsonl"

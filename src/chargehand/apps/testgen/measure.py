@@ -57,7 +57,7 @@ async def measure(
         alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         steps.append(Step((*run, "--data-file=../after", *new), alone, seconds=TESTS_S))
     told = ("../modules.json", "../lines.json", "../before", "../after")
-    steps.append(Step((sys.executable, str(INSIDE / "lines.py"), *told), result="lines.json"))
+    steps.append(Step((sys.executable, str(INSIDE / "covered_lines.py"), *told), result="lines.json"))
     laid_out = {"modules.json": json.dumps(list(modules)), **_laid_out(files, place)}
     ended = await room.run(steps, laid_out, SandboxLimits(), paths)
     return _figures(ended[-1], ended[0] if tests else None).model_copy(update={"refused": refused})

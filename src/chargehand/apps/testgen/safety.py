@@ -14,7 +14,7 @@ from typing import cast
 
 from chargehand.apps.testgen.dangers import danger_of_call, danger_of_name
 from chargehand.apps.testgen.discover import AnyFunction, functions
-from chargehand.apps.testgen.kinds import Kinds
+from chargehand.apps.testgen.expression_classes import Kinds
 from chargehand.apps.testgen.names import Exports, dotted_name, imports
 from chargehand.apps.testgen.project import Module
 

@@ -24,9 +24,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from chargehand.apps.testgen.inside.warden import LONGEST_WAIT
+from chargehand.apps.testgen.in_sandbox.run_limited import LONGEST_WAIT
+from chargehand.apps.testgen.project_copy import snapshot
 from chargehand.apps.testgen.sandbox_command import INSIDE, NOBODY, TOOLS, Means, command, environment
-from chargehand.apps.testgen.snapshot import snapshot
 from chargehand.errors import StorageError, UsageError
 from chargehand.process import OutOfTime, TooMuchOutput, run_process
 from chargehand.record.home import default_path
@@ -198,10 +198,10 @@ async def find_means(*, unsafe: bool = False) -> Means:
 
 
 async def _try_means(means: Means) -> str | None:
-    """None when a canary in the sandbox can reach neither disk, network nor the kernel's settings, else why not."""
+    """None when a program in the sandbox can reach neither disk, network nor the kernel's settings, else why not."""
     with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as empty, room(Path(empty), means) as tried:
-        outside = Path(empty, "canary")
-        step = Step((sys.executable, "-S", str(INSIDE / "canary.py"), str(outside)))
+        outside = Path(empty, "outside")
+        step = Step((sys.executable, "-S", str(INSIDE / "try_escape.py"), str(outside)))
         try:
             (ended,) = await tried.run([step], limits=SandboxLimits(seconds=_PROBE_S))
         except SandboxBroken as broken:

@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias, assert_never
 
 Means: TypeAlias = Literal["bwrap", "unshare", "none"]
 
-INSIDE = Path(__file__).resolve().parent / "inside"
-# The user root's sandbox runs as; `inside.enter` has it too, because it imports nothing of ours.
+INSIDE = Path(__file__).resolve().parent / "in_sandbox"
+# The user root's sandbox runs as; `in_sandbox/enter_sandbox.py` has it too, because it imports nothing of ours.
 NOBODY = 65534
 TOOLS = ("hypothesis", "pytest", "coverage", "black")
 # What is otherwise for whoever runs a test elsewhere: the time zone, and the width of the terminal.
@@ -38,13 +38,13 @@ _SETTINGS = (
 
 
 def command(folder: Path, means: Means) -> list[str]:
-    """What starts the warden, sealed off by those means; `folder` holds the room."""
-    warden = [sys.executable, "-I", "-S", "-B", str(INSIDE / "warden.py")]
+    """What starts run_limited.py, sealed off by those means; `folder` holds the room."""
+    runner = [sys.executable, "-I", "-S", "-B", str(INSIDE / "run_limited.py")]
     match means:
         case "none":
-            return warden
+            return runner
         case "bwrap":
-            return [*_bwrap(folder), *warden]
+            return [*_bwrap(folder), *runner]
         case "unshare":
             as_root = os.geteuid() == 0
             spaces = ["unshare", "--user", "--keep-caps" if as_root else "--map-root-user", *_SPACES]
@@ -57,9 +57,9 @@ def command(folder: Path, means: Means) -> list[str]:
                 "read_only": [*_visible(), str(folder / "source"), str(folder / "tables")],
                 "scratch": str(folder / "scratch"),
                 "scratch_size": str(SCRATCH),
-                "command": warden,
+                "command": runner,
             }
-            enter = [sys.executable, "-I", "-S", "-B", str(INSIDE / "enter.py"), json.dumps(order)]
+            enter = [sys.executable, "-I", "-S", "-B", str(INSIDE / "enter_sandbox.py"), json.dumps(order)]
             return enter if as_root else [*spaces, *enter]
         case _:
             assert_never(means)

@@ -21,7 +21,7 @@ _PYTHON: frozenset[str] = frozenset({"python"})
 
 
 def _accepts(root: str, path: str) -> bool:
-    from chargehand.apps.review.analyzers.sources import is_python
+    from chargehand.apps.review.analyzers.source_files import is_python
 
     return is_python(path, root)
 
@@ -74,13 +74,13 @@ ANALYZERS: Mapping[str, Analyzer] = {
         _analyzer("loops", "performance", "loops"),
         _analyzer("ruff-style", "style", "ruff", tool="ruff"),
         _analyzer("unreachable", "style", "unreachable"),
-        _analyzer("dead-code", "style", "dead", per_file=False, whole_tree=True, around=True),
+        _analyzer("dead-code", "style", "dead_code", per_file=False, whole_tree=True, around=True),
         _analyzer("history", "history", "history", languages=None, per_file=False, around=True),
         _analyzer("comments", "comments", "comments", languages=None),
-        _analyzer("contracts", "comments", "contracts", languages=None, per_file=False, only_changes=True),
+        _analyzer("contracts", "comments", "contract_comments", languages=None, per_file=False, only_changes=True),
         _analyzer("untested", "tests", "untested", per_file=False, whole_tree=True, only_changes=True),
         _analyzer("leftovers", "shape", "leftovers", languages=None),
-        _analyzer("extent", "shape", "extent", languages=None, per_file=False, only_changes=True),
+        _analyzer("extent", "shape", "change_size", languages=None, per_file=False, only_changes=True),
     )
 }
 

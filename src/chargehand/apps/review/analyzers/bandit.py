@@ -11,9 +11,9 @@ from typing import Any
 
 from chargehand.apps.review.analyzers import categories, suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.match_confidence import Shapes
 from chargehand.apps.review.analyzers.ruff import weight
-from chargehand.apps.review.analyzers.shapes import Shapes
-from chargehand.apps.review.analyzers.sources import SourceReader, is_python
+from chargehand.apps.review.analyzers.source_files import SourceReader, is_python
 
 SKIPPED = (
     *("B101", "B110", "B112", "B613"),

@@ -25,7 +25,10 @@ START = (
 HOME = str(Path(__file__).resolve().parents[4])
 MISSING = 66
 # The modules that run in a child; each has `examine(order)`.
-MODULES = ("bandit", "comments", "contracts", "dead", "leftovers", "loops", "secrets", "unreachable", "untested")
+MODULES = (
+    *("bandit", "comments", "contract_comments", "dead_code", "leftovers", "loops", "secrets", "unreachable"),
+    "untested",
+)
 # How long a child stands by without an order.
 IDLE_S = 10.0
 DEPTH = 5_000

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from chargehand.apps.review.analyzers.examine import examine_texts
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
-from chargehand.apps.review.analyzers.sources import SourceFile
+from chargehand.apps.review.analyzers.source_files import SourceFile
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
-from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader, is_python
+from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python
 from chargehand.apps.review.analyzers.suppression import drop_silenced
 
 

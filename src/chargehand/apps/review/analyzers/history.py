@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chargehand.apps.review.analyzers import git, remarks
+from chargehand.apps.review.analyzers import git, pr_comments
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import SourceReader, decode_source
+from chargehand.apps.review.analyzers.source_files import SourceReader, decode_source
 from chargehand.engine.analyzer import Ranges, Scope
 from chargehand.errors import AnalyzerFailed
 
@@ -64,7 +64,7 @@ class Commit:
 
 
 async def analyze(scope: Scope, lens: Lens) -> Hits:
-    hits, notes = remarks.examine(scope)
+    hits, notes = pr_comments.examine(scope)
     if not await git.is_repository(scope.root):
         return Hits(tuple(hits), (*notes, "Not a git repository: its history was not looked at."))
     hits += await _hot_spots(scope)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chargehand.apps.review.analyzers.examine import examine_texts
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
-from chargehand.apps.review.analyzers.sources import SourceFile, is_test
+from chargehand.apps.review.analyzers.source_files import SourceFile, is_test
 
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 CONFLICT = re.compile(r"(?m)^(?:<{7} \S.*|>{7} \S.*)$")

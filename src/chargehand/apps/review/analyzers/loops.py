@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from chargehand.apps.review.analyzers.examine import examine_trees
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
-from chargehand.apps.review.analyzers.sources import SourceFile, blocks
+from chargehand.apps.review.analyzers.source_files import SourceFile, blocks
 
 Loop = ast.For | ast.AsyncFor | ast.While
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from chargehand.apps.review.analyzers import suppression, tool_process
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.shapes import Shapes
-from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader, is_python, text_key
+from chargehand.apps.review.analyzers.match_confidence import Shapes
+from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python, text_key
 from chargehand.apps.review.analyzers.versions import missing
 from chargehand.errors import AnalyzerFailed
 

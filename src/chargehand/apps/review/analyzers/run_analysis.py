@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FEW_FILES = 20
 FEW_BYTES = 500_000
 # So quick that this goes for any number of files.
-QUICK = ("dead",)
+QUICK = ("dead_code",)
 
 
 async def run_analysis(module: str, scope: Scope, lens: Lens) -> AnalyzerResult:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from chargehand.apps.review.analyzers import categories
 from chargehand.apps.review.analyzers.examine import examine_texts
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
-from chargehand.apps.review.analyzers.sources import LOCKS, SourceFile
+from chargehand.apps.review.analyzers.source_files import LOCKS, SourceFile
 from chargehand.text.redaction import COMMON, PATTERNS, PLACEHOLDER, Pattern
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from chargehand.apps.review.analyzers.examine import examine_trees
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
-from chargehand.apps.review.analyzers.sources import SourceFile, blocks
+from chargehand.apps.review.analyzers.source_files import SourceFile, blocks
 
 Jump = ast.Return | ast.Raise | ast.Continue | ast.Break
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from chargehand.apps.review.analyzers import suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
-from chargehand.apps.review.analyzers.sources import SourceFile, SourceReader, is_python, is_test, tree_files
+from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python, is_test, tree_files
 from chargehand.engine.analyzer import Ranges
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -12,13 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from chargehand.apps.testgen.inside.notes import Notes, describe_error
-    from chargehand.apps.testgen.inside.reached import Reached
-    from chargehand.apps.testgen.inside.values import SUBJECT
+    from chargehand.apps.testgen.in_sandbox.argument_values import SUBJECT
+    from chargehand.apps.testgen.in_sandbox.machine_access import Reached
+    from chargehand.apps.testgen.in_sandbox.notes import Notes, describe_error
 else:  # chargehand itself is not there inside
+    from argument_values import SUBJECT
+    from machine_access import Reached
     from notes import Notes, describe_error
-    from reached import Reached
-    from values import SUBJECT
 
 Writer = Callable[..., str]
 PROPERTY_EXAMPLES = 150

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from chargehand.apps.review.analyzers.constants import Constants, Scope, enclosing, is_text
-from chargehand.apps.review.analyzers.sources import SourceFile
+from chargehand.apps.review.analyzers.constant_text import Constants, Scope, enclosing, is_text
+from chargehand.apps.review.analyzers.source_files import SourceFile
 
 LEAK = 84
 # Such matches are hardly ever right.

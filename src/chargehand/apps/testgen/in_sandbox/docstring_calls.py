@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from doctest import Example
 
-    from chargehand.apps.testgen.inside.notes import Notes
-    from chargehand.apps.testgen.inside.values import SUBJECT
+    from chargehand.apps.testgen.in_sandbox.argument_values import SUBJECT
+    from chargehand.apps.testgen.in_sandbox.notes import Notes
 else:  # chargehand itself is not there inside
+    from argument_values import SUBJECT
     from notes import Notes
-    from values import SUBJECT
 
 
 def calls_in_docstring(function: Any, name: str) -> list[str]:

@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from chargehand.apps.testgen.inside.values import SUBJECT
+    from chargehand.apps.testgen.in_sandbox.argument_values import SUBJECT
 else:  # chargehand itself is not there inside
-    from values import SUBJECT
+    from argument_values import SUBJECT
 
 
 def source_of(value: Any, module: ModuleType, depth: int = 0) -> str | None:

@@ -1,6 +1,6 @@
 """A way out of the sandbox, if there is one, becomes a line on stdout. Nothing is changed by trying.
 
-Usage: canary.py PATH; PATH is a file outside that could be written, if the sandbox did not hold.
+Usage: try_escape.py PATH; PATH is a file outside that could be written, if the sandbox did not hold.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from chargehand.apps.review.analyzers.examine import examine_texts
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
-from chargehand.apps.review.analyzers.sources import SourceFile
+from chargehand.apps.review.analyzers.source_files import SourceFile
 
 # How far a comment speaks: the statement below it, and the line it stands on.
 REACH = 3

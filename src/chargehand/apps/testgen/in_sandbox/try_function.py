@@ -1,7 +1,9 @@
 """One function becomes candidates for tests: calls with what they gave, and properties by hypothesis' ghostwriter.
 
-Usage: candidate.py examples|properties JOB RESULT [shifted]: on another day, if shifted. Each thing tried is noted in
-RESULT, as a line of JSON, before it is tried, so that what hangs or dies can be named from outside.
+Usage: try_function.py examples|properties JOB RESULT [shifted]
+
+With `shifted` the clock is on another day. Each call is noted in RESULT, as a line of JSON, before it is tried, so that
+a call that hangs or ends the process can be named from outside.
 """
 
 from __future__ import annotations
@@ -18,26 +20,34 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chargehand.apps.testgen.inside.clock import shift
-    from chargehand.apps.testgen.inside.docstrings import calls_in_docstring, promises
-    from chargehand.apps.testgen.inside.literals import approximate, source_of
-    from chargehand.apps.testgen.inside.notes import Notes, describe_error
-    from chargehand.apps.testgen.inside.properties import try_properties
-    from chargehand.apps.testgen.inside.reached import Reached
-    from chargehand.apps.testgen.inside.values import PLAIN, SUBJECT, NoValues, arguments
+    from chargehand.apps.testgen.in_sandbox.argument_values import PLAIN, SUBJECT, NoValues, arguments
+    from chargehand.apps.testgen.in_sandbox.docstring_calls import calls_in_docstring, promises
+    from chargehand.apps.testgen.in_sandbox.hypothesis_properties import try_properties
+    from chargehand.apps.testgen.in_sandbox.machine_access import Reached
+    from chargehand.apps.testgen.in_sandbox.notes import Notes, describe_error
+    from chargehand.apps.testgen.in_sandbox.shifted_clock import shift
+    from chargehand.apps.testgen.in_sandbox.value_source import approximate, source_of
 else:  # chargehand itself is not there inside
     sys.path.insert(0, str(Path(__file__).resolve().parent))
-    from clock import shift
-    from docstrings import calls_in_docstring, promises
-    from literals import approximate, source_of
+    from argument_values import PLAIN, SUBJECT, NoValues, arguments
+    from docstring_calls import calls_in_docstring, promises
+    from hypothesis_properties import try_properties
+    from machine_access import Reached
     from notes import Notes, describe_error
-    from properties import try_properties
-    from reached import Reached
-    from values import PLAIN, SUBJECT, NoValues, arguments
+    from shifted_clock import shift
+    from value_source import approximate, source_of
 
     sys.path.pop(0)
     # The project may have modules of these names.
-    for own in ("clock", "docstrings", "literals", "notes", "properties", "reached", "values"):
+    for own in (
+        "shifted_clock",
+        "docstring_calls",
+        "value_source",
+        "notes",
+        "hypothesis_properties",
+        "machine_access",
+        "argument_values",
+    ):
         del sys.modules[own]
 
 MOST_TRIED = 14

@@ -1,6 +1,6 @@
 """Coverage data becomes JSON: for each file its statements, and those each data file saw run.
 
-Usage: lines.py JOB RESULT DATA... ; JOB is a JSON list of files.
+Usage: covered_lines.py JOB RESULT DATA... ; JOB is a JSON list of files.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.sources import is_test
+from chargehand.apps.review.analyzers.source_files import is_test
 
 if TYPE_CHECKING:
     from chargehand.apps.review.analyzers.lens import Lens

@@ -13,7 +13,13 @@ from pathlib import Path
 
 from chargehand.apps.review.analyzers import suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
-from chargehand.apps.review.analyzers.sources import PYTHON_SUFFIXES, SourceFile, SourceReader, is_python, tree_files
+from chargehand.apps.review.analyzers.source_files import (
+    PYTHON_SUFFIXES,
+    SourceFile,
+    SourceReader,
+    is_python,
+    tree_files,
+)
 
 READ = (*PYTHON_SUFFIXES, ".toml", ".cfg")
 PRIVATE = re.compile(r"(?<!\w)_[A-Za-z0-9]\w*")

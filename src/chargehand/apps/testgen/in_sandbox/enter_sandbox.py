@@ -1,6 +1,6 @@
 """A fresh set of namespaces becomes a sealed room: Python and the system's libraries read-only, one scratch folder.
 
-Run by `unshare` as the first process of its namespaces. It ends by becoming the warden, without any capability left.
+Run by `unshare` as the first process of its namespaces. It ends by becoming run_limited.py, without any capability.
 Where the caller is root it also starts `unshare`, because only root can give the namespaces a second user to become.
 """
 
