@@ -15,6 +15,7 @@ import pytest
 
 from chargehand.errors import RunNotFound, RunOwned, StorageError, UsageError
 from chargehand.record.home import Home, default_path, new_run_id
+from chargehand.record.run_source import RunSource
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.values.run_status import RunStatus
 from tests.events import make_event
@@ -69,6 +70,20 @@ def test_run_ids_sort_by_time_and_can_be_typed() -> None:
     """An id is the time in UTC and four characters."""
     assert re.fullmatch(r"20231114-221320-[a-z0-9]{4}", new_run_id(1_700_000_000))
     assert new_run_id(1_700_000_000) < new_run_id(1_700_000_001)
+
+
+def test_a_run_is_read_through_its_source(home: Home) -> None:
+    """Events from anywhere in the record and what they fold to, while another process owns and writes it."""
+    source: RunSource = home
+    journal = home.create("r1")
+    record(journal, ("run_started", {"request": {"text": "x"}}), ("warning", {"message": "m"}))
+    assert [event.kind for event in source.events("r1", after=1)] == ["warning"]
+    record(journal, ("run_ended", {"status": "failed", "report": {"answer": "none"}}))
+    assert (source.state("r1").seq, source.state("r1").status) == (3, "failed")
+    assert source.state(source.find("r")).report == {"answer": "none"}
+    journal.close()
+    with pytest.raises(RunNotFound):
+        next(source.events("nowhere"))
 
 
 def test_looking_makes_nothing(home: Home) -> None:

@@ -13,7 +13,6 @@ from chargehand.apps.registry import find_app
 from chargehand.apps.review import Review, run
 from chargehand.apps.review.change import read_tree
 from chargehand.apps.review.playbook import playbook
-from chargehand.runs.report_from_record import replay_run
 from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.values.event import Event
@@ -87,7 +86,7 @@ def test_a_plan_holds_nothing_of_how_findings_are_chosen(tmp_path: Path) -> None
     assert review.report.plan is not None
     assert all("review" not in task.context for task in review.report.plan.tasks)
     home = Supervisor("review", settings=settings(tmp_path / "home")).home
-    app = replay_run(home, home.find("last")).start["request"]["app"]
+    app = home.state(home.find("last")).start["request"]["app"]
     assert (app["name"], app["options"]["min_confidence"]) == ("review", 70)
 
 
@@ -96,7 +95,7 @@ def test_a_run_that_no_app_began_has_none(tmp_path: Path) -> None:
     write(tmp_path / "r", {"db.py": BAD})
     door = Supervisor("review", settings=settings(tmp_path / "home"))
     asyncio.run(door.run(plan=playbook(read_tree(tmp_path / "r"), model=False)))
-    assert find_app(replay_run(door.home, door.home.find("last"))) is None
+    assert find_app(door.home.state(door.home.find("last"))) is None
 
 
 def test_a_review_recorded_before_apps_were_named_is_shown_as_it_was(

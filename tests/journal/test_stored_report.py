@@ -11,7 +11,7 @@ from chargehand import Supervisor, Team, Worker
 from chargehand.record import stored_report
 from chargehand.record.home import Home
 from chargehand.record.stored_report import read_stored_report
-from chargehand.runs.report_from_record import replay_run, report_so_far
+from chargehand.runs.report_from_record import report_so_far
 from chargehand.testing import ScriptedModel
 
 TASK = {"worker": "w", "instruction": "Find one number.", "success_criterion": "A number."}
@@ -29,7 +29,7 @@ def _run(home: Path, *rules: dict[str, Any]) -> str:
 def test_a_stored_report_is_what_folding_the_record_gives(rules: tuple[dict[str, Any], ...], tmp_path: Path) -> None:
     """`show` prints either, and nobody can tell which."""
     run, home = _run(tmp_path, *rules), Home(tmp_path)
-    assert read_stored_report(home, run) == report_so_far(home, replay_run(home, run)).to_json()
+    assert read_stored_report(home, run) == report_so_far(home, home.state(run)).to_json()
 
 
 def test_the_record_of_another_version_is_folded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

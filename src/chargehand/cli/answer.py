@@ -34,7 +34,7 @@ def answer(run_id: str, question: str, text: str) -> None:
 
     words = inputs.text_of_stdin("the answer") if text == inputs.STDIN else inputs.words_of(text)
     supervisor = supervisor_of_records()
-    name = supervisor.home.find(run_id)
+    name = supervisor.source.find(run_id)
     left = asyncio.run(supervisor.answer(name, question, words))
     out = screen()
     out.say(f"The answer to {question} is recorded in {name}.")

@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
     from chargehand.record.home import Home
+    from chargehand.record.run_source import RunSource
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,6 +49,11 @@ def screen() -> Screen:
 
     flags = _flags_so_far(click.get_current_context())
     return Screen.of_process(verbose=flags.get("verbose", False), quiet=flags.get("quiet", False))
+
+
+def source() -> RunSource:
+    """The runs on record, to be read. It needs no settings, so that none can be in the way."""
+    return home()
 
 
 def home() -> Home:

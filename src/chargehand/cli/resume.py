@@ -33,21 +33,17 @@ def resume(
 
     RUN is an id, the beginning of one, or `last`. A run that has ended prints its answer.
     """
-    from contextlib import closing
-
     from chargehand.apps.registry import find_app
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.cli.screen import check_writable
     from chargehand.cli.watch_run import watch
-    from chargehand.runs.report_from_record import replay_run
     from chargehand.trace import fold
 
     check_writable(output)
     supervisor = make_supervisor(None, {})
-    name = supervisor.home.find(run_id)
-    app = find_app(replay_run(supervisor.home, name))
-    with closing(supervisor.home.read(name)) as reader:
-        view = fold(reader.events())
+    name = supervisor.source.find(run_id)
+    app = find_app(supervisor.source.state(name))
+    view = fold(supervisor.source.events(name))
     start = partial(supervisor.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
     return watch(supervisor, start, as_json=as_json, output=output, app=app, view=view)
 
@@ -68,11 +64,10 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.cli.screen import check_writable
     from chargehand.cli.watch_run import watch
-    from chargehand.runs.report_from_record import replay_run
 
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None
     supervisor = make_supervisor(None, {"model": model})
-    app = find_app(replay_run(supervisor.home, supervisor.home.find(run_id)))
+    app = find_app(supervisor.source.state(supervisor.source.find(run_id)))
     start = partial(supervisor.rerun, run_id, plan=plan)
     return watch(supervisor, start, as_json=as_json, output=output, app=app)

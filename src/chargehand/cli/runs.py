@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chargehand.cli.command import Command, home, screen, verbosity
+from chargehand.cli.command import Command, home, screen, source, verbosity
 
 
 @click.group(invoke_without_command=True, params=[*verbosity()])
@@ -18,7 +18,7 @@ def runs(ctx: click.Context, as_json: bool) -> None:
         return
     from chargehand.trace.number_text import moment
 
-    listed = home().runs(None)
+    listed = source().runs(None)
     out = screen()
     if as_json:
         out.document({"runs": [info.to_json() for info in listed]})
@@ -69,13 +69,13 @@ def cancel(run_id: str) -> int:
     from chargehand.cli.make_supervisor import supervisor_of_records
 
     supervisor = supervisor_of_records()
-    name = supervisor.home.find(run_id)
+    name = supervisor.source.find(run_id)
     status, stopped = asyncio.run(supervisor.cancel(name))
     out = screen()
     if stopped:
         out.say(f"{name} is cancelled. Continue it with: chargehand resume {name}")
     elif status == "running":
-        out.complain(f"{name} was asked to stop but has not yet: it is run by {supervisor.home.owner(name)}.")
+        out.complain(f"{name} was asked to stop but has not yet: it is run by {supervisor.source.owner(name)}.")
         return 1
     elif status == "interrupted":
         out.say(f"{name} was stopped before anything of it was recorded: there is nothing to cancel.")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chargehand.cli.command import Command, home, screen
+from chargehand.cli.command import Command, screen, source
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
-    from chargehand.record.home import Home
+    from chargehand.record.run_source import RunSource
     from chargehand.values.effect import Question
 
 
@@ -23,9 +23,9 @@ def show(run_id: str, as_json: bool) -> None:
 
     The exit code is 0 whatever the run's status.
     """
-    kept = home()
+    runs = source()
     out = screen()
-    report, questions = _read_report(kept, kept.find(run_id))
+    report, questions = _read_report(runs, runs.find(run_id))
     if as_json:
         asked = [{"id": q.id, "kind": q.kind, "prompt": q.prompt, "schema": q.answer_schema} for q in questions]
         out.document(report | {"questions": asked})
@@ -33,17 +33,17 @@ def show(run_id: str, as_json: bool) -> None:
         _show(report, questions, out)
 
 
-def _read_report(kept: Home, run: str) -> tuple[dict[str, Any], Sequence[Question]]:
+def _read_report(runs: RunSource, run: str) -> tuple[dict[str, Any], Sequence[Question]]:
     """The report as JSON, final or as far as the run has come, and the open questions."""
     from chargehand.record.stored_report import read_stored_report
 
-    if (stored := read_stored_report(kept, run)) is not None:
+    if (stored := read_stored_report(runs, run)) is not None:
         return stored, ()
     from chargehand.apps.registry import find_app
-    from chargehand.runs.report_from_record import open_questions, replay_run, report_so_far
+    from chargehand.runs.report_from_record import open_questions, report_so_far
 
-    state = replay_run(kept, run)
-    report = report_so_far(kept, state)
+    state = runs.state(run)
+    report = report_so_far(runs, state)
     if (app := find_app(state)) is not None:
         report = app.show(report)
     return report.to_json(), open_questions(state)

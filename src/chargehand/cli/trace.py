@@ -25,7 +25,7 @@ def trace(run_id: str, form: str, output: str | None) -> None:
 
     RUN is an id, the beginning of one, or `last`. Secrets are removed.
     """
-    from contextlib import closing
+    from functools import partial
 
     from chargehand.cli.make_supervisor import supervisor_of_records
     from chargehand.cli.screen import check_writable, write_file, write_utf8
@@ -33,43 +33,41 @@ def trace(run_id: str, form: str, output: str | None) -> None:
     from chargehand.trace import to_html, to_json, to_jsonl
 
     supervisor = supervisor_of_records()
-    home = supervisor.home
-    name = home.find(run_id)
+    runs = supervisor.source
+    name = runs.find(run_id)
     out = screen()
     file = Path(f"chargehand-{name}.html") if output is None and form == "html" else Path(output or "-")
     to_stdout = str(file) == "-"
     check_writable(None if to_stdout else file)
-    with closing(home.read(name)) as record:
-        # All of it is read before anything is written: half of a damaged record is not exported.
-        if not sum(1 for _ in record.events()) and home.owner(name) is None:
-            out.say(f"{name} was stopped before anything of it was recorded.")
-        match form:
-            case "html":
-                known = {info.run: info for info in home.runs(None)}.get(name)
-                status = None if known is None else known.status
-                shown = _shown_by_app(supervisor, name)
-                parts = iter([to_html(record.events(), out.redactor, status=status, shown=shown)])
-            case "jsonl":
-                parts = to_jsonl(record.events(), out.redactor)
-            case _:
-                whole = to_json(record.events(), record.messages, out.redactor)
-                if not whole["events"]:
-                    status = "interrupted" if home.owner(name) is None else "running"
-                    whole = whole | {"run": name, "summary": whole["summary"] | {"status": status}}
-                parts = iter([dump_json(whole, indent=2, ascii_only=True) + "\n"])
-        if to_stdout:
-            write_utf8(parts)
-        else:
-            write_file(file, "".join(parts))
-            out.put(str(file.absolute()))
+    # All of it is read before anything is written: half of a damaged record is not exported.
+    if not sum(1 for _ in runs.events(name)) and runs.owner(name) is None:
+        out.say(f"{name} was stopped before anything of it was recorded.")
+    match form:
+        case "html":
+            known = {info.run: info for info in runs.runs(None)}.get(name)
+            status = None if known is None else known.status
+            shown = _shown_by_app(supervisor, name)
+            parts = iter([to_html(runs.events(name), out.redactor, status=status, shown=shown)])
+        case "jsonl":
+            parts = to_jsonl(runs.events(name), out.redactor)
+        case _:
+            whole = to_json(runs.events(name), partial(runs.messages, name), out.redactor)
+            if not whole["events"]:
+                status = "interrupted" if runs.owner(name) is None else "running"
+                whole = whole | {"run": name, "summary": whole["summary"] | {"status": status}}
+            parts = iter([dump_json(whole, indent=2, ascii_only=True) + "\n"])
+    if to_stdout:
+        write_utf8(parts)
+    else:
+        write_file(file, "".join(parts))
+        out.put(str(file.absolute()))
 
 
 def _shown_by_app(supervisor: Supervisor, run: str) -> Data | None:
     """What the app that started the run shows: the findings it selected, and its own words for gaps."""
     from chargehand.apps.registry import find_app
-    from chargehand.runs.report_from_record import replay_run
 
-    app = find_app(replay_run(supervisor.home, run))
+    app = find_app(supervisor.source.state(run))
     if app is None:
         return None
     report = supervisor.report(run)

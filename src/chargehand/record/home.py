@@ -15,7 +15,8 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -30,7 +31,9 @@ from chargehand.record.storage_errors import damage_error, private_folder, stora
 from chargehand.values.run_status import RunStatus
 
 if TYPE_CHECKING:
+    from chargehand.record.replay import Replay
     from chargehand.record.sqlite_journal import SqliteJournal
+    from chargehand.values.event import Event
 
 SUFFIX = ".sqlite"
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
@@ -85,6 +88,22 @@ class Home:
     def read(self, run: str) -> SqliteJournal:
         """The record of a run for reading, whoever owns it."""
         return _sqlite_journal().read(self._not_emptied(run))
+
+    def events(self, run: str, after: int = 0) -> Iterator[Event]:
+        """The committed events of a run in order, those with a larger `seq` than `after`; whoever owns it."""
+        with closing(self.read(run)) as record:
+            yield from record.events(after)
+
+    def messages(self, run: str, hashes: Iterable[str]) -> dict[str, bytes]:
+        """The messages of a run's model calls, by the hashes under which its events name them."""
+        with closing(self.read(run)) as record:
+            return record.messages(hashes)
+
+    def state(self, run: str) -> Replay:
+        """The record of a run, folded."""
+        from chargehand.record.replay import replay
+
+        return replay(self.events(run), run)
 
     def has(self, run: str) -> bool:
         """Whether the record of a run is there."""

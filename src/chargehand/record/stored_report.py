@@ -5,22 +5,22 @@ For `show`, which only prints it: loading the models of a report takes several t
 
 from __future__ import annotations
 
-from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chargehand import __version__
-from chargehand.record.home import Home
 from chargehand.values.event import Event
 from chargehand.values.run_status import FINISHED
 
+if TYPE_CHECKING:
+    from chargehand.record.run_source import RunSource
 
-def read_stored_report(home: Home, run: str) -> dict[str, Any] | None:
+
+def read_stored_report(source: RunSource, run: str) -> dict[str, Any] | None:
     """None when the record has to be folded: the run has not ended, an app shows it, or another version wrote it."""
     first: Event | None = None
     last: Event | None = None
-    with closing(home.read(run)) as reader:
-        for last in reader.events():  # all of them, so that damage anywhere is noticed
-            first = first or last
+    for last in source.events(run):  # all of them, so that damage anywhere is noticed
+        first = first or last
     if first is None or last is None or last.kind != "run_ended" or last.data.get("status") not in FINISHED:
         return None
     request: dict[str, Any] = first.data.get("request") or {}

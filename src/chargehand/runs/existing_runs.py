@@ -22,7 +22,6 @@ from chargehand.runs.prepared_team import PreparedTeam
 from chargehand.runs.report_from_record import (
     final_report,
     open_questions,
-    replay_run,
     report_so_far,
     unfinished_report,
 )
@@ -83,7 +82,7 @@ class RunLife(PreparedTeam):
         positive(tokens=tokens, usd=usd, deadline=deadline)
         run = self.home.find(run)
         added = Added(tokens, usd, deadline, retry_failed)
-        state = replay_run(self.home, run)
+        state = self.home.state(run)
         if state.status in FINISHED and not added.reopens and state.report is not None:
             return final_report(state)
         if self.home.owner(run) is None:
@@ -118,7 +117,7 @@ class RunLife(PreparedTeam):
         The model that was forced for the first run is used again, unless this door was given one.
         """
         run = self.home.find(run)
-        state = replay_run(self.home, run)
+        state = self.home.state(run)
         check_begun(run, state)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         with reading(f"of run {run}"):
@@ -158,7 +157,7 @@ class RunLife(PreparedTeam):
         if self.home.owner(run) is not None:
             self.home.request_cancel(run)
             return await self._stopped_by_owner(run)
-        if not replay_run(self.home, run).seq:
+        if not self.home.state(run).seq:
             return "interrupted", False  # stopped before anything of it was recorded
         with closing(self.home.open(run)) as journal:
             state = replay(journal.events(), run)
@@ -190,11 +189,11 @@ class RunLife(PreparedTeam):
     def report(self, run: str) -> Report:
         """What the record says now: the final report, or how far it has come."""
         run = self.home.find(run)
-        return report_so_far(self.home, replay_run(self.home, run))
+        return report_so_far(self.home, self.home.state(run))
 
     def questions(self, run: str) -> tuple[Question, ...]:
         """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""
-        return open_questions(replay_run(self.home, self.home.find(run)))
+        return open_questions(self.home.state(self.home.find(run)))
 
     async def answer(self, run: str, question: str, words: str) -> tuple[Question, ...]:
         """Put a person's answer on the record of a run nobody runs now; `resume` goes on with it.

@@ -14,6 +14,7 @@ from chargehand.team import Team, folder_of, load
 
 if TYPE_CHECKING:
     from chargehand.models import ModelClient
+    from chargehand.record.run_source import RunSource
 
 
 class PreparedTeam:
@@ -49,6 +50,11 @@ class PreparedTeam:
         self._given: Team | str | Path | None = team
         # How to load the team again: a shipped name, or a folder wherever the next command is given.
         self.team_ref: str | None = None if isinstance(team, Team) else _reference(team or settings.team)
+
+    @property
+    def source(self) -> RunSource:
+        """The runs on record, to be read."""
+        return self.home
 
     @property
     def team(self) -> Team:

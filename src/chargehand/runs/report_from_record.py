@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from typing import TYPE_CHECKING
 
-from chargehand.record.home import Home
-from chargehand.record.replay import Replay, replay, usages
+from chargehand.record.replay import Replay, usages
 from chargehand.record.storage_errors import reading
 from chargehand.text.plan_json import parse
 from chargehand.values.effect import Question
@@ -14,19 +13,16 @@ from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.report import Gap, Report, Timing
 from chargehand.values.run_status import FINISHED, RunStatus
 
-
-def replay_run(home: Home, run: str) -> Replay:
-    """The record of that run, folded."""
-    with closing(home.read(run)) as reader:
-        return replay(reader.events(), run)
+if TYPE_CHECKING:
+    from chargehand.record.run_source import RunSource
 
 
-def report_so_far(home: Home, state: Replay) -> Report:
+def report_so_far(source: RunSource, state: Replay) -> Report:
     """What the record says now: the final report, or how far it has come."""
     if state.report is not None:
         return final_report(state)
     with reading(f"of run {state.run}"):
-        if home.owner(state.run):
+        if source.owner(state.run):
             return unfinished_report(state, "running")
         return unfinished_report(state, "waiting" if state.open_questions() else "interrupted")
 

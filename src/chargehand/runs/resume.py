@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from chargehand.engine.engine_session import Prior
 from chargehand.errors import RunNotFound, UsageError
-from chargehand.record.home import Home
-from chargehand.record.replay import Replay, replay
+from chargehand.record.replay import Replay
 from chargehand.record.storage_errors import damage_error
 from chargehand.record.trust import TrustRegistry
 from chargehand.runs.session import RunJob
@@ -19,6 +17,9 @@ from chargehand.team.team_tools import stored_tools
 from chargehand.text.plan_json import parse
 from chargehand.values.plan import Plan
 from chargehand.values.request import Request
+
+if TYPE_CHECKING:
+    from chargehand.record.run_source import RunSource
 
 
 class Added(NamedTuple):
@@ -39,7 +40,13 @@ class Added(NamedTuple):
 
 
 def job_of(
-    run: str, state: Replay, added: Added, home: Home, trust: TrustRegistry, settings: Settings, team: Team | None
+    run: str,
+    state: Replay,
+    added: Added,
+    source: RunSource,
+    trust: TrustRegistry,
+    settings: Settings,
+    team: Team | None,
 ) -> RunJob:
     """The job as the record has it, topped up. `team` is one made in Python: its tools are not loaded from files."""
     check_begun(run, state)
@@ -58,7 +65,7 @@ def job_of(
         then,
         plan if state.plan_given else None,
         stored.get("ref"),
-        prior=_prior(home, state.start.get("rerun_of")),
+        prior=_prior(source, state.start.get("rerun_of")),
         reopen=reopen if added.reopens else None,
         warnings=tuple(warnings),
     )
@@ -68,7 +75,7 @@ def check_begun(run: str, state: Replay) -> None:
     """Raise UsageError for a run that was stopped before its first event, RecordDamaged for one that lost it."""
     if not state.seq:
         raise UsageError(
-            f"The record of {run} holds no request: it stopped before it began. Start it anew with `chargehand run`."
+            f"The record of {run} holds no request: it stopped before it began. Start it again with `chargehand run`."
         )
     if not state.start:
         raise damage_error(f"of run {run}", "it does not say what was asked")
@@ -122,12 +129,11 @@ def _with_dependents(plan: Plan, tasks: set[str]) -> tuple[str, ...]:
     return tuple(task.id for task in plan.tasks if task.id in found)
 
 
-def _prior(home: Home, run: str | None) -> Prior | None:
+def _prior(source: RunSource, run: str | None) -> Prior | None:
     """The run a rerun repeats, as far as it is still there."""
     if run is None:
         return None
     try:
-        with closing(home.read(run)) as reader:
-            return Prior(run, replay(reader.events(), run))
+        return Prior(run, source.state(run))
     except RunNotFound:
-        return None  # pruned since: what it would have lent is done anew
+        return None  # removed since: what it would have lent is done again

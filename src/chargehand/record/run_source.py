@@ -1,0 +1,50 @@
+"""Runs as others read them: which there are, what their records hold, what was ordered. Reading changes nothing.
+
+`Home` is the source in a folder of files. An engine that keeps its records elsewhere brings a source of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from chargehand.record.index import RunInfo
+    from chargehand.record.replay import Replay
+    from chargehand.values.event import Event
+
+
+class RunSource(Protocol):
+    """RunNotFound names a run that is not there, RecordDamaged a record that cannot be read."""
+
+    def find(self, name: str) -> str:
+        """The id meant by `last`, an id, or the beginning of just one."""
+        ...
+
+    def runs(self, limit: int | None = None) -> list[RunInfo]:
+        """Runs, newest first."""
+        ...
+
+    def state(self, run: str) -> Replay:
+        """The record of a run, folded. Its report is in it once it has ended."""
+        ...
+
+    def events(self, run: str, after: int = 0) -> Iterator[Event]:
+        """The committed events of a run in order, those with a larger `seq` than `after`."""
+        ...
+
+    def messages(self, run: str, hashes: Iterable[str]) -> dict[str, bytes]:
+        """The messages of a run's model calls, by the hashes under which its events name them."""
+        ...
+
+    def owner(self, run: str) -> str | None:
+        """The process that executes a run now, in words; None if there is none."""
+        ...
+
+    def request_cancel(self, run: str) -> None:
+        """Order the owner of a run, whichever process it is, to stop."""
+        ...
+
+    def cancel_requested(self, run: str) -> bool:
+        """Whether the run is ordered to stop."""
+        ...
