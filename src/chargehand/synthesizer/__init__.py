@@ -66,13 +66,13 @@ async def synthesize(
     plan: Plan,
     outcomes: Mapping[str, Outcome],
     engine: Engine,
-    brain: SupervisorModel | None,
+    model: SupervisorModel | None,
     seconds: float | None = None,
     validate: Validate | None = None,
     **options: Unpack[Options],
 ) -> Synthesis:
     """The whole answer at once, whatever gaps it states."""
-    made = await write_answer(request, plan, outcomes, engine, brain, seconds, validate, **options)
+    made = await write_answer(request, plan, outcomes, engine, model, seconds, validate, **options)
     assert isinstance(made, Synthesis)
     return made
 
@@ -82,7 +82,7 @@ async def write_answer(
     plan: Plan,
     outcomes: Mapping[str, Outcome],
     engine: Engine,
-    brain: SupervisorModel | None,
+    model: SupervisorModel | None,
     seconds: float | None = None,
     validate: Validate | None = None,
     *,
@@ -118,15 +118,15 @@ async def write_answer(
             await flow.rate(rater, examiner)
         if len(plan.tasks) == 1 and (only := flow.only_answer()) is not None:
             return await flow.looked_at(only)
-        if brain is None:
+        if model is None:
             return flow.by_code("No model is configured: the answer lists the results.")
         engine.emit(SynthesisStarted(mode=plan.synthesis.mode, outcomes=len(outcomes)))
-        picked = await flow.select(judge or brain) if plan.synthesis.mode == "select" else None
+        picked = await flow.select(judge or model) if plan.synthesis.mode == "select" else None
         if judge is not None:
             await flow.judge(judge)
         if picked is not None:
             return await flow.looked_at(flow.select_result(picked))
-        return await flow.write(brain, rounds, read, on_draft, pause=pause)
+        return await flow.write(model, rounds, read, on_draft, pause=pause)
 
     made = await in_time(engine, f"@synthesis/{mark}".rstrip("/"), seconds, work)
     if isinstance(made, tuple):

@@ -73,14 +73,14 @@ async def critique(
     draft: str,
     outcomes: Mapping[str, Outcome],
     engine: Engine,
-    brain: SupervisorModel,
+    model: SupervisorModel,
     number: int,
     used: list[Usage],
     mark: str = "",
 ) -> Critique:
     """The verdict of review `number`, on the record; `used` grows with each call."""
-    messages = [system(RULES), user(_question(request, draft, outcomes, brain))]
-    asked = await consult(engine, f"@critic/{mark}{number}", "critic", brain, messages, SCHEMA, used)
+    messages = [system(RULES), user(_question(request, draft, outcomes, model))]
+    asked = await consult(engine, f"@critic/{mark}{number}", "critic", model, messages, SCHEMA, used)
     if asked.data is None:
         found: Critique = NotReviewed(asked.fault.message if asked.fault else "The critic gave no answer.")
     else:
@@ -109,11 +109,11 @@ def _verdict(data: dict[str, Any]) -> Critique:
     return Returned(problems[:MOST_PROBLEMS])
 
 
-def _question(request: Request, draft: str, outcomes: Mapping[str, Outcome], brain: SupervisorModel) -> str:
+def _question(request: Request, draft: str, outcomes: Mapping[str, Outcome], model: SupervisorModel) -> str:
     """A third of the room is the draft's, the rest the results', an equal share each as long as it lasts."""
-    left = room(brain) * 2 // 3
+    left = room(model) * 2 // 3
     share = max(left // max(len(outcomes), 1), LEAST_SHARE)
-    parts = [f"Request\n{request.text}", section("Draft", draft, room(brain) // 3)]
+    parts = [f"Request\n{request.text}", section("Draft", draft, room(model) // 3)]
     for number, outcome in enumerate(outcomes.values()):
         part = section(heading(outcome), _result(outcome), share)
         left -= size(part)

@@ -7,17 +7,24 @@ from typing import assert_never
 
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.critic import Accepted, Critique, NotReviewed, Returned, critique
-from chargehand.synthesizer.synthesis import Desk
+from chargehand.synthesizer.synthesis import SynthesisContext
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer
 from chargehand.values.outcome import Outcome
 
 
 async def review_draft(
-    draft: Draft, writer: Writer, outcomes: Mapping[str, Outcome], critic: SupervisorModel, rounds: int, desk: Desk
+    draft: Draft,
+    writer: Writer,
+    outcomes: Mapping[str, Outcome],
+    critic: SupervisorModel,
+    rounds: int,
+    context: SynthesisContext,
 ) -> tuple[Draft, tuple[str, ...]]:
     """What goes out was looked at last by the critic, or a note says that it was not."""
     for number in range(1, rounds + 2):
-        verdict = await critique(desk.request, draft.text, outcomes, desk.engine, critic, number, desk.used, desk.mark)
+        verdict = await critique(
+            context.request, draft.text, outcomes, context.engine, critic, number, context.used, context.mark
+        )
         if not isinstance(verdict, Returned) or number > rounds:
             return draft, notes_for_reader(verdict)
         mended = await writer.mend(verdict.problems)

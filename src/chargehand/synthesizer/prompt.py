@@ -61,9 +61,9 @@ def schema(answer: dict[str, Any] | None) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-def room(brain: SupervisorModel) -> int:
+def room(model: SupervisorModel) -> int:
     """How many bytes of material one call can take in, besides an answer that is sent back and the one it writes."""
-    return max(brain.window - 2 * brain.output_cap - FRAME, brain.window // 2) * CHARACTERS_PER_TOKEN
+    return max(model.window - 2 * model.output_cap - FRAME, model.window // 2) * CHARACTERS_PER_TOKEN
 
 
 def size(text: str) -> int:
@@ -99,7 +99,7 @@ def heading(outcome: Outcome) -> str:
 
 
 def ask(
-    request: Request, plan: Plan, material: Iterable[str], disagreements: Sequence[Disagreement], brain: SupervisorModel
+    request: Request, plan: Plan, material: Iterable[str], disagreements: Sequence[Disagreement], model: SupervisorModel
 ) -> str:
     """The request and all that is known, as one message."""
     parts = [f"Request\n{request.text}"]
@@ -114,7 +114,7 @@ def ask(
     parts.extend(material)
     if disagreements:
         told = [disagreement.contradiction().to_json() for disagreement in disagreements]
-        parts.append(section("Where results disagree, as judged", told, room(brain) // LISTS))
+        parts.append(section("Where results disagree, as judged", told, room(model) // LISTS))
     return clean("\n\n".join(parts))
 
 

@@ -11,27 +11,27 @@ from collections.abc import Sequence
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.reduce import FAN_IN, Reduction
-from chargehand.synthesizer.synthesis import Desk
+from chargehand.synthesizer.synthesis import SynthesisContext
 from chargehand.values.outcome import Finding
 
 _CLAIMS = "Claims of all results, merged; `sources` name the tasks first"
 _FINDINGS = "Findings of all results, merged; `sources` name the tasks first"
 
 
-async def gather(reconciled: Reconciled, desk: Desk) -> tuple[tuple[str, ...], tuple[str, ...]]:
+async def gather(reconciled: Reconciled, context: SynthesisContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The parts of the prompt, and notes for the report."""
-    whole = prompt.room(desk.brain)
+    whole = prompt.room(context.model)
     room = whole - whole // prompt.LISTS * (
         bool(reconciled.findings) + bool(reconciled.disagreements or reconciled.compatible)
     )
     findings, notes = _findings(reconciled.findings, whole // prompt.LISTS)
     outcomes = reconciled.outcomes
-    forced = desk.plan.synthesis.mode == "reduce" and len(outcomes) > FAN_IN
+    forced = context.plan.synthesis.mode == "reduce" and len(outcomes) > FAN_IN
     if not forced:
-        parts = _in_full(reconciled, desk.asked)
+        parts = _in_full(reconciled, context.asked)
         if sum(map(prompt.size, parts)) <= room:
             return (*parts, *findings), notes
-    reduction = Reduction(outcomes, room, desk)
+    reduction = Reduction(outcomes, room, context)
     summaries = await reduction.run(fan_in=FAN_IN if forced else None)
     return (*summaries, *findings), (*notes, *reduction.notes)
 

@@ -53,7 +53,7 @@ async def rate(
     findings: Sequence[Finding],
     request: Request,
     engine: Engine,
-    brain: SupervisorModel,
+    model: SupervisorModel,
     examiner: SupervisorModel | None,
     used: list[Usage],
     exhibits: Exhibits | None = None,
@@ -68,7 +68,7 @@ async def rate(
     async def one(place: int) -> None:
         finding, key = findings[place], f"@rate/{mark}{place + 1}"
         code = seen.lines_around(finding)
-        score = await _score(request, finding, code, engine, brain, key, used)
+        score = await _score(request, finding, code, engine, model, key, used)
         if examiner is not None and finding.severity == "critical" and score in DOUBTFUL:
             second = await _score(request, finding, code, engine, examiner, f"{key}/again", used)
             score = score if second is None else second
@@ -96,14 +96,14 @@ async def _score(
     finding: Finding,
     code: str | None,
     engine: Engine,
-    brain: SupervisorModel,
+    model: SupervisorModel,
     key: str,
     used: list[Usage],
 ) -> int | None:
     text = f"Request\n{request.text}\n\n{section('Finding', finding.to_json(), _MOST_PER_FINDING)}"
     if code is not None:
         text += f"\n\n{section('Code', code, _MOST_PER_FINDING)}"
-    got = await consult(engine, key, "scorer", brain, [system(_RULES), user(clean(text))], SCHEMA, used)
+    got = await consult(engine, key, "scorer", model, [system(_RULES), user(clean(text))], SCHEMA, used)
     return None if got.data is None else round(got.data["score"])
 
 

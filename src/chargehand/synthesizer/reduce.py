@@ -19,7 +19,7 @@ from chargehand.engine.side_by_side import abreast
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer.check_citations import provenance_of
 from chargehand.synthesizer.dedupe import merge_claims
-from chargehand.synthesizer.synthesis import Desk
+from chargehand.synthesizer.synthesis import SynthesisContext
 from chargehand.text.citation import Citations
 from chargehand.values.base import JSON
 from chargehand.values.message import system, user
@@ -61,11 +61,11 @@ class SummaryNode:
 class Reduction:
     """Made for one synthesis; `notes` say what was cut and what could not be summarised."""
 
-    def __init__(self, outcomes: Mapping[str, Outcome], room: int, desk: Desk) -> None:
+    def __init__(self, outcomes: Mapping[str, Outcome], room: int, context: SynthesisContext) -> None:
         self._outcomes = outcomes
         self._room = room
-        self._desk = desk
-        self._asked = desk.asked
+        self._context = context
+        self._asked = context.asked
         self._workers = {id: outcome.worker for id, outcome in outcomes.items()}
         self.notes: list[str] = []
 
@@ -115,12 +115,12 @@ class Reduction:
         self, level: int, number: int, group: Sequence[SummaryNode], tasks: tuple[str, ...], most: int
     ) -> str | None:
         """The summary; citations from elsewhere are taken out, and results it passes over are put in with a line."""
-        desk = self._desk
-        key = f"@reduce/{desk.mark}{level}/{number}"
+        context = self._context
+        key = f"@reduce/{context.mark}{level}/{number}"
         length = f"Write at most {most * 3 // 4:,} characters."
-        parts = [f"Request\n{desk.request.text}", *(node.text for node in group), length]
+        parts = [f"Request\n{context.request.text}", *(node.text for node in group), length]
         messages = [system(_RULES), user(prompt.clean("\n\n".join(parts)))]
-        got = await consult(desk.engine, key, "synthesizer", desk.brain, messages, SCHEMA, desk.used)
+        got = await consult(context.engine, key, "synthesizer", context.model, messages, SCHEMA, context.used)
         if got.data is None:
             why = got.fault.message if got.fault else "no answer"
             self.notes.append(

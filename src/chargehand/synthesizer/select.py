@@ -18,7 +18,7 @@ from chargehand.synthesizer.contradictions import ContradictionCandidate, Statem
 from chargehand.synthesizer.disagreements import Ruling
 from chargehand.synthesizer.plain_report import inline
 from chargehand.synthesizer.prompt import clean, room, section
-from chargehand.synthesizer.synthesis import Desk
+from chargehand.synthesizer.synthesis import SynthesisContext
 from chargehand.values.event import Decided
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Outcome, Usage
@@ -77,7 +77,7 @@ async def choose(
     goal: str,
     candidates: Sequence[Outcome],
     engine: Engine,
-    brain: SupervisorModel | None,
+    model: SupervisorModel | None,
     key: str,
     used: list[Usage],
     *,
@@ -88,16 +88,16 @@ async def choose(
     if len(candidates) == 1:
         return SelectedResult(0, "It is the only one that is done.")
     surest = min(range(len(candidates)), key=lambda place: (-(candidates[place].confidence or 0), place))
-    if brain is None:
+    if model is None:
         return SelectedResult(surest, "No model chose: it is the first of those that state the highest confidence.")
     # Place in the prompt -> place among the candidates.
     order = sorted(range(len(candidates)), key=lambda place: _shuffle_key(seed, candidates[place].task, place))
-    share = room(brain) // len(candidates)
+    share = room(model) // len(candidates)
     parts = [f"Goal\n{goal}", *([f"Criterion\n{criterion}"] if criterion else [])]
     parts += [section(f"Result {n}", _anonymous_result(candidates[place]), share) for n, place in enumerate(order, 1)]
     messages = [system(_RULES), user(clean("\n\n".join(parts)))]
     schema = _OF_TWO if len(candidates) == 2 else SCHEMA
-    got = await consult(engine, key, "judge", brain, messages, schema, used, _says_nothing)
+    got = await consult(engine, key, "judge", model, messages, schema, used, _says_nothing)
     if got.data is None:
         why = got.fault.message if got.fault else "no answer"
         return SelectedResult(surest, f"The judge could not choose ({why}): it is the first of the highest confidence.")
@@ -200,21 +200,21 @@ class Pick:
         return found
 
 
-async def pick(outcomes: Mapping[str, Outcome], desk: Desk) -> Pick | None:
+async def pick(outcomes: Mapping[str, Outcome], context: SynthesisContext) -> Pick | None:
     """The best sink that is done, on the record as a decision; None when there is none."""
-    plan = desk.plan
+    plan = context.plan
     sinks = [outcomes[id] for id in plan.sinks() if outcomes[id].ok]
     if not sinks:
         return None
-    goal = "\n".join(filter(None, [desk.request.text, plan.synthesis.instruction]))
+    goal = "\n".join(filter(None, [context.request.text, plan.synthesis.instruction]))
     choice = await choose(
-        goal, sinks, desk.engine, desk.brain, f"@select/{desk.mark}1", desk.used, seed=desk.engine.run
+        goal, sinks, context.engine, context.model, f"@select/{context.mark}1", context.used, seed=context.engine.run
     )
     chosen = sinks[choice.index]
     scores = {sink.task: score for sink, score in zip(sinks, choice.scores, strict=False)}
-    desk.engine.emit(
+    context.engine.emit(
         Decided(
-            key=f"@select/{desk.mark}choice",
+            key=f"@select/{context.mark}choice",
             decision="select",
             value={"task": chosen.task, "from": [sink.task for sink in sinks], "scores": scores},
             reason=choice.reason,

@@ -34,7 +34,7 @@ class Synthesis:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class SynthesisContext:
     """What a synthesis is made at. `used` grows with each call, for who cuts it short.
 
     `mark` tells the keys of an answer that is written once more (`x1/`) from those of the one before.
@@ -43,7 +43,7 @@ class Desk:
     request: Request
     plan: Plan
     engine: Engine
-    brain: SupervisorModel
+    model: SupervisorModel
     used: list[Usage]
     mark: str = ""
 

@@ -23,7 +23,7 @@ from chargehand.synthesizer.rate_findings import rate
 from chargehand.synthesizer.reconcile import Reconciled, reconcile
 from chargehand.synthesizer.select import Pick, pick
 from chargehand.synthesizer.streaming import Drafts, OnDraft
-from chargehand.synthesizer.synthesis import Desk, Synthesis, Validate
+from chargehand.synthesizer.synthesis import Synthesis, SynthesisContext, Validate
 from chargehand.synthesizer.wording import wording
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer, upstream
 from chargehand.text.json_schema import violations
@@ -86,7 +86,7 @@ class Flow:
 
     async def select(self, chooser: SupervisorModel) -> Pick | None:
         """The sink whose result is the answer. What results it is chosen over say otherwise is decided with it."""
-        picked = await pick(self._outcomes, self._desk(chooser))
+        picked = await pick(self._outcomes, self._context(chooser))
         if picked is None:
             return None
         if not self._as_asked(picked.outcome):
@@ -98,8 +98,8 @@ class Flow:
         self._rulings |= picked.rulings(self._merged.candidates)
         return picked
 
-    async def judge(self, brain: SupervisorModel) -> None:
-        self._notes += await judge(self._merged.candidates, self._desk(brain), self._rulings)
+    async def judge(self, model: SupervisorModel) -> None:
+        self._notes += await judge(self._merged.candidates, self._context(model), self._rulings)
 
     async def looked_at(self, ready: Synthesis) -> Synthesis:
         """An answer nobody wrote for the purpose: the critic's word on it is noted, and nothing is mended."""
@@ -114,27 +114,27 @@ class Flow:
         return replace(ready, usage=Usage.total(self._used), notes=(*ready.notes, *notes_for_reader(verdict)))
 
     async def write(
-        self, brain: SupervisorModel, rounds: int, read: Iterable[str], on_draft: OnDraft | None, *, pause: bool = False
+        self, model: SupervisorModel, rounds: int, read: Iterable[str], on_draft: OnDraft | None, *, pause: bool = False
     ) -> Synthesis | tuple[Gap, ...]:
         """The model's answer, reviewed where there is a critic; by code when there is none to be had.
 
         With `pause` it stops at a first draft that states gaps of its own, and gives these: `finish` goes on with it.
         """
-        desk, known = self._desk(brain), self._reconcile()
+        context, known = self._context(model), self._reconcile()
         if self._drafts is None and on_draft is not None:
             self._drafts = Drafts(on_draft, lambda message: self._engine.emit(Warned(message=message)))
-        parts, notes = await gather(known, desk)
+        parts, notes = await gather(known, context)
         self._notes += notes
-        writer = self._writer = Writer(desk, known, read, self._validate, self._drafts)
+        writer = self._writer = Writer(context, known, read, self._validate, self._drafts)
         judged = (*known.disagreements, *known.compatible)
-        draft = await writer.write(prompt.ask(desk.request, desk.plan, parts, judged, brain))
+        draft = await writer.write(prompt.ask(context.request, context.plan, parts, judged, model))
         if isinstance(draft, NoDraft):
             return self._instead(f"There is no synthesis ({draft.fault.message})")
 
         async def rest() -> Synthesis:
             final = await writer.correct(draft)
             if self._critic is not None:
-                final, notes = await review_draft(final, writer, self._standing, self._critic, rounds, desk)
+                final, notes = await review_draft(final, writer, self._standing, self._critic, rounds, context)
                 self._notes.extend(notes)
             return self._of(final, known)
 
@@ -305,8 +305,8 @@ class Flow:
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
-    def _desk(self, brain: SupervisorModel) -> Desk:
-        return Desk(self._request, self._plan, self._engine, brain, self._used, self._mark)
+    def _context(self, model: SupervisorModel) -> SynthesisContext:
+        return SynthesisContext(self._request, self._plan, self._engine, model, self._used, self._mark)
 
     def _reconcile(self) -> Reconciled:
         judged = self._merged.candidates, self._rulings

@@ -15,7 +15,7 @@ from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
 from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.stated_gaps import contradictions, gaps, left_out
 from chargehand.synthesizer.streaming import Drafts
-from chargehand.synthesizer.synthesis import Desk, Validate
+from chargehand.synthesizer.synthesis import SynthesisContext, Validate
 from chargehand.synthesizer.typed_figures import SHOWN_ONLY, unsupported_figures
 from chargehand.text.json_repair import read_object
 from chargehand.text.json_schema import violations
@@ -70,18 +70,18 @@ class Writer:
 
     def __init__(
         self,
-        desk: Desk,
+        context: SynthesisContext,
         reconciled: Reconciled,
         read: Iterable[str],
         validate: Validate | None,
         drafts: Drafts | None,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._reconciled = reconciled
-        self._known = Known.of(desk.request, desk.plan, read)
+        self._known = Known.of(context.request, context.plan, read)
         self._validate = validate
         self._drafts = drafts
-        self._schema = prompt.schema(desk.request.answer_schema)
+        self._schema = prompt.schema(context.request.answer_schema)
         self._calls = 0
         self._asked: tuple[Message, ...] = ()
         # What is wrong with a first draft that is an answer.
@@ -130,24 +130,24 @@ class Writer:
             return made.draft
         if kept is not None and self._rank(made.draft, wanted=wanted) > self._rank(kept, wanted=wanted):
             worse = f"it was worse than the one before: {'; '.join(made.wrong)}"
-            self._desk.engine.emit(DraftDiscarded(reason=worse))
+            self._context.engine.emit(DraftDiscarded(reason=worse))
             return NoDraft(Fault(kind="contract", message=worse))
         if kept is not None:
-            self._desk.engine.emit(DraftDiscarded(reason="; ".join(problems)))
+            self._context.engine.emit(DraftDiscarded(reason="; ".join(problems)))
         self._keep(made.draft, made.said)
         return made.draft
 
     def _keep(self, draft: Draft, said: Message | None) -> None:
         self.last, self._said = draft, said
-        self._desk.engine.budget.release()
+        self._context.engine.budget.release()
 
     async def _call(self, messages: tuple[Message, ...]) -> _Written:
-        brain, engine = self._desk.brain, self._desk.engine
-        call = brain.make_call("synthesizer", messages, self._schema)
+        model, engine = self._context.model, self._context.engine
+        call = model.make_call("synthesizer", messages, self._schema)
         self._calls += 1
         on_text = None if self._drafts is None else self._drafts.begin()
-        result = await engine.perform(f"@synthesis/{self._desk.mark}{self._calls}", call, on_text=on_text)
-        self._desk.used.append(usage_of(result, call.model))
+        result = await engine.perform(f"@synthesis/{self._context.mark}{self._calls}", call, on_text=on_text)
+        self._context.used.append(usage_of(result, call.model))
         if result.reply is None or result.reply.stop in ("refused", "length"):
             fault = result.error or Fault(kind="refused", message="the answer was refused or cut off")
             engine.emit(DraftDiscarded(reason=fault.message))
@@ -163,7 +163,7 @@ class Writer:
 
     def _reject(self, why: str, said: Message, wrong: tuple[str, ...]) -> _Written:
         self.rejected = why
-        self._desk.engine.emit(DraftDiscarded(reason=why))
+        self._context.engine.emit(DraftDiscarded(reason=why))
         return _Written(NoDraft(Fault(kind="contract", message=why)), said, wrong)
 
     def _no_answer(self, draft: Draft) -> str | None:
@@ -185,7 +185,7 @@ class Writer:
         provenance = provenance_of(answer, outcomes, known=self._known, merged=merged)
         in_data = unsupported_figures(data.get("data"), outcomes, f"{self._known.text}\n{answer}")
         # A result that one which is cited depends on is used through it.
-        unused = set(provenance.unused) - upstream(self._desk.plan, provenance.cited)
+        unused = set(provenance.unused) - upstream(self._context.plan, provenance.cited)
         apart = [each for each in left_out(data.get("left_out") or [], outcomes) if each.task in unused]
         unused -= {each.task for each in apart}
         checked = {
@@ -224,9 +224,9 @@ class Writer:
 
     async def _affordable(self, problems: Sequence[str]) -> bool:
         """To mend a draft takes at least what it took to write it."""
-        engine, needed = self._desk.engine, self._desk.used[-1].tokens
+        engine, needed = self._context.engine, self._context.used[-1].tokens
         choose = partial(engine.budget.affordable, needed)
-        return bool(await engine.decide(f"@synthesis/{self._desk.mark}mend", "mend", choose, "; ".join(problems)))
+        return bool(await engine.decide(f"@synthesis/{self._context.mark}mend", "mend", choose, "; ".join(problems)))
 
 
 def upstream(plan: Plan, tasks: Iterable[str]) -> set[str]:
