@@ -74,10 +74,10 @@ def chains(base: str, rounds: int) -> None:
 
 
 def reconcile(rounds: int) -> None:
-    """No provider in it: deduplication and candidate contradictions are code."""
-    print("\n| findings | number | CPU s | CPU ms each | peak MB |")
+    """No provider in it: merging findings and grouping statements are code."""
+    print("\n| items | number | CPU s | CPU ms each | peak MB |")
     print("|---|---|---|---|---|")
-    for kind in ("mixed", "equal", "words", "place"):
+    for kind in ("mixed", "equal", "words", "place", "claims"):
         for number in (500, 5_000, 50_000):
             runs = [once("bench.reconcile", "-", kind, number) for _ in range(rounds if number < 50_000 else 1)]
             each, peak = median(runs)["cpu_ms_per_task"], median(runs)["peak_mb"]

@@ -1,7 +1,7 @@
-"""Deduplication and candidate contradictions of many findings: time, CPU and peak memory of one kind and number.
+"""Merging many findings and grouping many statements: time, CPU and peak memory of one kind and number.
 
 kinds: mixed (many places and words; a fifth is said twice, a twentieth with another number), equal (all the same text),
-words (all texts from the same words), place (all at the same place).
+words (all texts from the same words), place (all at the same place); claims are statements, grouped for a judge.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import random
 import sys
 
 from bench.measure import measured
-from chargehand.synthesizer.contradictions import candidates
-from chargehand.synthesizer.dedupe import merge_findings
-from chargehand.values.outcome import Finding, Outcome, done
+from chargehand.synthesizer.reconcile import reconcile
+from chargehand.synthesizer.statement_groups import group_statements
+from chargehand.values.outcome import Claim, Finding, Outcome, done
 
 TASKS = 50
 _SUBJECTS = (
@@ -63,18 +63,27 @@ def outcomes(kind: str, number: int) -> list[Outcome]:
     ]
 
 
-def reconcile(said: list[Outcome]) -> tuple[int, int]:
-    found = candidates(said)
-    merged = merge_findings([f for o in said for f in o.findings], {o.task: o.worker for o in said})
-    return len(found), len(merged)
+def claims(number: int) -> list[Outcome]:
+    """So many claims, six to a task."""
+    chance = random.Random(number)
+    said = [Claim(statement=finding("mixed", n, chance).message, confidence=70) for n in range(number)]
+    return [done(f"t{at // 6}", "w", summary="", output=None, claims=said[at : at + 6]) for at in range(0, number, 6)]
+
+
+def work(said: list[Outcome]) -> tuple[int, int, int]:
+    """The number of findings after merging, of pairs that code proves to differ, and of calls to a judge."""
+    known = reconcile({outcome.task: outcome for outcome in said}, ())
+    statements = known.statements
+    groups = group_statements([each.text for each in statements], [each.task for each in statements])
+    return len(known.findings), len(known.proven), len(groups)
 
 
 def main() -> None:
     kind, number = sys.argv[-2], int(sys.argv[-1])
-    said = outcomes(kind, number)
+    said = claims(number) if kind == "claims" else outcomes(kind, number)
     with measured(number):
-        found, merged = reconcile(said)
-    print(f"{number} findings: {found} candidates, {merged} after merging", file=sys.stderr)
+        merged, proven, groups = work(said)
+    print(f"{number} items: {merged} findings after merging, {proven} proven pairs, {groups} calls", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -142,6 +142,8 @@ def works(call: ModelCall, attribution: Attribution) -> Said:
             return {"answer": f"All in all. [{', '.join(shown(call))}]"}
         case "refiner":
             return {"instruction": "BETTER-WORDS for it."}
+        case "judge":
+            return {"contradictions": []}
         case "scorer":
             return {"score": 95, "met": True, "reason": "It is there."}
         case _:

@@ -29,6 +29,8 @@ from chargehand.values.recovery_policy import Policy
 from chargehand.workers import Roster
 
 MODEL = "scripted:model"
+# The same under a name that makes it a small one.
+SMALL_MODEL = "scripted:model-1b"
 Answer = Callable[[ModelCall, Attribution], Awaitable[Reply]]
 
 
@@ -110,7 +112,7 @@ class SlowJournal:
 def engine(
     model: FunctionModel, journal: Journal | None = None, tools: Mapping[str, Tool] | None = None, **options: Any
 ) -> LocalEngine:
-    resources = Resources(Models({}, {}, {"model": model}), tools or {})
+    resources = Resources(Models({}, {}, {"model": model, "model-1b": model}), tools or {})
     return LocalEngine("run", journal or MemoryJournal(), resources, chance=random.Random(1), **options)
 
 

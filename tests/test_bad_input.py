@@ -107,6 +107,8 @@ def helpful(seen: Seen) -> Answer:
     match seen.role:
         case "planner":
             return answer_json(plan(task("t1"), task("t2")))
+        case "judge":
+            return answer_json({"contradictions": []})
         case "synthesizer":
             return answer_json({"answer": "Both are there [t1, t2].", "confidence": 70})
         case _:
@@ -329,6 +331,8 @@ def with_halves(seen: Seen) -> Answer:
             made = plan(task("t1"), task("t2"))
             made["tasks"][0]["instruction"] += f" It is {HALF} hard."
             return Answer(text=json.dumps(made, ensure_ascii=seen.number % 2 == 0))
+        case "judge":
+            return answer_json({"contradictions": []})
         case "synthesizer":
             return Answer(
                 text=json.dumps({"answer": f"Both {HALF} are there [t1, t2].", "confidence": 70}, ensure_ascii=False)
@@ -362,7 +366,7 @@ def test_a_byte_order_mark_or_half_a_surrogate_pair_in_a_reply_failed_the_run(
     got = desk("run", "Say it", "--model", model, **env)
     assert (got.code, got.err.count("Traceback")) == (0, 0), got.err
     assert got.out.strip() == said
-    assert len(desk.server.requests) == 4, "nothing was asked for again"
+    assert len(desk.server.requests) == 5, "nothing was asked for again"
     assert json.loads(desk("show", "last", "--json").out)["answer"] == said
     for form in ("jsonl", "html"):
         assert desk("trace", "last", "--format", form, "-o", "-").code == 0
@@ -383,7 +387,7 @@ def test_a_byte_order_mark_before_a_body_is_not_part_of_it(desk: Desk) -> None:
     got = desk("run", "Say it", *MODEL)
     assert got.code == 0, got.err
     assert got.out.strip() == "Both are there [t1, t2]."
-    assert len(desk.server.requests) == 4
+    assert len(desk.server.requests) == 5
 
 
 def test_a_tool_call_with_half_a_surrogate_pair_is_made(desk: Desk) -> None:
@@ -401,7 +405,7 @@ def test_a_tool_call_with_half_a_surrogate_pair_is_made(desk: Desk) -> None:
     desk.write("plan.json", plan(task("t1", worker="analyst"), task("t2")))
     got = desk("run", "--plan", "plan.json", *MODEL)
     assert got.code == 0, got.err
-    assert len(desk.server.requests) == 4
+    assert len(desk.server.requests) == 5
     called = [json.loads(line) for line in desk("trace", "last", "--format", "jsonl", "-o", "-").out.splitlines()]
     [arguments] = [event["arguments"] for event in called if event["kind"] == "tool_called"]
     assert arguments == {"expression": "1 + 1 \ufffd"}

@@ -410,6 +410,16 @@ def test_the_preview_counts_every_member() -> None:
     assert told().partition("some ")[2] == told(best_of=3).partition("some ")[2]
 
 
+@pytest.mark.parametrize(("number", "calls"), [(1, 1), (2, 4), (6, 8), (8, 11), (10, 13), (20, 24)])
+def test_the_preview_counts_the_calls_that_compare_statements(number: int, calls: int) -> None:
+    """None for one task, one for up to six, two for up to ten, then one for forty statements; and the synthesis."""
+    team = clerks()
+    workers = roster(team, Settings(home="unused", tiers=TIERS), ask=False)  # type: ignore[arg-type]
+    made = tasks(*(task(f"t{n}") for n in range(number)))
+    text = preview(made, team, workers, "scripted:large", Request(text="x"), judge="scripted:large")
+    assert f"an estimated {calls} call" in text
+
+
 def test_members_of_many_tasks_share_the_slots() -> None:
     """Twelve calls through eight slots: no more are in flight at once, and every task has its choice."""
     under_way, most = 0, 0

@@ -57,6 +57,8 @@ def talk(call: ModelCall, who: Attribution) -> Said:
             return {"answer": "Everything. [a] [b]", "confidence": 80}
         case "synthesizer":
             return {"answer": "Gold [t1] and sand [t2].", "confidence": 60}
+        case "judge":
+            return {"contradictions": []}
         case _:
             claim = {"statement": f"Fact of {who.task}", "confidence": 90, "sources": ["https://example.org/x"]}
             return result(f"RESULT-{who.task}", claims=[claim], confidence=70)
@@ -115,13 +117,13 @@ def test_a_team_does_a_task_of_another_team() -> None:
     assert outcome.confidence == 60
     assert [claim.sources for claim in outcome.claims] == [("b", "https://example.org/x (unconfirmed)")] * 2
     keys = [event.data["key"] for event in run.events if event.kind == "model_replied"]
-    nested = ["b/1/@plan/1", "b/1/t1/1/model/1", "b/1/t2/1/model/1", "b/1/@synthesis/1"]
+    nested = ["b/1/@plan/1", "b/1/t1/1/model/1", "b/1/t2/1/model/1", "b/1/@judge/1/1", "b/1/@synthesis/1"]
     assert [key for key in keys if key.startswith("b/")] == nested
     assert "Fact of b/1/t1" in [claim.statement for claim in outcome.claims]
     planner = next(call for call, _, who in run.model.asked if call.role == "planner")
     assert "Work out the part b." in planner.messages[-1].text
-    assert outcome.usage.calls == 4
-    assert report.usage.calls == len(run.model.asked) == 6
+    assert outcome.usage.calls == 5
+    assert report.usage.calls == len(run.model.asked) == 8
 
 
 @pytest.mark.parametrize("schema", [None, {"type": "object"}])

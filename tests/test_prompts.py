@@ -14,6 +14,7 @@ from chargehand import Supervisor, Team, Worker
 from chargehand.dispatcher import refine as refiner
 from chargehand.dispatcher import score as scorer
 from chargehand.models import Attribution
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner import add as additions
 from chargehand.planner import draft as planner
 from chargehand.planner import extend as extension
@@ -28,6 +29,7 @@ from chargehand.values.recovery_policy import Policy
 from chargehand.values.request import Request
 from chargehand.workers import worker_prompt as workers_prompt
 from tests.flows import Flow, Said, task, tasks, works
+from tests.kernel import SMALL_MODEL
 from tests.review.test_planner_additions import flow as with_additions
 from tests.synthesizer.syntheses import BRAIN, finding, make, plan_of, result
 from tests.teams.plays import EXAMPLES, material, requests
@@ -42,7 +44,8 @@ RULES: dict[str, str] = {
     for name, module, of in [
         ("planner", planner, "_RULES"), ("split", planner, "_SPLIT"), ("extension", extension, "_RULES"),
         ("additions", additions, "_RULES"), ("refiner", refiner, "_RULES"), ("router", routing, "_RULES"),
-        ("scorer", scorer, "_RULES"), ("rating", rating, "_RULES"), ("judge", judge, "_RULES"),
+        ("scorer", scorer, "_RULES"), ("rating", rating, "_RULES"), ("judge", judge, "GROUP_RULES"),
+        ("judge of a pair", judge, "PAIR_RULES"),
         ("select", select, "_RULES"), ("reduce", reduce, "_RULES"), ("critic", critic, "RULES"),
         ("synthesizer", prompt, "RULES"), ("worker", workers_prompt, "_RULES"),
     ]
@@ -113,6 +116,7 @@ def synthesised() -> Iterator[ModelCall]:
         return said.get(call.role, {"answer": "So it is [t1]."})
 
     yield from make(two, talk, judge=BRAIN, rater=BRAIN, examiner=BRAIN, critic=BRAIN).calls
+    yield from make(two, talk, judge=SupervisorModel(model=SMALL_MODEL)).calls
     yield from make(two, talk, plan=plan_of(two, "select"), judge=BRAIN).calls
     yield from make(many, talk, plan=plan_of(many, "reduce")).calls
     typed = Request(text="r", answer_schema={"type": "object", "required": ["n"]})

@@ -12,7 +12,7 @@ import pytest
 
 from chargehand.apps.review.analyzers import LENSES
 from chargehand.apps.review.analyzers.categories import CATEGORIES
-from chargehand.synthesizer.dedupe import merge_findings
+from chargehand.synthesizer.merge_duplicates import merge_findings
 from chargehand.values.outcome import Finding
 from tests.analyzers.corpus_run import THRESHOLD, CorpusRun
 

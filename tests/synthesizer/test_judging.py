@@ -1,22 +1,26 @@
-"""What workers disagree about: candidates by code, verdicts by a judge, and never silently both in the answer."""
+"""What workers disagree about: found and decided by a judge, and never silently both in the answer."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chargehand.errors import ModelError
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import unmentioned as mention
-from chargehand.synthesizer.contradictions import ContradictionCandidate, Statement
-from chargehand.synthesizer.disagreements import Ruling, Verdict, disagreements
-from chargehand.synthesizer.judge import MOST_JUDGED
+from chargehand.synthesizer.contradictions import Pair, Ruling, Rulings, Verdict, disagreements
+from chargehand.synthesizer.judge import MOST_PAIRS
+from chargehand.synthesizer.statement_groups import MOST_IN_GROUP
+from chargehand.synthesizer.statements import Statement
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
-from chargehand.values.outcome import Finding, Outcome
+from chargehand.values.outcome import failed
 from chargehand.values.report import Contradiction
+from tests.kernel import SMALL_MODEL
 from tests.synthesizer.syntheses import BRAIN, Made, make, result, text_of
 
 FIVE = "The office in Oslo employs 500 people."
@@ -147,12 +151,8 @@ UNSAFE = "Ibuprofen is unsafe for this patient."
 def passes_over(answer: str, first: str = SAFE, second: str = UNSAFE, verdict: Verdict = "first") -> bool:
     """Whether an answer is silent on two results that disagree, judged or not."""
     outcomes = {id: result(id, text) for id, text in (("t1", first), ("t2", second))}
-    pairs = [
-        ContradictionCandidate(
-            "it", "verdict", *(Statement(id, o.claims[0].statement, 80, (id,)) for id, o in outcomes.items())
-        )
-    ]
-    return bool(mention.passed_over(answer, disagreements(pairs, {0: Ruling(verdict, "So.")}), outcomes))
+    pair = Pair(*(Statement(id, o.claims[0].statement, 80, (id,)) for id, o in outcomes.items()), "it")
+    return bool(mention.passed_over(answer, disagreements({pair: Ruling(verdict, "So.")}), outcomes))
 
 
 @pytest.mark.parametrize(
@@ -160,17 +160,15 @@ def passes_over(answer: str, first: str = SAFE, second: str = UNSAFE, verdict: V
     [
         (f"{SAFE[:-1]} [t1].\n\n{UNSAFE[:-1]} [t2].", True),
         (f"{UNSAFE[:-1]} [t2]. See also [t1].", True),
-        ("For this patient ibuprofen is not safe [t2].", True),
         (f"{UNSAFE}", True),
         (f"{SAFE[:-1]} [t1].", False),
         (f"{SAFE[:-1]} [t1, t2].", False),
-        ("Ibuprofen is not unsafe for this patient [t1].", False),
         ("The workers disagree on whether ibuprofen is safe or unsafe for this patient [t1, t2].", False),
         ("Paracetamol should be kept in a dry place [t2].", False),
     ],
 )
 def test_a_rejected_statement_without_figures_is_not_stated(answer: str, silent: bool) -> None:
-    """Where the sides differ in words alone, the answer may say what holds and not the opposite of it."""
+    """Where the sides differ in words alone, the answer may not have the words that only the rejected side has."""
     assert passes_over(answer) == silent
 
 
@@ -273,66 +271,166 @@ def test_what_only_the_model_states_is_kept() -> None:
     ]  # fmt: skip
 
 
-def test_judges_work_at_the_same_time_and_only_so_many() -> None:
-    """The cost is bounded, and what is left is said."""
-    heads = ("ban", "cel", "dis", "for", "gun", "hal", "jit", "kor", "lum", "mel")
-    words = [f"{head}{tail}" for tail in ("ter", "vik", "mund", "rope", "sack") for head in heads]
-    # No two subjects share a word.
-    said = [f"{word.title()} {word[::-1]} holds {{}} {word}x of {word}y." for word in words]
-    outcomes = [result("t1", *(each.format(500) for each in said)), result("t2", *(each.format(700) for each in said))]
+def statements_of(call: ModelCall) -> list[str]:
+    """The numbered statements that a judge is shown, in their order, without task and sources."""
+    return re.findall(r"^\d+\. \[\w+\] (.*?)(?: \(confidence \d+\))?$", text_of(call), re.MULTILINE)
+
+
+def naming(*pairs: tuple[str, str], **fields: Any) -> Any:
+    """A judge that names these pairs of statements where it sees both, and nothing else."""
 
     def talk(call: ModelCall) -> Any:
-        if call.role == "judge":
-            return {"verdict": "second", "reason": "Newer."}
-        return {"answer": "The results disagree about many figures [t1, t2]."}
+        if call.role != "judge":
+            return {"answer": "The results disagree about many things [t1, t2]."}
+        shown = statements_of(call)
+        found = [
+            {"first": shown.index(one) + 1, "second": shown.index(other) + 1, "subject": f"{one[:20]}...",
+             "reason": "They exclude each other.", "verdict": "unclear", **fields}
+            for one, other in pairs if one in shown and other in shown
+        ]  # fmt: skip
+        return {"contradictions": found}
 
-    made = make(outcomes, talk, judge=BRAIN, options={"max_concurrent": 100})
-    assert len(made.of("judge")) == MOST_JUDGED
-    assert made.seconds == pytest.approx(2.0)
-    assert f"possible contradictions were not judged: at most {MOST_JUDGED} are." in " ".join(made.synthesis.notes)
-    assert sum(not each.resolved for each in made.synthesis.contradictions) > 0
-
-
-def test_no_candidate_costs_no_call() -> None:
-    """Workers who agree need no judge."""
-    made = make([result("t1", FIVE), result("t2", FIVE)], lambda _: {"answer": "So [t1, t2]."}, judge=BRAIN)
-    assert made.of("judge") == []
+    return talk
 
 
-def pair(subject: str, first: Statement, second: Statement) -> ContradictionCandidate:
-    return ContradictionCandidate(subject, "number", first, second)
+def test_ordinary_sentences_that_exclude_each_other_were_not_found() -> None:
+    """All statements go to the judge in one call, and the pairs that it names are in the report."""
+    pairs = [
+        ("The chair of the board is Ada Holm.", "Per Lind chairs the board."),
+        ("The patient is allergic to latex.", "There are no known allergies."),
+    ]
+    outcomes = [result("t1", *(one for one, _ in pairs), "The pool is heated."),
+                result("t2", *(other for _, other in pairs), "The pool opens in May.")]  # fmt: skip
+    made = make(outcomes, naming(*pairs, verdict="second", confidence=80, cause="another date"), judge=BRAIN)
+    assert len(made.of("judge")) == 1
+    assert [each.claims for each in made.synthesis.contradictions] == [
+        (f"t1: {one}", f"t2: {other}") for one, other in pairs
+    ]
+    assert [(each.resolved, each.cause) for each in made.synthesis.contradictions] == [(True, "another date")] * 2
+
+
+def test_a_statement_may_be_named_by_its_words() -> None:
+    """As a script must, which does not know the numbers; what names no statement, or one task alone, is passed over."""
+    said = [
+        {"first": "ibuprofen is safe", "second": f"t2: {UNSAFE}", "verdict": "first", "reason": "r"},
+        {"first": 1, "second": 99, "verdict": "first", "reason": "r"},
+        {"first": 1, "second": "1", "verdict": "first", "reason": "r"},
+        {"first": "no such words", "second": 2, "verdict": "first", "reason": "r"},
+    ]
+    talk = lambda call: {"contradictions": said} if call.role == "judge" else {"answer": "It is safe [t1, t2]."}  # noqa: E731
+    made = make([result("t1", SAFE), result("t2", UNSAFE)], talk, judge=BRAIN)
+    assert only(made).claims == (f"t1: {SAFE}", f"t2: {UNSAFE}")
+
+
+def test_many_statements_are_compared_in_groups_at_the_same_time() -> None:
+    """No call has more than 40, each pair that meets is reported once, and nothing else is."""
+    subjects = [f"{head}{tail}" for head in ("ban", "cel", "dis", "for", "gun") for tail in ("ter", "vik", "mund")]
+    pairs = [(f"The {each} is kept in the cellar.", f"Nobody ever saw a {each} below ground.") for each in subjects]
+    others = [f"Item {n} of the {word} list concerns shelf {n * 7} only." for n in range(12) for word in ("A", "B")]
+    outcomes = [
+        result(f"t{n}", *(one for one, _ in pairs[n::3]), *others[n::6]) for n in range(3)
+    ] + [result(f"t{n + 3}", *(other for _, other in pairs[n::3]), *others[n + 3::6]) for n in range(3)]  # fmt: skip
+    made = make(outcomes, naming(*pairs), judge=BRAIN, options={"max_concurrent": 100})
+    assert 1 < len(made.of("judge")) <= 2
+    assert all(len(statements_of(call)) <= MOST_IN_GROUP for call in made.of("judge"))
+    reported = [set(each.claims) for each in made.synthesis.contradictions]
+    assert sorted(sorted(claim.partition(": ")[2] for claim in each) for each in reported) == sorted(
+        sorted(pair) for pair in pairs
+    )
+    assert made.seconds == pytest.approx(3.0), "both judges at once, and two drafts"
+
+
+def test_statements_that_no_call_had_room_for_are_counted() -> None:
+    """A run of ten tasks has two calls at most; what they leave out is in the notes."""
+    outcomes = [result(f"t{n}", *(f"Parcel {n}-{m} weighs much." for m in range(12))) for n in range(10)]
+    made = make(outcomes, naming(), judge=BRAIN)
+    assert len(made.of("judge")) == 2
+    assert "40 of 120 statements were not compared for contradictions." in made.synthesis.notes
+
+
+def test_agreement_and_a_single_task_cost_no_call() -> None:
+    """There is nothing to compare."""
+    talk = lambda _: {"answer": "So [t1]."}  # noqa: E731
+    assert make([result("t1", FIVE), result("t2", FIVE)], talk, judge=BRAIN).of("judge") == []
+    alone = [result("t1", FIVE, SEVEN), failed("t2", "ann", "tool", "It broke.")]
+    assert make(alone, talk, judge=BRAIN).of("judge") == []
+
+
+def test_a_judge_that_fails_says_what_was_not_compared() -> None:
+    """Without an answer there may be contradictions that nobody looked for."""
+    talk = lambda call: ModelError("overloaded", "down", status=400) if call.role == "judge" else {"answer": "[t1] So."}  # noqa: E731
+    made = make([result("t1", SAFE), result("t2", UNSAFE)], talk, judge=BRAIN)
+    assert made.synthesis.contradictions == ()
+    assert "not compared for contradictions: the judge's model failed" in made.synthesis.notes[0]
+
+
+SMALL = SupervisorModel(model=SMALL_MODEL)
+
+
+@pytest.mark.parametrize(("again", "found"), [("second", True), ("both", False), ("first", True)])
+def test_a_small_judge_is_asked_pair_by_pair_and_once_more(again: str, found: bool) -> None:
+    """The second question has the pair in reverse; a pair counts if both answers say that it is a contradiction."""
+    asked: list[str] = []
+
+    def talk(call: ModelCall) -> Any:
+        if call.role != "judge":
+            return {"answer": "It is so [t1, t2]."}
+        asked.append(text_of(call))
+        reverse = asked[-1].index(UNSAFE) < asked[-1].index(SAFE)
+        return {"reason": "r", "verdict": again if reverse else "first", "confidence": 90}
+
+    made = make([result("t1", SAFE), result("t2", UNSAFE)], talk, judge=SMALL)
+    assert made.keys[:2] == ["@judge/1/1", "@judge/1/again/1"]
+    assert len(asked) == 2
+    assert bool(made.synthesis.contradictions) == found
+    assert [each.resolved for each in made.synthesis.contradictions] == ([again == "second"] if found else [])
+
+
+def test_a_small_judge_is_asked_about_so_many_pairs_only() -> None:
+    """The nearest; the note says how many were left out."""
+    outcomes = [result(f"t{n}", *(f"The {w} hall is open." for w in ("north", "south", "east"))) for n in range(2)]
+    outcomes += [result(f"t{n}", *(f"The {w} hall is shut on day {n}." for w in "abcdefgh")) for n in range(2, 6)]
+    talk = lambda call: {"reason": "r", "verdict": "both"} if call.role == "judge" else {"answer": "So [t1-t5]."}  # noqa: E731
+    made = make(outcomes, talk, judge=SMALL)
+    assert len(made.of("judge")) == MOST_PAIRS
+    assert f"the {MOST_PAIRS} nearest pairs were compared" in " ".join(made.synthesis.notes)
 
 
 A, B, C = (Statement(task, f"It is {n}.", 80, (task,)) for task, n in (("t1", 5), ("t2", 7), ("t3", 5)))
+D, E, F, G = (Statement(task, f"The {task} is {n}.", 80) for n, task in enumerate(("t1", "t2", "t1", "t2")))
 
 
 def test_candidates_about_one_subject_are_one_contradiction() -> None:
     """Verdicts that fit together resolve it; any that is missing or at odds leaves it open."""
-    pairs = [pair("The size", A, B), pair("the  size", B, C), pair("Else", A, B)]
-    good = {0: Ruling("first", "Newer."), 1: Ruling("second", "Newer.")}
-    size, other = disagreements(pairs, good)
+    first, second, other = Pair(A, B, "The size"), Pair(B, C, "the  size"), Pair(D, E, "Else")
+    good: Rulings = {first: Ruling("first", "Newer."), second: Ruling("second", "Newer."), other: None}
+    size, else_ = disagreements(good)
     assert (size.tasks, size.resolved, size.verdict) == (("t1", "t2", "t3"), True, "t1: It is 5.; t3: It is 5.")
     assert size.reason == "Newer."
-    assert not other.resolved
-    [at_odds, _] = disagreements(pairs, good | {1: Ruling("first", "Older.")})
+    assert not else_.resolved
+    [at_odds, _] = disagreements(good | {second: Ruling("first", "Older.")})
     assert not at_odds.resolved
     assert "do not fit together" in at_odds.reason
-    [missing, _] = disagreements(pairs, {0: Ruling("first", "Newer.")})
+    [missing, _] = disagreements(good | {second: None})
     assert (missing.resolved, missing.reason) == (False, "No model has judged it.")
+
+
+def test_two_tasks_that_differ_twice_about_one_subject_contradict_each_other_once() -> None:
+    """A claim and a sentence of the output may both show it; another subject is another contradiction."""
+    [found] = disagreements({Pair(A, B, "The size"): None, Pair(F, G, "the size"): None})
+    assert found.statements == (A, B, F, G)
+    assert len(disagreements({Pair(A, B, "The size"): None, Pair(F, G, "The price"): None})) == 2
 
 
 def test_a_compatible_pair_holds_nothing_together() -> None:
     """Of three that hang together the rest is one contradiction, and without a link it is two."""
     third = Statement("t4", "It is 9.", 80, ("t4",))
-    pairs = [pair("It", A, B), pair("It", B, C)]
-    [rest] = disagreements(pairs, {0: Ruling("both", "Two years.")})
+    both = Ruling("both", "Two years.")
+    [rest] = disagreements({Pair(A, B): both, Pair(B, C): None})
     assert (rest.statements, rest.reason) == ((B, C), "No model has judged it.")
-    assert disagreements(pairs, dict.fromkeys((0, 1), Ruling("both", "Two years."))) == ()
-    chain = [pair("It", A, B), pair("It", B, C), pair("It", C, third)]
-    assert [each.tasks for each in disagreements(chain, {1: Ruling("both", "Two years.")})] == [
-        ("t1", "t2"),
-        ("t3", "t4"),
-    ]
+    assert disagreements({Pair(A, B): both, Pair(B, C): both}) == ()
+    chain: Rulings = {Pair(A, B): None, Pair(B, C): both, Pair(C, third): None}
+    assert [each.tasks for each in disagreements(chain)] == [("t1", "t2"), ("t3", "t4")]
 
 
 def test_a_model_that_writes_markdown_states_the_same_clash_once() -> None:
@@ -366,13 +464,7 @@ def test_a_claim_and_its_summary_are_judged_and_listed_once() -> None:
 # -- the labelled set ------------------------------------------------------------------------------------------------
 
 ROWS = (Path(__file__).parent / "labelled" / "contradictions.jsonl").read_text(encoding="utf-8").splitlines()
-
-
-def outcome(task: str, said: Any) -> Outcome:
-    """One side of a labelled pair: a claim, or a finding where it is an object."""
-    if isinstance(said, str):
-        return result(task, said)
-    return result(task, findings=[Finding.model_validate(said)])
+LABELLED = [row for row in map(json.loads, ROWS) if isinstance(row["first"], str)]
 
 
 def test_labelled_pairs_end_to_end() -> None:
@@ -380,8 +472,7 @@ def test_labelled_pairs_end_to_end() -> None:
 
     Every second contradiction is one the judge cannot decide; the synthesizer never says a word about any.
     """
-    missed, silent = [], []
-    for number, row in enumerate(map(json.loads, ROWS)):
+    for number, row in enumerate(LABELLED):
         decides = number % 4 < 2
 
         def talk(call: ModelCall, row: Any = row, decides: bool = decides) -> Any:
@@ -390,17 +481,12 @@ def test_labelled_pairs_end_to_end() -> None:
                 return {"verdict": verdict, "reason": "As labelled.", "confidence": 90}
             return {"answer": "What the results say [t1, t2]."}
 
-        made = make([outcome("t1", row["first"]), outcome("t2", row["second"])], talk, judge=BRAIN)
+        made = make([result("t1", row["first"]), result("t2", row["second"])], talk, judge=BRAIN)
         found = made.synthesis.contradictions
-        if row["contradict"] and not found:
-            missed.append(row)
+        assert bool(found) == row["contradict"], row
         if not row["contradict"]:
-            assert found == ()
             assert "Where workers disagree" not in made.synthesis.answer
         elif decides:
             assert all(each.resolved and (each.verdict or "").startswith("t2: ") for each in found)
-        elif found and "Unresolved." not in made.synthesis.answer:
-            silent.append(row)
-    contradicting = sum(json.loads(row)["contradict"] for row in ROWS)
-    assert len(missed) <= 0.06 * contradicting, missed
-    assert silent == []
+        else:
+            assert "Unresolved." in made.synthesis.answer

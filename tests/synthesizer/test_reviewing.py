@@ -146,18 +146,22 @@ def test_of_too_many_findings_the_gravest_are_read() -> None:
 # -- deadlines -------------------------------------------------------------------------------------------------------
 
 
+MADE = (("makes", "engines"), ("employs", "people"))
+
+
 def test_a_deadline_during_judging_keeps_the_verdicts_made() -> None:
-    """Without an answer the results are listed, with what was decided."""
+    """Without an answer the results are listed, with what was decided: here by the first of two calls."""
+    names = [f"{head}{tail}" for head in ("Ar", "Ber", "Cel", "Dom", "Eg") for tail in ("vik", "gum", "lund", "stad")]
     outcomes = [
-        result("t1", "The plant in Arvik makes 500 engines.", "The plant in Bergum employs 20 people."),
-        result("t2", "The plant in Arvik makes 700 engines.", "The plant in Bergum employs 30 people."),
+        result(task, *(f"The plant in {name} {makes} {number} {unit}." for name in names for makes, unit in MADE))
+        for task, number in (("t1", 500), ("t2", 700))
     ]
 
     def talk(call: ModelCall) -> Any:
         return {"verdict": "second", "reason": "Newer."}
 
     made = make(outcomes, talk, judge=BRAIN, seconds=1.5, options={"max_concurrent": 1})
-    assert sorted(each.resolved for each in made.synthesis.contradictions) == [False, True]
+    assert {each.resolved for each in made.synthesis.contradictions} == {False, True}
     assert "The deadline left no time for a synthesis" in made.synthesis.notes[0]
     assert made.synthesis.usage.calls == 1
 

@@ -59,7 +59,8 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     asked = Request(text=text, budget=settings.budget, max_concurrent=settings.max_concurrent)
     writer = SupervisorModel(model=settings.model_for("synthesizer").model)
     ceiling = ceiling_of(made, asked, writer) if supervisor.team.mode == "plan" else None
-    out.say(preview(made, supervisor.team, roster(supervisor.team, settings), writer.model, asked, ceiling))
+    workers, judge = roster(supervisor.team, settings), settings.model_for("judge").model
+    out.say(preview(made, supervisor.team, workers, writer.model, asked, ceiling, judge))
 
 
 def _show(made: Plan, form: str, out: Screen) -> None:

@@ -32,8 +32,13 @@ async def consult(
     schema: dict[str, Any],
     used: list[Usage],
     check: Callable[[dict[str, Any]], Sequence[str]] | None = None,
+    reads: dict[str, Any] | None = None,
 ) -> Consulted:
-    """`used` grows with each call, for who cuts it short. `check` tells what is wrong with data of the right shape."""
+    """`used` grows with each call, so that a question that is cut short is accounted for.
+
+    `check` says what is wrong with data of the right shape. `reads` is the shape that is accepted, where that is more
+    than the shape that is asked for.
+    """
     asked = list(messages)
     problems: list[str] = []
     for number in range(1, TIMES + 1):
@@ -42,7 +47,7 @@ async def consult(
         used.append(usage_of(result, call.model))
         if result.reply is None:
             return Consulted(None, result.error)
-        data, problems = read_object(result.reply.text, schema)
+        data, problems = read_object(result.reply.text, reads or schema)
         if data is not None:
             problems = list(check(data)) if check is not None else []
             if not problems:

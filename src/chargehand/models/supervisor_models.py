@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from chargehand.models.model_size import is_small
 from chargehand.values.base import Value
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Message
@@ -20,6 +21,11 @@ class SupervisorModel(Value):
     options: dict[str, Any] = Field(default_factory=dict)
     window: int = 32_000
     output_cap: int = 8_192
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is a model of the small tier, which needs shorter and simpler questions."""
+        return is_small(self.model)
 
     def make_call(self, role: Role, messages: Sequence[Message], schema: dict[str, Any]) -> ModelCall:
         """The call that asks it for JSON of that shape."""

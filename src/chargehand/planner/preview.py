@@ -22,6 +22,10 @@ CALLS_WITH_TOOLS = 3
 AROUND_A_TEAM = 2
 # The synthesizer's own words and what frames each result, in tokens.
 SYNTHESIS_FRAME = 1_500
+# What a task typically states, the statements a judge compares in one call, and what one statement takes, in tokens.
+STATEMENTS, COMPARED, STATEMENT = 6, 40, 40
+# In a plan of so few tasks statements are compared in two calls at most.
+FEW_TASKS = 10
 # What a call with such an answer typically takes.
 SECONDS_A_CALL = 10.0
 
@@ -38,9 +42,18 @@ def ceiling_of(plan: Plan, request: Request, synthesizer: SupervisorModel | None
 
 
 def preview(
-    plan: Plan, team: Team, roster: Roster, synthesizer: str, request: Request, ceiling: int | None = None
+    plan: Plan,
+    team: Team,
+    roster: Roster,
+    synthesizer: str,
+    request: Request,
+    ceiling: int | None = None,
+    judge: str | None = None,
 ) -> str:
-    """One line, honest about being an estimate. `ceiling`: what a task may use that states no budget of tokens."""
+    """One line that says that it is an estimate. `ceiling`: what a task may use that states no budget of tokens.
+
+    `judge` is the model that compares what tasks state, if there is one.
+    """
     calls, tokens = 0, 0
     costs: list[float | None] = []
     seconds: dict[str, float] = {}
@@ -56,6 +69,10 @@ def preview(
         read = FRAME + len(plan.tasks) * ANSWER
         calls, tokens, took = calls + 1, tokens + read + ANSWER, took + SECONDS_A_CALL
         costs.append(_usd(synthesizer, read, ANSWER))
+    if judge is not None and (compared := _judge_calls(plan, team)):
+        read = compared * FRAME + len(plan.tasks) * STATEMENTS * STATEMENT
+        calls, tokens, took = calls + compared, tokens + read + compared * ANSWER, took + SECONDS_A_CALL
+        costs.append(_usd(judge, read, compared * ANSWER))
     usd = None if None in costs else sum(cost or 0.0 for cost in costs)
     cost = "cost unknown" if usd is None else f"about {money(usd)}"
     limit = f", never more than the budget of {request.budget.tokens:,} tokens" if request.budget.tokens else ""
@@ -91,6 +108,15 @@ def _calls(task: Task, team: Team) -> int:
     if worker.team is not None:
         return AROUND_A_TEAM + len(worker.team.workers)
     return CALLS_WITH_TOOLS if worker.tool_names else 1
+
+
+def _judge_calls(plan: Plan, team: Team) -> int:
+    """The calls in which the statements of the tasks are compared; what analyzers find is not."""
+    stating = sum(team.worker(task.worker).kind != "analyzer" for task in plan.tasks)
+    if stating < 2:
+        return 0
+    calls = -(-stating * STATEMENTS // COMPARED)
+    return min(calls, 2) if stating <= FEW_TASKS else calls
 
 
 def _input(task: Task, team: Team) -> int:

@@ -174,7 +174,8 @@ async def _approve(
     """The plan a person lets run, perhaps edited, or why they let none."""
     writer = brains["synthesizer"]
     ceiling = ceiling_of(plan, request, writer) if planned else None
-    text = f"{to_text(plan).rstrip()}\n\n{preview(plan, team, roster, writer.model, request, ceiling)}"
+    judge = brains["judge"].model if "judge" in brains else None
+    text = f"{to_text(plan).rstrip()}\n\n{preview(plan, team, roster, writer.model, request, ceiling, judge)}"
     answer = await engine.ask("@plan/approve", question_about_plan(text))
     said = verdict(answer)
     if said is None:

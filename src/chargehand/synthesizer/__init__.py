@@ -1,7 +1,7 @@
 """Outcomes -> the parts of a report: reconciled by code and a judge, written by a model that must cite, or by code.
 
-    outcomes -> candidate contradictions -> merged claims and findings, rated -> selected, or judged and written from
-    all results or a tree of summaries -> what code finds wrong goes back once -> critic -> answer
+    outcomes -> statements, merged claims and findings, rated -> contradictions, judged -> selected, or written from all
+    results or a tree of summaries -> what code finds wrong goes back once -> critic -> answer
 
 Every contradiction that was found is in the synthesis, and one that is open is in the answer, whatever the model wrote.
 """
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypedDict, Unpack
 
 from chargehand.engine.deadline import in_time
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import plain_report as plain
+from chargehand.synthesizer.reconcile import reconcile
 from chargehand.synthesizer.streaming import OnDraft
 from chargehand.synthesizer.synthesis import Synthesis, Validate
 from chargehand.synthesizer.synthesis_flow import Flow
@@ -24,6 +26,9 @@ from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap
 from chargehand.values.request import Request
+
+# The results of more tasks than this are reconciled beside the loop.
+MOST_ON_LOOP = 50
 
 __all__ = ["Lacking", "OnDraft", "Synthesis", "Validate", "synthesize", "write_answer"]
 
@@ -109,7 +114,11 @@ async def write_answer(
     """
     if not any(outcome.ok or outcome.partial for outcome in outcomes.values()):
         return Synthesis(answer=plain.nothing_done(plan, outcomes), gaps=plain.gaps(plan, outcomes, filled))
-    flow = Flow(request, plan, outcomes, engine, validate, filled, critic, before and before.flow, mark)
+    # What was replaced came to nothing: the writer and the reviewer see what took its place.
+    standing = {id: outcome for id, outcome in outcomes.items() if id not in filled}
+    work_out = partial(reconcile, standing, plan.tasks)
+    reconciled = work_out() if len(outcomes) <= MOST_ON_LOOP else await engine.clock.compute(work_out)
+    flow = Flow(request, plan, outcomes, reconciled, engine, validate, filled, critic, before and before.flow, mark)
     if before is not None:
         engine.emit(DraftDiscarded(reason=f"Tasks were added for what it lacks: {before.gaps[0].reason}"))
 
@@ -123,7 +132,7 @@ async def write_answer(
         engine.emit(SynthesisStarted(mode=plan.synthesis.mode, outcomes=len(outcomes)))
         picked = await flow.select(judge or model) if plan.synthesis.mode == "select" else None
         if judge is not None:
-            await flow.judge(judge)
+            await flow.judge(judge, picked)
         if picked is not None:
             return await flow.looked_at(flow.select_result(picked))
         return await flow.write(model, rounds, read, on_draft, pause=pause)

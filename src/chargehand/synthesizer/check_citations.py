@@ -30,7 +30,7 @@ from chargehand.synthesizer.evidence import Evidence, readings, values_in
 from chargehand.synthesizer.figures import Figure, figures, most_counted
 from chargehand.synthesizer.gap_wording import speaks_of_a_gap
 from chargehand.synthesizer.plain_report import paragraphs
-from chargehand.synthesizer.sentences import is_record
+from chargehand.synthesizer.statements import is_record
 from chargehand.text.citation import Citations
 from chargehand.text.urls import normal, urls
 from chargehand.values.outcome import Claim, Finding, Outcome

@@ -75,6 +75,14 @@ class Evidence:
         return sorted((abs(float(value)), value) for value in self._holders if value.count(".") < 2 and len(value) < 30)
 
 
+def rounds_to(figure: Figure, other: Figure) -> bool:
+    """Whether two figures are the same, or the first is what the other is when it is rounded."""
+    if figure.value == other.value:
+        return True
+    low, high = _rounded_from(figure)
+    return bool(high) and other.value.count(".") < 2 and low <= abs(float(other.value)) <= high
+
+
 def _rounded_from(figure: Figure) -> tuple[float, float]:
     """Between what the figure may be rounded from; zeros for one that is not rounded."""
     whole, _, fraction = figure.value.lstrip("-").partition(".")

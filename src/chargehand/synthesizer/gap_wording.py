@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from chargehand.synthesizer.similarity import dice
-from chargehand.synthesizer.wording import wording
+from chargehand.synthesizer.words import overlap, terms
 
-# How a missing result is spoken of, besides by a negation.
+# How a missing result is spoken of; a denial is one way.
 _MISSING = re.compile(
-    r"\b(?:fail|unavailab|skip|time[ds]?[ -]?out|unknown|open\b|incomplete|pending|gap|error|unable|unread|unanswer"
+    r"n['’]t\b|\b(?:not?\b|never\b|none\b|nothing\b|without\b|cannot\b|lack|missing|absent"
+    r"|nicht|kein|ohne\b|pas\b|aucun|sans\b|nada\b|sin\b|non\b|senza\b|niet\b|geen\b|ikke\b|inte\b"
+    r"|fail|unavailab|skip|time[ds]?[ -]?out|unknown|open\b|incomplete|pending|gap|error|unable|unread|unanswer"
     r"|undeterm|unclear|uncertain|unresolved|unfinished|abort|cancel|refus|denied|block|stopped|broke|outage|escalat|wait"
     r"|remains?\b|still\b|only partial|left (?:out|open)|fehl|unbekannt|offen|manqu|échou|falta|fall[óo])",
     re.IGNORECASE,
@@ -25,7 +26,5 @@ def speaks_of_a_gap(text: str, reasons: Iterable[str]) -> bool:
     """
     if _MISSING.search(text):
         return True
-    said = wording(text)
-    if said.negated or len(said.bag) < 2:
-        return True
-    return any(dice(said.bag, wording(why).bag) >= _OF_ITS_REASON for why in reasons)
+    said = frozenset(terms(text))
+    return len(said) < 2 or any(overlap(said, frozenset(terms(why))) >= _OF_ITS_REASON for why in reasons)

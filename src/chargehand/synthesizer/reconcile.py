@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from chargehand.synthesizer.contradictions import ContradictionCandidate, candidates
-from chargehand.synthesizer.dedupe import merge_claims, merge_findings
-from chargehand.synthesizer.disagreements import Disagreement, disagreements
+from chargehand.synthesizer.contradictions import Disagreement, Pair, Ruling, compatible, disagreements
+from chargehand.synthesizer.merge_duplicates import merge_claims, merge_findings
+from chargehand.synthesizer.proven_differences import proven_pairs
+from chargehand.synthesizer.statements import Statement, read_statements
 from chargehand.synthesizer.strip_markdown import one_line
 from chargehand.values.outcome import Claim, Finding, Outcome
 from chargehand.values.plan import Task
@@ -15,27 +16,32 @@ from chargehand.values.plan import Task
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """`candidates` are from before merging; with `rulings` on them they are the disagreements, or are compatible."""
+    """`statements` are what a judge compares, `proven` the pairs of them that code alone has found to differ."""
 
     outcomes: Mapping[str, Outcome]
     claims: tuple[Claim, ...]
     findings: tuple[Finding, ...]
-    candidates: tuple[ContradictionCandidate, ...]
-    disagreements: tuple[Disagreement, ...]
+    statements: tuple[Statement, ...]
+    proven: tuple[Pair, ...]
+    disagreements: tuple[Disagreement, ...] = ()
     compatible: tuple[Disagreement, ...] = ()
+
+    def with_rulings(self, rulings: Mapping[Pair, Ruling | None]) -> Reconciled:
+        """The same with what has been decided on pairs so far."""
+        return replace(self, disagreements=disagreements(rulings), compatible=compatible(rulings))
 
 
 def reconcile(outcomes: Mapping[str, Outcome], tasks: Sequence[Task]) -> Reconciled:
-    """By code alone: nothing is judged yet, so every disagreement is open."""
+    """By code alone: nothing is judged yet."""
     usable = [outcome for outcome in outcomes.values() if outcome.ok or outcome.partial]
-    found = candidates(usable, tasks)
     workers = {outcome.task: outcome.worker for outcome in usable}
+    statements = read_statements(usable)
     return Reconciled(
         outcomes=outcomes,
         claims=merge_claims([_in_words(claim) for outcome in usable for claim in outcome.claims], workers),
         findings=merge_findings([finding for outcome in usable for finding in outcome.findings], workers),
-        candidates=found,
-        disagreements=disagreements(found, {}),
+        statements=statements,
+        proven=proven_pairs(statements, usable, {task.id: task.instruction for task in tasks}),
     )
 
 

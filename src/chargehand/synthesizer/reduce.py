@@ -18,7 +18,7 @@ from chargehand.engine.consult import consult
 from chargehand.engine.side_by_side import abreast
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer.check_citations import provenance_of
-from chargehand.synthesizer.dedupe import merge_claims
+from chargehand.synthesizer.merge_duplicates import merge_claims
 from chargehand.synthesizer.synthesis import SynthesisContext
 from chargehand.text.citation import Citations
 from chargehand.values.base import JSON

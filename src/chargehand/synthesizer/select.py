@@ -7,17 +7,17 @@ scores are explained.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.synthesizer.contradictions import ContradictionCandidate, Statement
-from chargehand.synthesizer.disagreements import Ruling
+from chargehand.synthesizer.contradictions import Pair, Ruling
 from chargehand.synthesizer.plain_report import inline
 from chargehand.synthesizer.prompt import clean, room, section
+from chargehand.synthesizer.statements import Statement
 from chargehand.synthesizer.synthesis import SynthesisContext
 from chargehand.values.event import Decided
 from chargehand.values.message import system, user
@@ -177,27 +177,28 @@ class Pick:
             words.append(f"It rests on [{', '.join(rests_on)}].")
         return " ".join(words)
 
-    def rulings(self, candidates: Sequence[ContradictionCandidate]) -> dict[int, Ruling]:
+    def rulings(self, found: Iterable[Pair]) -> dict[Pair, Ruling]:
         """What the choice decides: of two results the one that is used; nothing of two that are not.
 
         Only what the chosen one itself says otherwise is rejected with it.
         """
         among = {outcome.task for outcome in (self.outcome, *self.others)}
+        pairs = [pair for pair in found if pair.first.task in among and pair.second.task in among]
         reason = f"The result of {self.outcome.task} was selected."
-        found: dict[int, Ruling] = {}
+        decided: dict[Pair, Ruling] = {}
         rejected: set[Statement] = set()
-        for place, candidate in enumerate(candidates):
-            if candidate.first.task == self.outcome.task and candidate.second.task in among:
-                found[place] = Ruling("first", reason)
-                rejected.add(candidate.second)
-            elif candidate.second.task == self.outcome.task and candidate.first.task in among:
-                found[place] = Ruling("second", reason)
-                rejected.add(candidate.first)
-        for place, candidate in enumerate(candidates):
-            if place not in found and candidate.first.task in among and candidate.second.task in among:
-                both = candidate.first in rejected and candidate.second in rejected
-                found[place] = Ruling("neither", reason) if both else Ruling("unclear", f"Neither is used: {reason}")
-        return found
+        for pair in pairs:
+            if pair.first.task == self.outcome.task:
+                decided[pair] = Ruling("first", reason)
+                rejected.add(pair.second)
+            elif pair.second.task == self.outcome.task:
+                decided[pair] = Ruling("second", reason)
+                rejected.add(pair.first)
+        for pair in pairs:
+            if pair not in decided:
+                both = pair.first in rejected and pair.second in rejected
+                decided[pair] = Ruling("neither", reason) if both else Ruling("unclear", f"Neither is used: {reason}")
+        return decided
 
 
 async def pick(outcomes: Mapping[str, Outcome], context: SynthesisContext) -> Pick | None:

@@ -12,19 +12,18 @@ from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.check_citations import provenance_of_listing
 from chargehand.synthesizer.code_excerpts import Exhibits
-from chargehand.synthesizer.contradictions import ContradictionCandidate
+from chargehand.synthesizer.contradictions import Rulings
 from chargehand.synthesizer.critic import NotReviewed, critique, record_critique
 from chargehand.synthesizer.critic_loop import notes_for_reader, review_draft
-from chargehand.synthesizer.disagreements import Ruling, compatible, disagreements
 from chargehand.synthesizer.judge import judge
 from chargehand.synthesizer.placeholder import is_placeholder
 from chargehand.synthesizer.quoted_results import gather
 from chargehand.synthesizer.rate_findings import rate
-from chargehand.synthesizer.reconcile import Reconciled, reconcile
+from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.select import Pick, pick
 from chargehand.synthesizer.streaming import Drafts, OnDraft
 from chargehand.synthesizer.synthesis import Synthesis, SynthesisContext, Validate
-from chargehand.synthesizer.wording import wording
+from chargehand.synthesizer.words import terms
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer, upstream
 from chargehand.text.json_schema import violations
 from chargehand.values.event import DraftDiscarded, Warned
@@ -42,6 +41,7 @@ class Flow:
         request: Request,
         plan: Plan,
         outcomes: Mapping[str, Outcome],
+        reconciled: Reconciled,
         engine: Engine,
         validate: Validate | None,
         filled: Collection[str],
@@ -58,14 +58,16 @@ class Flow:
         self._critic = critic
         self._gaps = plain.gaps(plan, outcomes, filled)
         self._filled = filled
-        # What was replaced came to nothing: who writes and who reviews see what took its place.
-        self._standing = {id: outcome for id, outcome in outcomes.items() if id not in filled}
-        self._merged = reconcile(self._standing, plan.tasks)
+        self._standing = reconciled.outcomes
+        self._merged = reconciled
         self._before = before
         self._mark = mark
-        judged = {} if before is None else before.judged
-        places = enumerate(self._merged.candidates)
-        self._rulings: dict[int, Ruling] = {place: judged[each] for place, each in places if each in judged}
+        earlier = {} if before is None else before.rulings
+        self._rulings: Rulings = {
+            pair: ruling
+            for pair, ruling in ({**dict.fromkeys(reconciled.proven), **earlier}).items()
+            if pair.first.task in self._standing and pair.second.task in self._standing
+        }
         self._used: list[Usage] = [] if before is None else before.used
         self._drafts: Drafts | None = None if before is None else before.drafts
         self._notes: list[str] = []
@@ -95,11 +97,20 @@ class Flow:
         if _is_empty_form(picked.outcome):
             self._notes.append(f"The result of {picked.outcome.task}, selected, is a placeholder.")
             return None
-        self._rulings |= picked.rulings(self._merged.candidates)
+        self._rulings |= picked.rulings(self._rulings)
         return picked
 
-    async def judge(self, model: SupervisorModel) -> None:
-        self._notes += await judge(self._merged.candidates, self._context(model), self._rulings)
+    async def judge(self, model: SupervisorModel, picked: Pick | None) -> None:
+        """What cannot both be true. Tasks that an earlier draft was written from were compared for it.
+
+        Where a result was selected, only what it rests on matters.
+        """
+        judged = () if self._before is None else self._before.outcomes
+        chosen = None if picked is None else picked.outcome.task
+        used = self._outcomes if chosen is None else {chosen, *upstream(self._plan, [chosen])}
+        statements = [each for each in self._merged.statements if each.task in used]
+        proven = [pair for pair in self._merged.proven if pair.first.task in used and pair.second.task in used]
+        self._notes += await judge(statements, proven, self._context(model), self._rulings, judged)
 
     async def looked_at(self, ready: Synthesis) -> Synthesis:
         """An answer nobody wrote for the purpose: the critic's word on it is noted, and nothing is mended."""
@@ -300,8 +311,8 @@ class Flow:
         return None if self._writer is None else self._writer.last
 
     @property
-    def judged(self) -> dict[ContradictionCandidate, Ruling]:
-        return {self._merged.candidates[place]: ruling for place, ruling in self._rulings.items()}
+    def rulings(self) -> Rulings:
+        return self._rulings
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
@@ -309,8 +320,7 @@ class Flow:
         return SynthesisContext(self._request, self._plan, self._engine, model, self._used, self._mark)
 
     def _reconcile(self) -> Reconciled:
-        judged = self._merged.candidates, self._rulings
-        return replace(self._merged, disagreements=disagreements(*judged), compatible=compatible(*judged))
+        return self._merged.with_rulings(self._rulings)
 
     def _as_asked(self, outcome: Outcome) -> bool:
         """Whether the output is the typed answer that is wanted, if one is."""
@@ -341,7 +351,7 @@ def _contradictions(known: Reconciled, stated: Iterable[Contradiction] = ()) -> 
 def _same(stated: Contradiction, tasks: tuple[str, ...], subject: str) -> bool:
     """Of the same tasks, and of a subject that has most of its words in common with the other."""
     sides = {_side(claim) for claim in stated.claims}
-    words, others = wording(stated.subject).bag, wording(subject).bag
+    words, others = frozenset(terms(stated.subject)), frozenset(terms(subject))
     return bool(sides) and sides <= set(tasks) and 2 * len(words & others) > min(len(words), len(others))
 
 

@@ -2,7 +2,7 @@
 
 A disagreement is named where one paragraph cites all its sides and says that they differ; a mere "but" says so only in
 a sentence that cites or states all of them. One that was resolved need not be named, as long as the answer does not
-state what was rejected: its figures or, where the sides differ in none, the opposite of what was upheld.
+state what was rejected: its figures or, where the sides differ in none, the words that only the rejected side has.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chargehand.synthesizer.disagreements import Disagreement
+from chargehand.synthesizer.contradictions import Disagreement
 from chargehand.synthesizer.figures import figures
 from chargehand.synthesizer.plain_report import inline, paragraphs
-from chargehand.synthesizer.similarity import dice, is_graded, is_opposed
-from chargehand.synthesizer.wording import Wording, wording
+from chargehand.synthesizer.words import terms
 from chargehand.text.citation import Citations, without_code
 from chargehand.values.outcome import Outcome
 
 HEADING = "## Where workers disagree"
 MOST_LISTED = 20
-# Of what is said of the same things, at least so much is the same.
-LEAST_ALIKE = 0.5
+# So much of what only a rejected statement says must be in a sentence that states it.
+_MOST_OF_IT = 0.5
 _DIFFER = re.compile(
     r"\b(?:disagree|contradict|conflict|differ|discrepan|inconsisten|unresolved|dispute|at odds"
     r"|widerspr|uneinig|abweich|ungekl)",
@@ -133,18 +132,15 @@ def _settled_well(disagreement: Disagreement, parts: Sequence[_Part]) -> bool:
 
 
 def _is_rejected(disagreement: Disagreement, sentence: str) -> bool:
-    """Whether a sentence says what a rejected statement does and an upheld one denies."""
-    said = wording(sentence)
-    rejected = [wording(each.text) for each in disagreement.rejected]
-    upheld = [wording(each.text) for each in disagreement.upheld]
-    if upheld and not any(_denies(said, each) for each in upheld):
-        return False
-    return any(dice(said.topics, each.topics) >= LEAST_ALIKE and not _denies(said, each) for each in rejected)
-
-
-def _denies(one: Wording, other: Wording) -> bool:
-    opposite, negated = is_opposed(one, other), one.negated != other.negated
-    return opposite != negated or (not opposite and is_graded(one, other))
+    """Whether a sentence has the words that only a rejected statement has, and no upheld one."""
+    said = frozenset(terms(sentence))
+    upheld = frozenset(term for each in disagreement.upheld for term in terms(each.text))
+    for each in disagreement.rejected:
+        rejected = frozenset(terms(each.text))
+        own = rejected - upheld
+        if own and len(own & said) > _MOST_OF_IT * len(own) and 2 * len(rejected & said) > len(rejected):
+            return True
+    return False
 
 
 def _values(texts: Iterable[str]) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.check_citations import Known, corrections, keeps_open, provenance_of
-from chargehand.synthesizer.disagreements import Disagreement
+from chargehand.synthesizer.contradictions import Disagreement
 from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
 from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.stated_gaps import contradictions, gaps, left_out

@@ -13,7 +13,7 @@ from chargehand.apps.review.choices import SEVERITIES
 from chargehand.apps.review.model_readers import READERS
 from chargehand.apps.review.source_lines import SourceLines, fingerprints
 from chargehand.apps.review.statement_spans import Extents
-from chargehand.synthesizer.dedupe import merge_findings
+from chargehand.synthesizer.merge_duplicates import merge_findings
 from chargehand.trace.number_text import several
 from chargehand.values.outcome import Finding, Severity
 

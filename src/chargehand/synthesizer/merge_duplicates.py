@@ -1,0 +1,172 @@
+"""Findings and claims of many workers -> each listed once, with all its sources and the confidence of agreement.
+
+Claims are the same if they have the same terms in the same order, apart from which of them comes first: "On Mondays the
+museum is closed" and "The museum is closed on Mondays". Findings are the same if path and severity are equal, their
+lines overlap, and either the category says what the defect is (`sql-injection`, not `bug`) or the terms are the same.
+A paraphrase is not recognised: an item that is listed twice is better than one that hides another.
+
+The rule for confidence: every worker counts once, with its highest confidence; these are combined as independent
+chances of being right, 1 - (1-a)(1-b)..., and never above 99. Two workers with 70 and 60 give 88. The same worker
+saying it twice raises nothing, and neither does a worker that states no confidence. What was 100 stays 100.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from chargehand.synthesizer.figures import figures
+from chargehand.synthesizer.words import MOST_CHARACTERS, terms
+from chargehand.values.outcome import Claim, Finding
+
+HIGHEST: Final = 99
+# Of two words, and yet they do not say what the defect is; a category of one word never does.
+_BROAD: Final = frozenset({"code-quality", "best-practice", "best-practices", "likely-bug", "test-gap", "code-review"})
+_DENIALS: Final = frozenset({"no", "not", "never"})
+_SEPARATORS: Final = re.compile(r"[\W_]+")
+# What names one thing in code: quoted, called, dotted, or with a capital or an underscore inside.
+_NAMED: Final = re.compile(
+    r"`[^`\n]{1,80}`|'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|\w+(?:[._]\w+)+|\w+\(\)|\$\w+|[a-z]+[A-Z]\w*|\b[A-Z][A-Z0-9]+\b"
+)
+# A longer text is a rewording only if it begins in the same way.
+_LONGEST_TURNED: Final = 40
+
+
+def merge_claims(claims: Sequence[Claim], workers: Mapping[str, str] | None = None) -> tuple[Claim, ...]:
+    """Claims that say the same as one, in the order of first appearance; `workers` names each task's worker."""
+    groups: dict[Hashable, list[Claim]] = {}
+    for claim in claims:
+        groups.setdefault(_wording(claim.statement), []).append(claim)
+    return tuple(_merge_claims(group, workers or {}) for group in groups.values())
+
+
+def merge_findings(findings: Sequence[Finding], workers: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
+    """Findings that say the same as one, in the order of first appearance; `workers` names each task's worker."""
+    groups = _same_findings(findings, lambda finding: finding.severity)
+    return tuple(_merge_findings([findings[place] for place in group], workers or {}) for group in groups)
+
+
+def findings_at_odds(findings: Sequence[Finding]) -> Iterator[tuple[int, int]]:
+    """The places of findings that are the same but for their severity: the first of each severity, in pairs."""
+    for group in _same_findings(findings, lambda _: ""):
+        first: dict[str, int] = {}
+        for place in group:
+            first.setdefault(findings[place].severity, place)
+        one, *others = first.values()
+        yield from ((one, other) for other in others)
+
+
+# -- what is the same --------------------------------------------------------------------------------------------------
+
+
+def _wording(text: str) -> Hashable:
+    """Equal for texts with the same terms in the same order, wherever the text begins with them."""
+    found = terms(text)
+    if not found or len(text) > MOST_CHARACTERS:
+        return text
+    if not 2 < len(found) <= _LONGEST_TURNED:
+        return found
+    return min((*found[at:], *found[:at]) for at in range(len(found)))
+
+
+def _defect(finding: Finding) -> Hashable:
+    """What a finding is about, wherever it is: its category if that says so, else its wording.
+
+    At one place the order of the words does not matter. Two unused imports on one line are two findings.
+    """
+    category, message = _SEPARATORS.sub("-", finding.category.casefold()).strip("-"), finding.message
+    if not finding.path or finding.line is None or len(message) > MOST_CHARACTERS:
+        return _wording(message)
+    own = frozenset(terms(message))
+    if "-" not in category or category in _BROAD or category.endswith("-issue"):
+        return own or message
+    return category, frozenset(_NAMED.findall(message)), frozenset(_values(message)), own.isdisjoint(_DENIALS)
+
+
+def _values(text: str) -> Iterator[str]:
+    return (figure.value for figure in figures(text[:MOST_CHARACTERS]))
+
+
+def _same_findings(findings: Sequence[Finding], apart: Callable[[Finding], str]) -> list[list[int]]:
+    """The places of findings of one path and defect whose lines overlap, in the order of their first.
+
+    Findings for which `apart` differs are not the same.
+    """
+    alike: dict[Hashable, list[int]] = {}
+    for place, finding in enumerate(findings):
+        key = (_path(finding), apart(finding), finding.line is None, _defect(finding))
+        alike.setdefault(key, []).append(place)
+    groups = [group for places in alike.values() for group in _overlapping(places, findings)]
+    return sorted(groups, key=lambda group: group[0])
+
+
+def _overlapping(places: Sequence[int], findings: Sequence[Finding]) -> Iterator[list[int]]:
+    """The places in groups whose lines hang together; those without a line are one group."""
+    group: list[int] = []
+    end = 0
+    for place in sorted(places, key=lambda place: findings[place].line or 0):
+        line = findings[place].line or 0
+        if group and line > end:
+            yield sorted(group)
+            group, end = [], 0
+        group.append(place)
+        end = max(end, line, findings[place].end_line or 0)
+    yield sorted(group)
+
+
+def _path(finding: Finding) -> str | None:
+    return finding.path.removeprefix("./") if finding.path else None
+
+
+# -- what becomes of it ------------------------------------------------------------------------------------------------
+
+
+def _merge_claims(group: Sequence[Claim], workers: Mapping[str, str]) -> Claim:
+    if len(group) == 1:
+        return group[0]
+    confidence = _confidence([(claim.confidence, claim.sources) for claim in group], workers)
+    return group[0].model_copy(update={"confidence": confidence, "sources": _sources(c.sources for c in group)})
+
+
+def _merge_findings(group: Sequence[Finding], workers: Mapping[str, str]) -> Finding:
+    """The longest of the messages, with the first suggestion there is."""
+    if len(group) == 1:
+        return group[0]
+    kept = min(group, key=lambda finding: (-len(finding.message), finding.message, finding.line or 0))
+    suggestions = (finding.suggestion for finding in (kept, *group) if finding.suggestion)
+    return kept.model_copy(
+        update={
+            "suggestion": next(suggestions, None),
+            "confidence": _confidence([(finding.confidence, finding.sources) for finding in group], workers),
+            "sources": _sources(finding.sources for finding in group),
+        }
+    )
+
+
+def _sources(items: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """All sources, each once, in the order of their first appearance."""
+    return tuple(dict.fromkeys(source for item in items for source in item))
+
+
+def _confidence(items: Sequence[tuple[int | None, Sequence[str]]], workers: Mapping[str, str]) -> int | None:
+    """The confidence of items with their sources, by the rule above; `workers` names the worker of a task."""
+    stated = sorted(
+        ((sure, _workers_of(sources, workers)) for sure, sources in items if sure is not None),
+        key=lambda item: -item[0],
+    )
+    if not stated:
+        return None
+    counted: set[str] = set()
+    doubt = 1.0
+    for sure, own in stated:
+        if counted.isdisjoint(own):
+            doubt *= 1 - sure / 100
+            counted |= own
+    return max(stated[0][0], min(HIGHEST, round(100 * (1 - doubt))))
+
+
+def _workers_of(sources: Sequence[str], workers: Mapping[str, str]) -> frozenset[str]:
+    """The workers behind an item. A task whose worker is not known counts as one: the first source is a task."""
+    tasks = [source for source in sources if source in workers] or list(sources[:1])
+    return frozenset(f"worker {workers[task]}" if task in workers else f"task {task}" for task in tasks)
