@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker
-from chargehand.dispatcher import refine as refiner
-from chargehand.dispatcher import score as scorer
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner import add as additions
 from chargehand.planner import draft as planner
 from chargehand.planner import extend as extension
 from chargehand.planner import route as routing
+from chargehand.steps import refine as refiner
+from chargehand.steps import score as scorer
 from chargehand.synthesizer import critic, judge, prompt, reduce, select
 from chargehand.synthesizer import rate_findings as rating
 from chargehand.team.team_tools import shipped_home
