@@ -22,6 +22,8 @@ WIDEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Screen:
+    """stdout and stderr of a command. `verbose` and `quiet` are its flags -v and -q."""
+
     redactor: Redactor
     verbose: bool = False
     quiet: bool = False

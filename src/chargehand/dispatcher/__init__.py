@@ -81,6 +81,8 @@ async def dispatch(
 
 @dataclass(slots=True)
 class _Dispatch:
+    """One plan under way: which of its tasks have ended, and which may begin."""
+
     plan: Plan
     engine: StepEngine
     crew: AvailableWorkers

@@ -16,6 +16,8 @@ from chargehand.values.head import Head, StepRefs
 
 @dataclass(slots=True)
 class Attempt:
+    """One run of a task by one worker: the part above the engine port."""
+
     refs: StepRefs
     # None when its worker is out for the rest of the run.
     ticket: Ticket | None

@@ -58,6 +58,8 @@ class Rungs:
 
 @dataclass(slots=True)
 class TaskAttempts:
+    """One task under way: its attempts, and recovery between them."""
+
     task: Task
     engine: StepEngine
     crew: AvailableWorkers

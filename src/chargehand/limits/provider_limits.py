@@ -69,6 +69,8 @@ class Permit:
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
+    """A call that waits for a permit."""
+
     run: str
     tokens: int
     arrived: float

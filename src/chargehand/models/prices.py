@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-from chargehand.values.base import Value
 from chargehand.values.message import TokenCount
 
 Tier = Literal["small", "medium", "large"]
@@ -15,7 +14,7 @@ AS_OF = "2026-11-15"
 UNKNOWN_WINDOW = 32_000
 
 
-class Price(Value):
+class Price(NamedTuple):
     """USD per million tokens. Writing to a provider's prompt cache is counted as plain input."""
 
     input: float
@@ -31,6 +30,11 @@ class Price(Value):
             return self.long.usd(count)
         fresh = max(0, count.input_tokens - count.cached_tokens)
         return (fresh * self.input + count.cached_tokens * self.cached + count.output_tokens * self.output) / 1e6
+
+    def to_json(self) -> dict[str, Any]:
+        """The rates as plain JSON data."""
+        rates = {"input": float(self.input), "output": float(self.output), "cached": float(self.cached)}
+        return rates | {"long_after": self.long_after, "long": None if self.long is None else self.long.to_json()}
 
 
 def _openai_long(input: float, output: float, cached: float) -> Price:

@@ -72,6 +72,8 @@ class CallView:
 
 @dataclass(slots=True)
 class AttemptView:
+    """One attempt at a task as the events show it."""
+
     number: int
     worker: str
     started: float
@@ -84,6 +86,8 @@ class AttemptView:
 
 @dataclass(slots=True)
 class TaskState:
+    """One task as the events show it so far."""
+
     id: str
     worker: str = ""
     instruction: str = ""
