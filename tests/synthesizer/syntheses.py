@@ -18,7 +18,7 @@ from chargehand.values.event import Event
 from chargehand.values.message import Reply, TokenCount
 from chargehand.values.outcome import Claim, Finding, Outcome, done
 from chargehand.values.plan import Plan, Task
-from chargehand.values.plan.graph import SynthesisSpec as Mode
+from chargehand.values.plan import SynthesisSpec as Mode
 from chargehand.values.request import Request
 from tests.kernel import MODEL, FunctionModel, engine, stored
 

@@ -15,7 +15,7 @@ from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, TokenCount, ToolRequest, user
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Plan
-from chargehand.values.plan.graph import SynthesisSpec as Mode
+from chargehand.values.plan import SynthesisSpec as Mode
 from chargehand.values.report import Report
 from tests.flows import Flow, clerks, task, texts
 from tests.kernel import result as worker_answer

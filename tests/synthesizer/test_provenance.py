@@ -21,8 +21,7 @@ from chargehand.synthesizer.check_citations import (
     provenance_of_listing,
 )
 from chargehand.values.outcome import Claim, Finding, Outcome, done, escalated, failed, skipped
-from chargehand.values.plan import Plan
-from chargehand.values.plan.graph import SynthesisSpec
+from chargehand.values.plan import Plan, SynthesisSpec
 from chargehand.values.report import Provenance
 from chargehand.values.request import Earlier, Request
 

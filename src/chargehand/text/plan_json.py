@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from chargehand.errors import InvalidPlan
 from chargehand.text.json_schema import MAX_DEPTH, too_deep
 from chargehand.values.base import JSON
-from chargehand.values.plan.graph import TASK_ID, FactoryLimits, Plan, Task
+from chargehand.values.plan import TASK_ID, FactoryLimits, Plan, Task
 from chargehand.values.plan.problem import Problem, ProblemCode
 
 # The code for a misshapen field, the nearest of the closed list. What is said is in the message.

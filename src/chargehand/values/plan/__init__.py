@@ -1,20 +1,19 @@
 """Task and Plan: the graph a supervisor makes, read from JSON, with all its problems at once."""
 
-from chargehand.values.plan.graph import (
+from chargehand.values.plan.plan import Plan, Strategy
+from chargehand.values.plan.problem import Problem, ProblemCode, errors_in
+from chargehand.values.plan.task import (
     MOST_MEMBERS,
     TASK_ID,
     TIERS,
     UNASSIGNED,
     WORKER_NAME,
     FactoryLimits,
-    Plan,
-    Strategy,
     SynthesisSpec,
     Task,
     Tier,
     WorkerSpec,
 )
-from chargehand.values.plan.problem import Problem, ProblemCode, errors_in
 
 __all__ = [
     "MOST_MEMBERS",
