@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from chargehand.evaluation.result import Result
-from chargehand.record.storage_errors import private_folder, storage
+from chargehand.record.private_files import private_folder
+from chargehand.record.storage_errors import storage
 
 
 class Store:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from chargehand.errors import StorageError
-from chargehand.record.storage_errors import private_folder
+from chargehand.record.private_files import private_folder
 
 LARGEST = 64_000_000
 # How long one process waits for another that writes.

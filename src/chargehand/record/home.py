@@ -27,7 +27,8 @@ from chargehand.errors import ChargehandError, RunNotFound, RunOwned, UsageError
 from chargehand.record import lock
 from chargehand.record.index import RunIndex, RunInfo, head, summarise
 from chargehand.record.lock import OwnerLock
-from chargehand.record.storage_errors import damage_error, private_folder, storage
+from chargehand.record.private_files import private_folder
+from chargehand.record.storage_errors import damage_error, storage
 from chargehand.values.run_status import RunStatus
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from chargehand.record.journal import Journal
-from chargehand.record.storage_errors import private_file, reading, storage_error
+from chargehand.record.private_files import private_file
+from chargehand.record.storage_errors import reading, storage_error
 from chargehand.values.event import QuestionAnswered, QuestionAsked, RunEnded, RunStarted
 from chargehand.values.run_status import STATUSES, RunStatus
 

@@ -23,7 +23,8 @@ from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, Storage
 from chargehand.record.event_body import pack, unpack
 from chargehand.record.journal import check_order, next_epoch
 from chargehand.record.lock import OwnerLock
-from chargehand.record.storage_errors import damage_error, private_file, reading, storage
+from chargehand.record.private_files import private_file
+from chargehand.record.storage_errors import damage_error, reading, storage
 from chargehand.values.event import Event, read_body
 
 FORMAT = 2

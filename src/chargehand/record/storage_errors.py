@@ -1,9 +1,8 @@
-"""What the disk does to us, as one sentence with a remedy; and files that only their owner may read."""
+"""Errors of SQLite and of the system -> StorageError: one sentence with what to do."""
 
 from __future__ import annotations
 
 import errno
-import os
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -44,17 +43,6 @@ def reading(record: Path | str) -> Generator[None]:
     except (*MISSHAPEN, InvalidPlan) as error:
         said = " ".join(str(error).split())[:200]
         raise damage_error(record, f"{type(error).__name__}: {said}") from error
-
-
-def private_file(path: Path) -> int:
-    """A new file that only its owner may read, as a file descriptor; FileExistsError where there is one."""
-    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-
-
-def private_folder(path: Path) -> None:
-    """Makes the folder, for its owner only, unless it is there."""
-    with storage(path):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _full(path: Path) -> str:

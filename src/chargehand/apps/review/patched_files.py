@@ -10,7 +10,8 @@ from pathlib import Path
 
 from chargehand.apps.review.file_kinds import LARGEST
 from chargehand.apps.review.patch import FilePatch, Hunk, apply_hunks, fits
-from chargehand.record.storage_errors import private_folder, storage
+from chargehand.record.private_files import private_folder
+from chargehand.record.storage_errors import storage
 
 # What file systems allow, in bytes; the folder it is kept under comes on top.
 _LONGEST_PART = 255

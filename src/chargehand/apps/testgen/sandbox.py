@@ -30,7 +30,7 @@ from chargehand.apps.testgen.sandbox_command import INSIDE, NOBODY, TOOLS, Means
 from chargehand.errors import StorageError, UsageError
 from chargehand.process import OutOfTime, TooMuchOutput, run_process
 from chargehand.record.home import default_path
-from chargehand.record.storage_errors import private_folder
+from chargehand.record.private_files import private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Generator
