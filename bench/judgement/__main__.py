@@ -1,0 +1,113 @@
+"""make judge GGUF=FILE: the table of bench/JUDGEMENT.md, measured on one real model.
+
+python -m bench.judgement --gguf FILE [--row answers]... [--cases 20] [--write]
+python -m bench.judgement --url http://127.0.0.1:8080/v1 --name MODEL     a server that is already running
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import mean
+
+from bench.judgement.rows import HERE, ROWS, Row, Trial
+from bench.judgement.team_run import CommandLine
+
+ROOT = HERE.parent.parent
+TABLE = HERE.parent / "JUDGEMENT.md"
+
+
+@contextmanager
+def llama(gguf: str, python: str) -> Iterator[str]:
+    command = [python, "-m", "bench.judgement.llama", gguf]
+    server = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        if not address:
+            sys.exit(f"The model did not start: install xllamacpp for {python}, and check {gguf}.")
+        yield address
+    finally:
+        server.kill()
+        server.wait()
+
+
+def read_pairs(file: Path | None, own: list[list[str | bool]]) -> list[tuple[str, str, bool]]:
+    if file is None:
+        return [(str(first), str(second), bool(contradict)) for first, second, contradict in own]
+    pairs = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip())
+    return [(pair["first"], pair["second"], pair["contradict"]) for pair in pairs]
+
+
+def as_table(row: Row) -> Iterator[str]:
+    """The row's measures, one line each."""
+    costs = [
+        f"{mean(s for s, _ in cost):.0f} s, {mean(t for _, t in cost):,.0f} tokens" if cost else "-"
+        for cost in (row.team_cost, row.plain_cost)
+    ]
+    for measure, hits in row.team.items():
+        plain = row.plain.get(measure)
+        beside = f"{sum(plain)} of {len(plain)}" if plain else "-"
+        yield f"| {row.name} | {measure} | {sum(hits)} of {len(hits)} | {beside} | {costs[0]} | {costs[1]} |"
+
+
+def write_down(lines: list[str], model: str) -> None:
+    """Put the lines of the rows that were measured in the place of those that were there."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    when = f"{datetime.now(UTC):%Y-%m-%d}"
+    stamped = [f"{line} {model}, {commit}, {when} |" for line in lines]
+    measured = {tuple(line.split("|")[1:3]) for line in stamped}
+    old = TABLE.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in old if tuple(line.split("|")[1:3]) not in measured]
+    last = max(number for number, line in enumerate(kept) if line.startswith("|"))
+    TABLE.write_text("\n".join([*kept[: last + 1], *stamped, *kept[last + 1 :]]) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.judgement", description=__doc__)
+    parser.add_argument("--gguf", help="a model file; a server is started for it")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that has xllamacpp")
+    parser.add_argument("--url", help="the base url of a server that is running, with /v1")
+    parser.add_argument("--name", default="local", help="the model's name there")
+    parser.add_argument("--row", action="append", choices=list(ROWS), help="only this row; may be given several times")
+    parser.add_argument("--cases", type=int, default=20, help="at most so many cases a row")
+    parser.add_argument("--pairs", type=Path, help="JSON lines with first, second, contradict")
+    parser.add_argument("--notes", type=Path, help="a folder for what was answered, one JSON file a row")
+    parser.add_argument("--write", action="store_true", help="put the lines into bench/JUDGEMENT.md")
+    options = parser.parse_args()
+    if (options.gguf is None) == (options.url is None):
+        parser.error("give --gguf FILE or --url URL")
+    cases = json.loads((HERE / "cases.json").read_text(encoding="utf-8"))
+    pairs = read_pairs(options.pairs, cases["pairs"])
+    name = Path(options.gguf).stem if options.gguf else options.name
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for row_name in options.row or ROWS:
+            print(f"== {row_name}", file=sys.stderr)
+
+            with llama(options.gguf, options.python) if options.gguf else nullcontext(options.url) as url:
+                row = ROWS[row_name](Trial(CommandLine(Path(folder), url, name), options.cases, cases, pairs))
+            lines += as_table(row)
+            if options.notes:
+                options.notes.mkdir(parents=True, exist_ok=True)
+                text = json.dumps(row.notes, indent=1, ensure_ascii=False)
+                (options.notes / f"{row_name}.json").write_text(text, encoding="utf-8")
+    print(f"\n{name} on {platform.machine()}")
+    print("\n".join(lines))
+    if options.write:
+        write_down(lines, name)
+
+
+main()

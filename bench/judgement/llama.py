@@ -1,0 +1,29 @@
+"""A GGUF file -> an OpenAI-compatible server on a free port of this machine, until standard input is closed.
+
+python -m bench.judgement.llama FILE.gguf     prints the base url; needs the package xllamacpp
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+SLOTS = 1
+WINDOW = 8192
+
+
+def main() -> None:
+    import xllamacpp  # pyright: ignore[reportMissingImports] -- in the extra `embedded`
+
+    settings = xllamacpp.CommonParams()
+    settings.model.path = sys.argv[1]
+    settings.n_ctx = WINDOW * SLOTS
+    settings.n_parallel = SLOTS
+    settings.cpuparams.n_threads = os.cpu_count() or 2
+    settings.port = 0
+    server = xllamacpp.Server(settings)
+    print(f"{server.listening_address}/v1", flush=True)
+    sys.stdin.read()
+
+
+main()

@@ -1,0 +1,291 @@
+"""The rows of the table: each asks the same cases of a team and of one plain prompt, and counts what is right.
+
+A measure is a share of cases. Seconds and tokens are means a case. What code can check is checked by code: figures and
+names, sources by the line they name, statuses by whether the answer is right. Nothing here is judged by a model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import chargehand
+from bench.judgement.plain import PlainReply, ask_plainly
+from bench.judgement.team_run import CommandLine, TeamRun
+
+HERE = Path(__file__).parent
+TEAMS = Path(chargehand.__file__).parent / "teams"
+NOT_STATED = re.compile(
+    r"\bnot (?:\w+ ){0,3}(?:stated|given|mentioned|specified|provided|contain|found|known|say|state|include|available|"
+    r"answer|explicitly)|n't (?:\w+ ){0,3}(?:state|mention|say|specify|provide|contain|give|include|find)|\bno "
+    r"(?:information|mention|figure|answer)|unknown|unable to|cannot be (?:found|determined)|missing",
+    re.IGNORECASE,
+)
+_SOURCE = re.compile(r"([\w.-]+\.md):(\d+)")
+_FIGURE = re.compile(r"\d[\d.,:]*\d|\d")
+
+
+@dataclass(slots=True)
+class Row:
+    """Counts of one row: for each measure (right, of) with the team and with the plain prompt."""
+
+    name: str
+    team: dict[str, list[bool]] = field(default_factory=dict[str, list[bool]])
+    plain: dict[str, list[bool]] = field(default_factory=dict[str, list[bool]])
+    team_cost: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+    plain_cost: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+    notes: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    def count(self, of: dict[str, list[bool]], **measures: bool) -> None:
+        for name, value in measures.items():
+            of.setdefault(name.replace("_", " "), []).append(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The model under trial, how many cases of a row are asked, and where what happened is written down."""
+
+    line: CommandLine
+    most: int
+    cases: dict[str, Any]
+    pairs: list[tuple[str, str, bool]]
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def ask_plainly(self, prompt: str) -> PlainReply:
+        return ask_plainly(self.line.base_url, self.line.model, prompt)
+
+
+def answers(trial: Trial) -> Row:
+    """Questions about a given file: right, or honestly not stated; sources that exist and hold the answer."""
+    row = Row("answers from material")
+    for case in _spread(trial.cases["questions"], trial.most):
+        file = HERE / "material" / case["file"]
+        lines = file.read_text(encoding="utf-8").splitlines()
+        got = trial.line.call("run", case["ask"], "--with", str(file), "--json", "-q")
+        right = _is_right(got.answer, case)
+        complete = got.printed.get("status") == "complete"
+        sources = [found for text in _sources(got.printed) for found in _SOURCE.findall(text)]
+        false = [found for found in sources if found[0] != case["file"] or not 1 <= int(found[1]) <= len(lines)]
+        row.count(row.team, right=right, complete_and_wrong=complete and not right, a_false_source=bool(false))
+        row.count(row.team, status_tells_the_truth=complete == right)
+        row.team_cost.append((got.seconds, got.tokens))
+        plain = trial.ask_plainly(f"{file.read_text(encoding='utf-8')}\n\n{case['ask']}")
+        row.count(row.plain, right=_is_right(plain.text, case), complete_and_wrong=not _is_right(plain.text, case))
+        row.plain_cost.append((plain.seconds, plain.tokens))
+        status = got.printed.get("status") or f"exit {got.code}"
+        row.notes.append({"ask": case["ask"], "status": status, "answer": got.answer, "plain": plain.text})
+        trial.say(f"{'right' if right else 'WRONG':6} {status:10} {got.seconds:5.0f} s  {case['ask']}")
+    return row
+
+
+def summaries(trial: Trial) -> Row:
+    """Sections summarised by one worker: the facts kept, no figure that the section does not have."""
+    row = Row("summaries")
+    sections = [(file, title, facts) for file, each in trial.cases["facts"].items() for title, facts in each]
+    for file, title, facts in _spread(sections, trial.most):
+        path = HERE / "material" / file
+        section = _section(path.read_text(encoding="utf-8"), title)
+        ask = f"Summarise the section '{title}' of {file} in two sentences."
+        task = {"id": "t1", "worker": "researcher", "instruction": ask, "context": "", "depends_on": []}
+        task["success_criterion"] = "Two sentences with the figures of that section, unchanged."
+        plan = trial.line.folder / "plan.json"
+        plan.write_text(json.dumps({"goal": ask, "tasks": [task]}), encoding="utf-8")
+        got = trial.line.call("run", ask, "--plan", str(plan), "--with", str(path), "--json", "-q")
+        plain = trial.ask_plainly(f"{section}\n\nSummarise this in two sentences.")
+        for of, text in ((row.team, got.answer), (row.plain, plain.text)):
+            row.count(of, half_of_the_facts=_keeps(text, facts) >= 0.5, no_foreign_figure=not _foreign(text, section))
+        row.team_cost.append((got.seconds, got.tokens))
+        row.plain_cost.append((plain.seconds, plain.tokens))
+        row.notes.append({"ask": ask, "answer": got.answer, "plain": plain.text, "error": got.error})
+        trial.say(f"{_keeps(got.answer, facts):.2f} of the facts  {got.seconds:5.0f} s  {ask}")
+    return row
+
+
+def plans(trial: Trial) -> Row:
+    """Requests planned: a plan that can run, the request's own figures and names in its tasks, nothing copied."""
+    row = Row("plans")
+    example = _words(TEAMS / "general" / "examples")
+    for case in _spread(trial.cases["plans"], trial.most):
+        request = case["request"]
+        got = trial.line.call("plan", request, "-q")
+        prompt = f"{request}\n\nBreak this request into tasks for a team. Answer as a JSON list of task texts."
+        plain = trial.ask_plainly(prompt)
+        texts = [f"{task['instruction']} {task.get('context') or ''}" for task in got.printed.get("tasks", [])]
+        listed = _listed(plain.text)
+        for of, tasks, valid in ((row.team, texts, got.code == 0), (row.plain, listed, bool(listed))):
+            row.count(
+                of,
+                valid=valid,
+                keeps_figures_and_names=valid and _keeps(" ".join(tasks), case["keeps"]) == 1,
+                nothing_copied=valid and not any(_copied(task, request, example) for task in tasks),
+                parallel_where_it_can_be=valid and (not case["wide"] or len(tasks) > 1),
+            )
+        row.team_cost.append((got.seconds, got.tokens))
+        row.plain_cost.append((plain.seconds, plain.tokens))
+        row.notes.append({"request": request, "tasks": texts, "plain": plain.text, "error": got.error})
+        trial.say(f"{'valid' if got.code == 0 else 'NONE ':6} {len(texts)} tasks  {got.seconds:5.0f} s  {request}")
+    return row
+
+
+def routing(trial: Trial) -> Row:
+    """Labelled support requests to one of three workers; the team's own rules are taken away first."""
+    row = Row("routing")
+    team = trial.line.folder / "support"
+    shutil.copytree(TEAMS / "support", team, dirs_exist_ok=True)
+    settings = (team / "team.toml").read_text(encoding="utf-8")
+    (team / "team.toml").write_text(settings.split("[[routes]]")[0], encoding="utf-8")
+    labelled = [json.loads(line) for line in _lines(team / "evals" / "routing.jsonl")]
+    workers = {path.stem: _description(path) for path in sorted((team / "workers").glob("*.md"))}
+    listing = "\n".join(f"- {name}: {text}" for name, text in workers.items())
+    for case in _spread(labelled, trial.most):
+        request, right = case["request"], case["primary"]
+        got = trial.line.call("plan", request, "--team", str(team), "-q")
+        tasks = got.printed.get("tasks") or [{}]
+        plain = trial.ask_plainly(
+            f"Workers:\n{listing}\n\nRequest: {request}\n\nWhich worker? Answer with the name only."
+        )
+        row.count(row.team, right=tasks[0].get("worker") == right)
+        row.count(row.plain, right=_first_of(workers, plain.text) == right)
+        row.team_cost.append((got.seconds, got.tokens))
+        row.plain_cost.append((plain.seconds, plain.tokens))
+        row.notes.append({"request": request, "right": right, "got": tasks[0].get("worker"), "plain": plain.text})
+        trial.say(f"{tasks[0].get('worker')!s:15} {right:15} {got.seconds:5.0f} s  {request}")
+    return row
+
+
+def contradictions(trial: Trial) -> Row:
+    """Pairs of statements by two workers: found where they cannot both be true, not reported where they can."""
+    row = Row("contradictions")
+    for first, second, contradict in _spread(trial.pairs, max(trial.most, 24)):
+        got = _state_both(trial, first, second)
+        found = bool(got.printed.get("contradictions"))
+        prompt = f"A: {first}\nB: {second}\n\nCan A and B both be true? Answer yes or no."
+        plain = trial.ask_plainly(prompt)
+        said = plain.text.strip().lower().startswith("no")
+        for of, reported in ((row.team, found), (row.plain, said)):
+            row.count(of, **({"found": reported} if contradict else {"false_alarm": reported}))
+        row.team_cost.append((got.seconds, got.tokens))
+        row.plain_cost.append((plain.seconds, plain.tokens))
+        row.notes.append({"pair": [first, second], "contradict": contradict, "found": found, "plain": plain.text})
+        trial.say(f"{'found' if found else '-':6} {contradict!s:6} {got.seconds:5.0f} s  {first} / {second}")
+    return row
+
+
+ROWS: dict[str, Callable[[Trial], Row]] = {
+    "answers": answers,
+    "plans": plans,
+    "routing": routing,
+    "contradictions": contradictions,
+    "summaries": summaries,
+}
+
+
+def _state_both(trial: Trial, first: str, second: str) -> TeamRun:
+    """A run whose two workers state the two sentences, by script, and whose judge is the model under trial."""
+    folder = trial.line.folder
+    workers = [
+        {"when": {"role": "worker", "task": task}, "reply": {"json": {"summary": said, "output": said}}}
+        for task, said in (("t1", first), ("t2", second))
+    ]
+    answer = {"answer": f"{first} [t1] {second} [t2]", "contradictions": [], "gaps": [], "confidence": 50}
+    replies = [*workers, {"when": {"role": "synthesizer"}, "reply": {"json": answer}}]
+    (folder / "script.json").write_text(json.dumps({"replies": replies}), encoding="utf-8")
+    tasks = [
+        {
+            "id": id,
+            "worker": "researcher",
+            "instruction": "Report what your source says about the subject of the request.",
+            "context": "",
+            "success_criterion": "One statement.",
+            "depends_on": [],
+        }
+        for id in ("t1", "t2")
+    ]
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps({"goal": "What do the two sources say?", "tasks": tasks}), encoding="utf-8")
+    scripted = f'"scripted:{folder / "script.json"}"'
+    real = f'"trial:{trial.line.model}"'
+    settings = f"\n[models]\ndefault = {scripted}\n[models.judge]\nmodel = {real}\n"
+    return trial.line.call("run", "--plan", str(plan), "--json", "-q", settings=settings)
+
+
+def _spread(cases: list[Any], most: int) -> list[Any]:
+    """At most so many cases, evenly over all of them."""
+    if len(cases) <= most:
+        return cases
+    return [cases[number * len(cases) // most] for number in range(most)]
+
+
+def _is_right(answer: str, case: dict[str, Any]) -> bool:
+    if case["right"] is None:
+        return bool(NOT_STATED.search(answer)) or not answer.strip()
+    return bool(re.search(case["right"], answer, re.IGNORECASE))
+
+
+def _sources(report: dict[str, Any]) -> Iterable[str]:
+    for outcome in report.get("outcomes") or []:
+        for claim in outcome.get("claims") or []:
+            yield from claim.get("sources") or []
+    yield str(report.get("answer") or "")
+
+
+def _keeps(text: str, facts: list[str]) -> float:
+    plain = text.replace(",", "").lower()
+    return sum(fact.replace(",", "").lower() in plain for fact in facts) / len(facts)
+
+
+def _foreign(text: str, source: str) -> bool:
+    """Whether the text has a figure over ten that the source does not have; citations of tasks are not figures."""
+    known = {figure.replace(",", "") for figure in _FIGURE.findall(source)}
+    told = (figure.replace(",", "").rstrip(".") for figure in _FIGURE.findall(re.sub(r"\[[^\]]*\]", "", text)))
+    return any(figure not in known and figure.isdigit() and int(figure) > 10 for figure in told)
+
+
+def _section(text: str, title: str) -> str:
+    return text.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def _copied(task: str, request: str, example: set[str]) -> bool:
+    """Whether eight words in a row are those of a shipped example and not of the request."""
+    return any(run in example and run not in request.lower() for run in _runs(task))
+
+
+def _runs(text: str) -> Iterable[str]:
+    words = re.findall(r"\w+", text.lower())
+    return (" ".join(words[start : start + 8]) for start in range(len(words) - 7))
+
+
+def _words(folder: Path) -> set[str]:
+    return {run for path in folder.glob("*.json") for run in _runs(path.read_text(encoding="utf-8"))}
+
+
+def _listed(text: str) -> list[str]:
+    """The task texts in a plain reply: a JSON list, or of objects, in a fence or not."""
+    found = re.search(r"\[.*\]", text, re.DOTALL)
+    try:
+        items = json.loads(found[0]) if found else []
+    except ValueError:
+        return []
+    return [item if isinstance(item, str) else json.dumps(item) for item in cast("list[Any]", items)]
+
+
+def _first_of(names: Iterable[str], text: str) -> str | None:
+    places = {text.lower().find(name): name for name in names if name in text.lower()}
+    return places[min(places)] if places else None
+
+
+def _description(path: Path) -> str:
+    found = re.search(r"^description: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
