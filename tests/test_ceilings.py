@@ -202,5 +202,5 @@ def test_the_planner_can_state_limits() -> None:
     )
     [asked] = flow.calls("planner")
     prompt = asked.messages[0].text
-    for name in ("budget.tokens", "budget.steps", "timeout_s", "best_of", "tier"):
-        assert f"\n- {name}: " in prompt, name
+    for name in ("budget", "tokens", "steps", "timeout_s", "best_of", "tier"):
+        assert f'"{name}"' in prompt, name

@@ -247,7 +247,7 @@ def test_what_a_stopped_worker_used_is_in_the_report() -> None:
             return Reply(text='{"instruction": "Be quick."}', usage=TokenCount(input_tokens=100, output_tokens=5))
         if len(call.messages) > 2:
             await asyncio.sleep(60)
-        return Reply(text="not in the agreed shape", usage=usage)
+        return Reply(text='{"summary": "no result"}', usage=usage)
 
     plan = Plan(goal="g", tasks=(clerical("a", timeout_s=5),))
     report, seconds = run_virtual(session(plan, FunctionModel(answer)).work())

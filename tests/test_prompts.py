@@ -47,7 +47,7 @@ RULES: dict[str, str] = {
         ("scorer", scorer, "_RULES"), ("rating", rating, "_RULES"), ("judge", judge, "GROUP_RULES"),
         ("judge of a pair", judge, "PAIR_RULES"),
         ("select", select, "_RULES"), ("reduce", reduce, "_RULES"), ("critic", critic, "RULES"),
-        ("synthesizer", prompt, "RULES"), ("worker", workers_prompt, "_RULES"),
+        ("synthesizer", prompt, "RULES"), ("worker", workers_prompt, "_PLAIN"),
     ]
 }  # fmt: skip
 

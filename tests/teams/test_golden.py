@@ -26,7 +26,7 @@ ADVICE = {"patient": "Not medical advice", "portfolio": "Not financial advice", 
 def test_every_figure_of_the_portfolio_report_was_computed_by_query_data_or_read_in_the_policy(played: Run) -> None:
     """None is a model's: what is not a result of a query is a figure of the rules, as the file has it."""
     run = played("portfolio")
-    computed, rules = values_in(run.texts("query_data")), values_in(run.texts("read_file"))
+    computed, rules = values_in(run.texts("query_data")), values_in(run.texts("read_file") + run.texts("read_material"))
     stated = figures(_without_labels(run.report.answer))
     by_query = [figure for figure in stated if not computed.isdisjoint(readings(figure))]
     assert [figure.text for figure in stated if figure not in by_query and rules.isdisjoint(readings(figure))] == []

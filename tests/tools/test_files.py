@@ -487,3 +487,38 @@ def test_files_over_the_total_are_left_out_with_a_note(root: Path, monkeypatch: 
     assert "stopped after" in text("search_files", given_docs(root), query="nothing")
     monkeypatch.setattr(reading, "MAX_SEARCHED_FILES", 1)
     assert "more files than can be searched" in text("search_files", given_docs(root), query="nothing")
+
+
+# -- material in the prompt --------------------------------------------------------------------------------------------
+
+
+def shown(root: Path, *names: str, most: int = 10_000) -> ToolResult:
+    context = ToolContext(material=(Material(name="docs", path=str(root)),))
+    tool = BUILTIN.called_by_code({"read_file": BUILTIN["read_file"]})["read_material"]
+    return asyncio.run(call(tool, {"names": list(names), "most": most}, context))
+
+
+def test_small_material_is_shown_with_its_lines_numbered(tmp_path: Path) -> None:
+    """Each file under its name; what was shown may be cited."""
+    (tmp_path / "a.md").write_text("one\ntwo\n")
+    (tmp_path / "b.md").write_text("three")
+    result = shown(tmp_path)
+    assert result.text == "docs/a.md (lines 1-2 of 2)\n1: one\n2: two\n\ndocs/b.md (lines 1-1 of 1)\n1: three"
+    assert result.lines == {"docs/a.md": 2, "docs/b.md": 1}
+    assert shown(tmp_path, "docs/b.md").lines == {"docs/b.md": 1}
+    assert shown(tmp_path, "docs/no.md").lines == result.lines
+
+
+def test_material_that_is_too_long_is_only_listed(tmp_path: Path) -> None:
+    """Its names are there, and none of it can be cited; a file that is not text is not shown."""
+    (tmp_path / "a.md").write_text("x" * 20_000)
+    result = shown(tmp_path)
+    assert result.text.splitlines() == ["1 files, too long to show here. Read what you need:", "docs/a.md"]
+    assert result.lines == {}
+    (tmp_path / "a.md").write_bytes(b"\0\1\2")
+    assert shown(tmp_path).lines == {}
+
+
+def test_material_in_the_prompt_stays_inside_of_it(root: Path) -> None:
+    """Links that lead outside are not followed."""
+    assert SECRET not in shown(root).text

@@ -41,7 +41,9 @@ LOOK = AgentTool(spec=look.spec, effect="read")
 
 def agent(model: str = MODEL, **fields: Any) -> Agent:
     tiers = (None, "small", "medium", "large")
-    return Agent("ann", "Finds.", "", dict.fromkeys(tiers, model), tools={"look": LOOK}, **fields)
+    return Agent(
+        "ann", fields.pop("description", "Finds."), "", dict.fromkeys(tiers, model), tools={"look": LOOK}, **fields
+    )
 
 
 def work(*replies: Reply | str, **fields: Any) -> tuple[Outcome, list[ModelCall], list[Event]]:
@@ -99,7 +101,7 @@ def test_the_last_step_keeps_the_tools_and_lets_none_be_called(model: str) -> No
 @pytest.mark.parametrize("model", BOTH)
 def test_the_re_ask_keeps_the_tools_and_lets_none_be_called(model: str) -> None:
     """After tool calls an unreadable answer is asked for again in a request the provider takes."""
-    said = [Answer(tools=(("look", {}),)), Answer(text="not JSON"), Answer(text=result("42"))]
+    said = [Answer(tools=(("look", {}),)), Answer(text=EMPTY), Answer(text=result("42"))]
     outcome, seen = provided(lambda request: said[request.number - 1], model)
     assert outcome.output == "42"
     assert all(request.body["tools"] for request in seen)
@@ -149,9 +151,11 @@ def test_an_empty_answer_is_asked_for_once_more_and_then_failed(first: str, seco
 
 
 def test_words_survive_an_empty_second_answer() -> None:
-    """Text without the agreed shape still counts as work, at unknown confidence."""
-    outcome, _, _ = work("It is 42.", EMPTY)
-    assert (outcome.status, outcome.output, outcome.confidence) == ("done", "It is 42.", None)
+    """Text is a result, at unknown confidence where nothing was read; only findings are asked for again."""
+    outcome, calls, _ = work("It is 42.")
+    assert (outcome.status, outcome.output, outcome.confidence, len(calls)) == ("done", "It is 42.", None, 1)
+    outcome, calls, _ = work("It is 42.", EMPTY, description="Reports findings.")
+    assert (outcome.status, outcome.output, len(calls)) == ("done", "It is 42.", 2)
     assert work(EMPTY, "It is 42.")[0].output == "It is 42."
 
 

@@ -126,13 +126,37 @@ def test_an_output_without_a_summary_speaks_for_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["I think so.", '{"summary": "s", "text": "t"}', '{"summary": 3, "output": "o"}', '["s", "o"]']
+    ("text", "output"),
+    [
+        ("I think so.", "I think so."),
+        ('{"summary": "s", "text": "t"}', {"summary": "s", "text": "t"}),
+        ('```json\n["s", "o"]\n```', ["s", "o"]),
+        ('Send {"output": 1} to the server.', 'Send {"output": 1} to the server.'),
+    ],
 )
-def test_what_is_required_is_asked_for(text: str) -> None:
-    """An answer in another shape is unusable, and is not empty."""
-    unusable = read_answer(text, None)
+def test_text_and_data_are_results_as_they_are(text: str, output: object) -> None:
+    """No field is required of a worker without a schema; an object inside of prose is an example in it."""
+    result = read_answer(text, None)
+    assert isinstance(result, Answer)
+    assert result.output == output
+
+
+def test_the_description_of_a_shape_was_a_result() -> None:
+    """A model that sends the schema back has given no result."""
+    unusable = read_answer('{"type": "object", "properties": {"summary": {"type": "string"}}}', None)
     assert isinstance(unusable, Unusable)
-    assert not unusable.empty
+    assert unusable.empty
+
+
+def test_a_result_of_the_workers_own_schema_stands_alone() -> None:
+    """It is the object itself; an object with `output` in it is read as before."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    for text in ('{"n": 3}', '{"summary": "s", "output": {"n": 3}}'):
+        result = read_answer(text, schema)
+        assert isinstance(result, Answer)
+        assert result.output == {"n": 3}
+    assert isinstance(read_answer('{"m": 3}', schema), Unusable)
+    assert isinstance(read_answer("three", schema), Unusable)
 
 
 def test_an_output_is_held_to_its_schema() -> None:

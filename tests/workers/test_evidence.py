@@ -85,7 +85,7 @@ def work(
         fields.pop("prompt", ""),
         dict.fromkeys((None, "small", "medium", "large"), MODEL),
         tools=held,
-        has_material=material is not None,
+        material=("notes.md",) if material else (),
         **fields,
     )
     context = ToolContext(material=(Material(name="notes.md", path=str(material)),) if material else ())
@@ -125,7 +125,7 @@ def test_a_result_that_says_nothing_was_done(said: str, rule: Any) -> None:
     """Empty parts, a summary alone and the instruction again are asked for once more, then failed."""
     outcome, calls, _ = work(said, said, evidence=rule)
     assert (outcome.status, kind(outcome), len(calls)) == ("failed", "criterion_not_met", 2)
-    assert "output" in calls[1].messages[-1].text
+    assert "holds no result" in calls[1].messages[-1].text
 
 
 def test_a_result_after_the_re_ask_is_done() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import textwrap
 from collections.abc import Callable, Collection, Container, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
+from chargehand.planner.lost_details import losses, with_lost_details
 from chargehand.team import Team, Worker
 from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import Reading, read, with_valid_ids
@@ -32,6 +33,11 @@ from chargehand.values.request import Request
 from chargehand.workers.worker_prompt import quote_data, task_prompt
 
 REPAIRS = 2
+# Drafts that are sent back for what they lost of the request; after that code puts it in.
+ROUNDS_OF_CARE = 1
+# Examples of the team that the planner is shown.
+MOST_EXAMPLES = 3
+_LONGEST_STEP = 70
 ADVISED_TASKS = 20
 # A task is split into at most this many.
 MOST_PARTS = 8
@@ -88,31 +94,22 @@ _WORKERS_SCHEMA: dict[str, Any] = {
     },
 }
 
-_RULES = """You are the planner of a team. You turn a request into a plan; you never do the work yourself.
+_RULES = """You plan the work of a team. You never do the work yourself.
 
-Answer with one JSON object with these fields:
-- "goal": what is to be reached, in one sentence.
-- "tasks": a list of objects, each with "id" (t1, t2 and so on), "worker" (the name of one of the workers below),
-  "instruction", "context", "success_criterion", "depends_on" (a list of ids, empty when it needs no result) and
-  "on_dependency_failure" ("skip" or "proceed").
-- "synthesis": an object with "mode" ("merge", "select" or "reduce") and "instruction", which says how the results
-  become one answer.
-
-- A task is for one worker and stands on its own: its worker sees the instruction, the context, the criterion and the
-  results of the tasks in depends_on. It does not see the request, so put what it needs into the task.
-- The success criterion says how anyone can tell that the task is done.
-- Tasks that need nothing from each other depend on nothing and run at the same time. Add an edge only where a result
-  is needed.
-- As few tasks as the job needs, at most {advised}. If one worker can do the whole, plan one task.
-- on_dependency_failure "proceed" is for tasks that are still worth doing with a gap, such as a final write-up.
-- budget.tokens: set it on a task that may go on for long, or that is worth only so much; without it a task stops at
-  three times its share of the run's tokens.
-- budget.steps: set it to how many model calls the worker may make, on a task that needs few.
-- timeout_s: set it to how many seconds an attempt may take, on a task that may hang.
-- best_of: set it to 2 up to {members} on a task that decides the answer and easily goes wrong; it costs that many times
-  as much.
-- tier: set it to small for what is simple, and to large for what is hard; without it the worker's own model is used.
-- synthesis mode: merge complementary results; select the best of several; reduce when there is a great deal of text.
+Answer with one JSON object: "goal" (one sentence), "tasks" (a list) and "synthesis".
+A task has "id" (t1, t2 and so on), "worker" (a name from the list below), "instruction", "context",
+"success_criterion" and "depends_on" (the ids of tasks whose results it needs; often empty).
+- If one worker can do the whole, plan one task. Otherwise as few as the job needs, at most {advised}.
+- A worker sees its task and the results it depends on, and never the request: copy every figure, name, file and
+  condition of the request that the task needs into it.
+- Tasks that need nothing from each other run at the same time.
+- A success criterion can be checked: a number of items, a figure, a form, a source.
+- "on_dependency_failure" is "proceed" for a task that is worth doing with a gap, else "skip".
+- Where it matters: "budget" with "tokens" or "steps", "timeout_s" for an attempt, "tier" (small for what is simple,
+  large for what is hard), "best_of" (2 to {members} tries, the best is taken, at so many times the cost). Without a
+  budget a task stops at three times its share of the run's tokens.
+- "synthesis" has "mode" (merge complementary results, select the best of several, reduce a great deal of text) and
+  "instruction".
 
 Workers
 {workers}
@@ -136,9 +133,9 @@ async def make_plan(
     request: Request, team: Team, engine: Engine, brain: SupervisorModel, used: list[Usage] | None = None
 ) -> Planned | Unplanned:
     """A valid plan for the request, or why there is none. `used` grows with each call, for who cuts it short."""
-    messages = [system(_system(team)), user(_ask(request))]
+    messages = [system(_system(team, request)), user(_ask(request))]
     read = partial(_read, request=request, team=team, engine=engine)
-    return await ask_for_plan(messages, _schema(team), read, engine, brain, [] if used is None else used)
+    return await ask_for_plan(messages, _schema(team, request), read, engine, brain, [] if used is None else used)
 
 
 async def ask_for_plan(
@@ -188,6 +185,10 @@ def _read(text: str, number: int, *, request: Request, team: Team, engine: Engin
         engine.emit(PlanDrafted(plan=data, round=number, problems=[p.to_json() for p in problems], source="planner"))
         return None, problems
     plan = reading.plan
+    if number <= ROUNDS_OF_CARE:
+        problems += losses(plan, request, team)
+    else:
+        plan = with_lost_details(plan, request)
     synthesis = plan.synthesis if plan.synthesis.instruction else team.synthesis
     plan = plan.model_copy(update={"team": team.name, "synthesis": synthesis})
     engine.emit(
@@ -324,19 +325,46 @@ def _line(worker: Worker, name: str) -> str:
     return line
 
 
-def _system(team: Team) -> str:
-    examples = "".join(
-        f"\nExample\n{json.dumps({'request': example.request, 'plan': example.plan.to_json()}, ensure_ascii=False)}"
-        for example in team.examples
-    )
+def _system(team: Team, request: Request) -> str:
+    examples = "".join(_outline(example.request, example.plan) for example in team.examples[:MOST_EXAMPLES])
     made = "" if team.factory is None else _factory_rules(team.factory)
-    return _RULES.format(advised=ADVISED_TASKS, members=MOST_MEMBERS, workers=in_words(team) + made, examples=examples)
+    workers = in_words(team, _offered(team, request)) + made
+    return _RULES.format(advised=ADVISED_TASKS, members=MOST_MEMBERS, workers=workers, examples=examples)
 
 
-def _schema(team: Team) -> dict[str, Any]:
-    if team.factory is None:
-        return PLAN_SCHEMA
-    return {**PLAN_SCHEMA, "properties": {**PLAN_SCHEMA["properties"], "workers": _WORKERS_SCHEMA}}
+def _outline(request: str, plan: Plan) -> str:
+    """An example as who does what after which: it shows the cut, and cannot be sent back as a plan."""
+    number = {task.id: place for place, task in enumerate(plan.tasks, 1)}
+    steps = [
+        f"{number[task.id]} {task.worker}"
+        + (f" after {' and '.join(str(number[id]) for id in task.depends_on)}" if task.depends_on else "")
+        + f": {textwrap.shorten(task.instruction, _LONGEST_STEP, placeholder='')}"
+        for task in plan.tasks
+    ]
+    return (
+        f"\nHow another request was cut: {textwrap.shorten(request, 200, placeholder='')}\n" + "\n".join(steps) + "\n"
+    )
+
+
+def _offered(team: Team, request: Request) -> tuple[str, ...]:
+    """The workers that can do something for this request: without material, none that only reads files. () is all."""
+    if request.material or request.web:
+        return ()
+    able = tuple(worker.name for worker in team.workers if not worker.only_reads_files)
+    return () if not able or len(able) == len(team.workers) else able
+
+
+def _schema(team: Team, request: Request) -> dict[str, Any]:
+    """The plan's shape with the names of the workers in it."""
+    names = sorted(team.assignable)
+    if team.factory is not None:
+        return {**PLAN_SCHEMA, "properties": {**PLAN_SCHEMA["properties"], "workers": _WORKERS_SCHEMA}}
+    offered = _offered(team, request)
+    tasks = PLAN_SCHEMA["properties"]["tasks"]
+    items = tasks["items"]
+    worker = {"enum": [name for name in names if not offered or name in offered]}
+    named = {**tasks, "items": {**items, "properties": {**items["properties"], "worker": worker}}}
+    return {**PLAN_SCHEMA, "properties": {**PLAN_SCHEMA["properties"], "tasks": named}}
 
 
 def _factory_rules(factory: FactoryLimits) -> str:

@@ -31,7 +31,7 @@ from chargehand.settings import Limits, ModelChoice, Settings
 from chargehand.synthesizer import OnDraft, Validate
 from chargehand.team import Team
 from chargehand.team.roster import TIERS, factory, options_of, roster
-from chargehand.tools import ToolContext
+from chargehand.tools import BUILTIN, ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
@@ -111,7 +111,8 @@ class Session:
             job.team, job.settings, ask=job.request.ask, nest=partial(self._run_nested, settings=job.settings)
         )
         brains = self._brains(job.settings)
-        tools = job.team.tools()
+        held = job.team.tools()
+        tools = {**held, **BUILTIN.called_by_code(held)}
         holds_files = bool(job.request.material) or "write_document" in tools
         folder = self._home.folder(job.run) if self._home is not None and holds_files else None
         inputs = EngineInputs(

@@ -14,6 +14,8 @@ Kind = Literal["agent", "analyzer", "human", "delegate"]
 DEFAULT_STEPS = 10
 # What a worker marked `web` is given when a run may reach the web.
 WEB_TOOLS = ("web_search", "fetch_page")
+# Tools that need material to be of any use.
+_READ_MATERIAL = frozenset({"read_file", "list_files", "search_files", "search_documents", "query_data"})
 # A tool, a function that becomes one, or the name of a built-in.
 AnyTool: TypeAlias = Tool | Callable[..., Any] | str
 
@@ -119,6 +121,11 @@ class Worker:
     def offered(self) -> tuple[Tool, ...]:
         """What it holds and can use here."""
         return tuple(t for t in self.tools if t.offered)
+
+    @property
+    def only_reads_files(self) -> bool:
+        """Whether it is an agent whose tools all read the request's material: without any it can do nothing."""
+        return self.kind == "agent" and bool(self.tools) and set(self.tool_names) <= _READ_MATERIAL
 
     def without_tools(self, names: Iterable[str]) -> Worker:
         """The same worker without tools of these names; `web` is the mark that would give it the web tools."""

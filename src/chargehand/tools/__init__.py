@@ -35,8 +35,15 @@ class Shipped(Mapping[str, Tool]):
         "write_document": "write_document",
     }
 
+    # What code calls for a worker; no team lists it.
+    _called_by_code = {"read_material": "files"}  # noqa: RUF012 -- never written to
+
     def __init__(self, own: Mapping[str, Tool]) -> None:
         self._own = own
+
+    def called_by_code(self, held: Mapping[str, Tool]) -> dict[str, Tool]:
+        """The tools that code calls for workers that hold these."""
+        return {name: self[name] for name in self._called_by_code} if "read_file" in held else {}
 
     def beside(self, own: Mapping[str, Tool]) -> Shipped:
         return Shipped({**self._own, **own})
@@ -44,7 +51,8 @@ class Shipped(Mapping[str, Tool]):
     def __getitem__(self, name: str) -> Tool:
         if name in self._own:
             return self._own[name]
-        return getattr(import_module(f"chargehand.tools.{self._modules[name]}"), name)
+        module = self._modules.get(name) or self._called_by_code[name]
+        return getattr(import_module(f"chargehand.tools.{module}"), name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._modules

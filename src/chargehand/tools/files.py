@@ -19,6 +19,8 @@ from chargehand.tools.tool_context import ToolContext
 # Below the cap of a result's text, so that a long file is cut between lines and the note says where to continue.
 MAX_SHOWN = 45_000
 MAX_MATCHES = 200
+# Files whose whole text may be shown at once.
+MAX_SHOWN_FILES = 20
 REGEX_SECONDS = 10.0
 Line = Annotated[int, Field(ge=1)]
 
@@ -51,6 +53,39 @@ def read_file(context: ToolContext, path: str, start_line: Line = 1, end_line: L
     return _page(
         material.one_line_name(place.name), lines, start_line, min(end_line or len(lines), len(lines)), encoding
     )
+
+
+@tool(effect="read")
+def read_material(context: ToolContext, names: list[str], most: int) -> str:
+    """Every file of the material with its lines numbered, where all of it is small; else the names of the files.
+
+    Args:
+        names: only these files and folders; all without any
+        most: how many characters may be shown
+    """
+    known = [name for name in names if _exists(name, context)]
+    listed = [reading.listing("**/*", name, context) for name in known or [None]]
+    found = list(dict.fromkeys(name for each in listed for name in each.names))
+    shown: list[str] = []
+    room = most
+    for name in found[:MAX_SHOWN_FILES]:
+        place = material.locate(name, context)
+        data = material.read(place)
+        room -= len(data)
+        if room < 0 or not is_text(data):
+            room = min(room, -1)
+            break
+        context.record_read(place.name, data)
+        lines = decode_text(data)[0].removesuffix("\n").split("\n")
+        context.record_lines(place.name, len(lines))
+        head = f"{material.one_line_name(place.name)} (lines 1-{len(lines)} of {len(lines)})"
+        shown.append("\n".join([head, *(f"{number}: {line}" for number, line in enumerate(lines, 1))]))
+    if room >= 0 and len(found) <= MAX_SHOWN_FILES:
+        return "\n\n".join(shown)
+    # Nothing of the files is shown: nothing of them may be cited yet.
+    context.reads.lines.clear()
+    names_shown = [material.one_line_name(name) for name in found[: reading.MAX_LISTED]]
+    return "\n".join([f"{len(found):,} files, too long to show here. Read what you need:", *names_shown])
 
 
 @tool(effect="read")
@@ -106,6 +141,14 @@ async def search_files(
         lines.append(f"[only the first {MAX_MATCHES} matches are shown; narrow query or pattern]")
     lines += reading.limit_notes(found.notes)
     return "\n".join(lines if hits else [f"No match in {len(texts)} text files.", *lines])
+
+
+def _exists(name: str, context: ToolContext) -> bool:
+    try:
+        material.locate(name, context)
+    except ToolError:
+        return False
+    return True
 
 
 async def _by_expression(query: str, ignore_case: bool, texts: list[tuple[str, str]]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""A model agent as a worker: prompt, tool loop with a step cap, structured answer with repair and one re-ask."""
+"""A model agent as a worker: material and task in one prompt, a tool loop with a step cap, a result, one re-ask."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from chargehand.engine.people import doubt, question_about_doubt, question_about_tool, verdict
@@ -14,15 +14,17 @@ from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
 from chargehand.values.effect import ModelCall, ToolCall, ToolResult, usage_of
 from chargehand.values.event import ToolRefused, Warned
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.message import Message, Reply, ToolEffect, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
-from chargehand.values.plan import Tier
+from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import EvidenceRule
 from chargehand.workers import Assignment, RunTerms
 from chargehand.workers.check_result import ECHO, asks_for_findings, is_echo
 from chargehand.workers.check_sources import Grounded, Grounds
-from chargehand.workers.worker_answer import Answer, Unusable, answer_schema, head, read_answer
-from chargehand.workers.worker_prompt import ESCALATE, LAST_STEP, system_prompt, task_prompt
+from chargehand.workers.plain_result import hold_text
+from chargehand.workers.worker_answer import FINDINGS_SCHEMA, Answer, Unusable, as_text, read_answer
+from chargehand.workers.worker_prompt import ESCALATE, LAST_STEP, Shape, system_prompt, task_prompt, with_material
 
 _REASONS: tuple[EscalationReason, ...] = ("out_of_scope", "ambiguous_input", "confidence_too_low", "timeout")
 # Members of a best_of would all say the same at a temperature of 0.
@@ -32,6 +34,11 @@ _MOST_DETAILS = 10
 _LONGEST_DETAIL = 200
 # Statements whose sources are checked at once; more would hold up the other tasks.
 _MOST_ON_THE_LOOP = 500
+_LONG_TEXT = 20_000
+# The tool by which code reads small material for a worker that could read it itself, and the tool that says it could.
+READ_MATERIAL = "read_material"
+READS_MATERIAL = "read_file"
+_PATH = lazy_regex(r"[\w.-]+(?:/[\w.-]+)*[\w-]")
 
 
 class AgentTool(NamedTuple):
@@ -61,9 +68,11 @@ class Agent:
     output_cap: int = 4096
     # How long it waits out a provider that is down: not long when another worker stands by.
     patience_s: float = 60.0
-    # How far its results are held to what they rest on, and whether its request came with material.
+    # How far its results are held to what they rest on, and the names of the material its request came with.
     evidence: EvidenceRule = "normal"
-    has_material: bool = False
+    material: tuple[str, ...] = ()
+    # How many characters of material go into its first prompt.
+    most_material: int = 24_000
     # A person may be asked: whether calls of tools that need approval have a chance.
     ask: bool = False
     waits_for_person: bool = False
@@ -72,31 +81,43 @@ class Agent:
         return self.models[tier]
 
     def bind(self, terms: RunTerms) -> Agent:
-        return replace(self, has_material=bool(terms.request.material), evidence=terms.evidence)
+        names = tuple(each.name for each in terms.request.material)
+        return replace(self, material=names, evidence=terms.evidence)
 
     @property
     def repeatable(self) -> bool:
         return not any(tool.effect == "once" for tool in self.tools.values())
 
     @cached_property
-    def opening(self) -> Message:
-        """The first message of every attempt: one value, so that it is packed and hashed once."""
-        return system(system_prompt(self.name, self.description, self.prompt))
+    def openings(self) -> dict[Shape, Message]:
+        """The first message of every attempt: one value a shape, so that it is packed and hashed once."""
+        cites = bool(self.material or self.tools)
+        shapes: tuple[Shape, ...] = ("plain", "typed", "findings")
+        words = partial(system_prompt, self.name, self.description, self.prompt, cites=cites)
+        return {shape: system(words(shape=shape)) for shape in shapes}
+
+    def shape(self, task: Task) -> Shape:
+        """The form its result of a task has."""
+        if self.output_schema is not None:
+            return "typed"
+        asked = (self.prompt, self.description, task.instruction, task.success_criterion)
+        return "findings" if asks_for_findings(*asked) else "plain"
 
     @cached_property
     def specs(self) -> tuple[ToolSpec, ...]:
         return (*(tool.spec for tool in self.tools.values()), ESCALATE)
 
     @cached_property
-    def calls(self) -> dict[tuple[Tier | None, bool, bool], ModelCall]:
+    def calls(self) -> dict[tuple[Tier | None, bool, Shape, bool], ModelCall]:
         """What `call` has made, by what it was asked for."""
         return {}
 
-    def call(self, tier: Tier | None, *, may_call_tools: bool, varied: bool = False) -> ModelCall:
+    def call(self, tier: Tier | None, *, may_call_tools: bool, shape: Shape, varied: bool = False) -> ModelCall:
         """What every call of this agent has in common: all but the conversation. `varied` is for equal ones at once."""
-        asked = (tier, may_call_tools, varied)
+        asked = (tier, may_call_tools, shape, varied)
         known = self.calls.get(asked)
         if known is None:
+            schemas = {"plain": None, "typed": self.output_schema, "findings": FINDINGS_SCHEMA}
             known = self.calls[asked] = ModelCall(
                 role="worker",
                 worker=self.name,
@@ -104,7 +125,7 @@ class Agent:
                 messages=(),
                 tools=self.specs,
                 tool_choice="auto" if may_call_tools else "none",
-                output_schema=answer_schema(self.output_schema),
+                output_schema=schemas[shape],
                 options={"temperature": VARIED_TEMPERATURE, **self.options} if varied else self.options,
                 output_cap=self.output_cap,
                 patience_s=self.patience_s,
@@ -124,24 +145,23 @@ class _Attempt:
         self.engine = engine
         self.task = assignment.task
         self.usages = assignment.used
-        self.messages: list[Message] = [
-            agent.opening,
-            user(task_prompt(assignment.task, assignment.inputs)),
-        ]
+        self.shape: Shape = agent.shape(assignment.task)
+        self.messages: list[Message] = []
         self.steps = agent.max_steps
         if self.task.budget and self.task.budget.steps:
             self.steps = min(self.steps, self.task.budget.steps)
         self.calls = 0
         # Calls of tools that succeeded, as they are on the record: arguments and result.
         self.results: list[tuple[Mapping[str, Any], ToolResult]] = []
-        asked = (agent.prompt, agent.description, self.task.instruction, self.task.success_criterion)
-        self.wants_findings = asks_for_findings(*asked)
 
     async def run(self) -> Outcome:
         outcome = await self._converse()
         return outcome.model_copy(update={"usage": Usage.total(self.usages)})
 
     async def _converse(self) -> Outcome:
+        asked = task_prompt(self.task, self.assignment.inputs)
+        shown = await self._read_material()
+        self.messages = [self.agent.openings[self.shape], user(with_material(shown, asked) if shown else asked)]
         for step in range(1, self.steps + 1):
             last = step == self.steps
             if last and step > 1:
@@ -158,11 +178,32 @@ class _Attempt:
                 return doubt
         return self._fail("budget", f"{self.agent.name} used all of its {self.steps} steps without an answer.")
 
+    async def _read_material(self) -> str:
+        """The material that the task names, or all of it, where it is small: no model has to ask for that."""
+        if not self.agent.material or READS_MATERIAL not in self.agent.tools:
+            return ""
+        text = " ".join((self.task.instruction, self.task.success_criterion, json.dumps(self.task.context)))
+        named = sorted({path for path in _PATH.findall(text) if path.partition("/")[0] in self.agent.material})
+        arguments = {"names": named, "most": self.agent.most_material}
+        effect = ToolCall(worker=self.agent.name, tool=READ_MATERIAL, arguments=arguments, effect="read")
+        result = await self.engine.perform(self.assignment.key("tool", "0.1"), effect)
+        self.usages.append(Usage(seconds=result.seconds, waiting_s=result.waiting_s))
+        if not result.ok:
+            return ""
+        self.results.append((arguments, result))
+        return result.text
+
     async def _ask(self, *, may_call_tools: bool = True) -> Reply | Outcome:
-        """The next reply, or the outcome when there is none."""
+        """The next reply, or the outcome when there is none.
+
+        No shape is asked for while tools may still be called: small models answer in it at once, and call none.
+        """
         self.calls += 1
-        varied = self.assignment.is_member
-        call = self.agent.call(self.task.tier, may_call_tools=may_call_tools, varied=varied).about(self.messages)
+        shape: Shape = "plain" if may_call_tools and self.agent.tools else self.shape
+        asked = self.agent.call(
+            self.task.tier, may_call_tools=may_call_tools, shape=shape, varied=self.assignment.is_member
+        )
+        call = asked.about(self.messages)
         result = await self.engine.perform(self.assignment.key("model", self.calls), call)
         self.usages.append(usage_of(result, call.model))
         if result.reply is None:
@@ -189,7 +230,7 @@ class _Attempt:
         first = await self._read(reply.text)
         if isinstance(first, Grounded):
             return self._make_done(first)
-        self.messages += [reply.as_message(), user(_again(first))]
+        self.messages += [reply.as_message(), user(_again(first, self.shape))]
         again = await self._ask(may_call_tools=False)
         text = "" if first.empty else reply.text
         if isinstance(again, Outcome):
@@ -202,7 +243,7 @@ class _Attempt:
 
     async def _read(self, text: str) -> Grounded | Unusable:
         """The result in a reply with the sources that hold, or why it is none."""
-        answer = read_answer(text, self.agent.output_schema, wants_findings=self.wants_findings)
+        answer = read_answer(text, self.agent.output_schema, wants_findings=self.shape == "findings")
         return answer if isinstance(answer, Unusable) else await self._hold_to_evidence(answer)
 
     async def _hold_to_evidence(self, answer: Answer) -> Grounded | Unusable:
@@ -211,11 +252,12 @@ class _Attempt:
             return Grounded(answer)
         if is_echo(answer, self.task):
             return Unusable((ECHO,), empty=True)
-        means = self.agent.has_material or bool(self.agent.tools)
+        means = bool(self.agent.material or self.agent.tools)
         assigned = self.assignment
         grounds = Grounds(self.task, assigned.inputs, self.results, means, assigned.tasks)
-        many = len(answer.claims) + len(answer.findings) > _MOST_ON_THE_LOOP
-        held = await self.engine.clock.compute(lambda: grounds.hold(answer)) if many else grounds.hold(answer)
+        hold = partial(hold_text, answer, grounds) if answer.is_text else partial(grounds.hold, answer)
+        many = len(answer.claims) + len(answer.findings) > _MOST_ON_THE_LOOP or len(str(answer.output)) > _LONG_TEXT
+        held = await self.engine.clock.compute(hold) if many else hold()
         if rule == "strict" and (why := grounds.doubts(held)):
             return Unusable(why, empty=True)
         return held
@@ -253,7 +295,7 @@ class _Attempt:
         """Text without the agreed shape still counts as work, at unknown confidence, where no shape is required."""
         if self.agent.output_schema is not None:
             return None
-        held = await self._hold_to_evidence(Answer(summary=head(text), output=text))
+        held = await self._hold_to_evidence(as_text(text))
         return self._make_done(held) if isinstance(held, Grounded) else self._unusable(held, text)
 
     def _escalation(self, reply: Reply) -> Outcome | None:
@@ -353,10 +395,10 @@ class _Attempt:
         return failed(self.task.id, self.agent.name, kind, message, output=output)
 
 
-def _again(answer: Unusable) -> str:
-    where = " The result itself belongs into `output`." if answer.empty else ""
+def _again(answer: Unusable, shape: Shape) -> str:
     wrong = "; ".join(answer.problems)
-    return f"Your answer could not be used: {wrong}.{where} Answer again with the one JSON object only."
+    form = "the result itself, in plain text" if shape == "plain" else "the one JSON object and nothing else"
+    return f"Your answer could not be used: {wrong}. Answer again with {form}."
 
 
 def _canonical(arguments: dict[str, Any], spec: ToolSpec) -> str:

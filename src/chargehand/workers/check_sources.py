@@ -316,6 +316,11 @@ class Grounds:
                 found.setdefault(_plain(url), True)
         return found
 
+    def find_source(self, statement: str) -> tuple[str, ...]:
+        """The place in what tools showed that has the words of a statement, where it is the only one; else none."""
+        places = [(name, line) for name in self._index if (line := self._line_of(name, statement)) is not None]
+        return (f"{places[0][0]}:{places[0][1]}",) if len(places) == 1 else ()
+
     def _line_of(self, name: str, statement: str) -> int | None:
         """The one line of a file, among those that were shown, in which most words of a statement stand."""
         self.looked_for += 1

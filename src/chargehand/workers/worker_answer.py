@@ -1,4 +1,4 @@
-"""A worker's answer: the JSON schema its model is given, and the text it sends back read into one value."""
+"""The text a worker's model sends back -> its result: text, JSON of a schema, or findings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ from chargehand.values.outcome import Claim, Finding, Severity
 
 _CONFIDENCE: dict[str, Any] = {"type": ["integer", "null"], "minimum": 0, "maximum": 100}
 _SOURCES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
-_CLAIM: dict[str, Any] = {
-    "type": "object",
-    "properties": {"statement": {"type": "string"}, "confidence": _CONFIDENCE, "sources": _SOURCES},
-    "required": ["statement"],
-}
 _FINDING: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -36,19 +31,12 @@ _FINDING: dict[str, Any] = {
 }
 
 
-def answer_schema(output: dict[str, Any] | None) -> dict[str, Any]:
-    """The JSON schema of a worker's answer; `output` is the worker's own, anything without one."""
-    return {
-        "type": "object",
-        "properties": {
-            "summary": {"type": "string"},
-            "output": output if output is not None else {},
-            "claims": {"type": "array", "items": _CLAIM},
-            "findings": {"type": "array", "items": _FINDING},
-            "confidence": _CONFIDENCE,
-        },
-        "required": ["summary", "output"],
-    }
+# What a worker that is asked for findings answers with.
+FINDINGS_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"summary": {"type": "string"}, "findings": {"type": "array", "items": _FINDING}},
+    "required": ["summary", "findings"],
+}
 
 
 # What models call a severity, by ours; of other scales the top is critical, the middle warning and the rest info.
@@ -59,8 +47,11 @@ _SEVERITIES: dict[str, Severity] = {
 }
 _NUMBER = lazy_regex(r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*%?\s*")
 _LINES = lazy_regex(r"\s*[Ll]?(\d{1,9})(?:\s*[-–:]\s*[Ll]?(\d{1,9}))?\s*")
+# JSON at the beginning, in a fence or not: what follows prose may be an example in it.
+_JSON_FIRST = lazy_regex(r"\s*(?:```\w*\s*)?[{\[]")
 _EMPTY: tuple[JSON, ...] = (None, "", {}, [])
-# Fields that say something about a result and are not one.
+# The fields of an answer that comes in parts: those that hold a result, and those that say something about it.
+_RESULTS = frozenset({"output", "claims", "findings"})
 _ABOUT = frozenset({"summary", "confidence"})
 _LONGEST_SUMMARY = 300
 
@@ -73,6 +64,8 @@ class Answer(NamedTuple):
     claims: tuple[Claim, ...] = ()
     findings: tuple[Finding, ...] = ()
     confidence: int | None = None
+    # Whether it came as text: its statements and sources are in the output.
+    is_text: bool = False
     mended: tuple[str, ...] = ()
 
 
@@ -88,28 +81,63 @@ NOTHING = "it holds no result: output, claims and findings are all empty, and a 
 
 
 def read_answer(text: str, output_schema: dict[str, Any] | None, *, wants_findings: bool = False) -> Answer | Unusable:
-    """The answer in a text. Only what is required can make it unusable: the rest is mended, or left out.
+    """The result in a text: text as it is, JSON of the worker's own schema, or findings.
 
-    Output, claims and findings may not all be empty. Of a worker that was asked for findings an empty list of them is
-    a result, and so is whatever a schema allows; claims alone become the output.
+    An object with `summary` and `output`, and with `claims`, `findings` and `confidence` where there are any, is read
+    too, whatever was asked for. Only what is required can make it unusable: the rest is corrected, or left out. Output,
+    claims and findings may not all be empty. Of a worker that was asked for findings an empty list of them is a result,
+    and so is whatever a schema allows; claims alone become the output.
     """
     if not text.strip():
         return Unusable(("the answer is empty",), empty=True)
     found, problem = read_json(text)
-    if problem is not None:
-        return Unusable((problem,))
-    if not isinstance(found, dict):
-        return Unusable(tuple(violations(found, {"type": "object"})), empty=_blank(found))
-    data = cast("dict[str, JSON]", found)
+    whole = problem is None and _JSON_FIRST.match(text) is not None
+    if problem is None and isinstance(found, dict):
+        data = cast("dict[str, JSON]", found)
+        if _has_fields(data, output_schema) and (whole or {"summary", "output"} <= data.keys()):
+            return _read_fields(data, output_schema, wants_findings=wants_findings)
+        if output_schema is None and _is_schema(data):
+            return Unusable(("it is a description of a shape and holds no result",), empty=True)
+    if output_schema is not None:
+        if problem is not None:
+            return Unusable((problem,))
+        wrong = violations(found, output_schema)
+        return Unusable(tuple(wrong)) if wrong else Answer(summary=head(found), output=found)
+    if wants_findings:
+        return Unusable((problem or "findings: Field required",))
+    if problem is None and _blank(found):
+        return Unusable((NOTHING,), empty=True)
+    if whole:
+        return Answer(summary=head(found), output=found)
+    return as_text(text)
+
+
+def as_text(text: str) -> Answer:
+    """The result that is a text itself."""
+    return Answer(summary=head(text), output=text.strip(), is_text=True)
+
+
+def _has_fields(data: dict[str, JSON], output_schema: dict[str, Any] | None) -> bool:
+    """Whether an object is an answer with its parts in fields, and not itself the output that a schema asks for."""
+    own: dict[str, Any] = (output_schema or {}).get("properties", {})
+    return bool(data.keys() & _RESULTS - own.keys()) or data.keys() <= _ABOUT - own.keys()
+
+
+def _is_schema(data: dict[str, JSON]) -> bool:
+    return data.get("type") == "object" and isinstance(data.get("properties"), dict)
+
+
+def _read_fields(
+    data: dict[str, JSON], output_schema: dict[str, Any] | None, *, wants_findings: bool
+) -> Answer | Unusable:
     summary, output = data.get("summary"), data.get("output")
     mended: list[str] = []
     claims = tuple(_each(data.get("claims"), "claims", _claim, mended))
     findings = tuple(_each(data.get("findings"), "findings", _finding, mended))
     # What they state can stand for an output of any form.
     stated = output_schema is None and bool(claims or findings or (wants_findings and data.get("findings") == []))
-    required = ("summary",) if stated else ("summary", "output")
-    if missing := [f"{name}: Field required" for name in required if name not in data]:
-        return Unusable(tuple(missing), empty=all(_blank(value) for name, value in data.items() if name not in _ABOUT))
+    if output_schema is not None and "output" not in data:
+        return Unusable(("output: Field required",))
     if summary is not None and not isinstance(summary, str):
         return Unusable(("summary: should be a string",), empty=_blank(output) and not stated)
     if output_schema is not None and (wrong := violations(output, output_schema)):

@@ -1,0 +1,73 @@
+"""A result in plain text: its statements become claims with the sources that hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chargehand.values.effect import ToolResult
+from chargehand.values.plan import Task
+from chargehand.workers.check_sources import Grounds
+from chargehand.workers.plain_result import hold_text
+from chargehand.workers.worker_answer import Answer, as_text
+
+TASK = Task(id="t1", worker="ann", instruction="Say what the ferry costs.", success_criterion="A figure.")
+SHOWN = """ferry.md (lines 1-4 of 4)
+1: # Ferry
+2: The ferry makes fourteen crossings a day in winter.
+3: An adult pays 64 kroner, a child pays half.
+4: The boat was built in Florø in 1997."""
+
+
+def hold(text: str, shown: str = SHOWN, **fields: Any) -> tuple[Answer, tuple[str, ...]]:
+    read = ToolResult(text=shown, lines={"ferry.md": 4}, reads={"ferry.md": "x"})
+    grounds = Grounds(TASK, {}, [({}, read)] if shown else [], has_means=True, **fields)
+    held = hold_text(as_text(text), grounds)
+    return held.answer, held.false
+
+
+def test_a_source_in_the_text_becomes_the_claims_source() -> None:
+    """The mark is taken out of the statement and stays in the text."""
+    answer, false = hold("An adult pays 64 kroner [ferry.md:3]. It was built in 1997. [ferry.md:4]")
+    assert [(claim.statement, claim.sources) for claim in answer.claims] == [
+        ("An adult pays 64 kroner.", ("ferry.md:3",)),
+        ("It was built in 1997.", ("ferry.md:4",)),
+    ]
+    assert false == ()
+    assert answer.confidence == 90
+    assert answer.output == "An adult pays 64 kroner [ferry.md:3]. It was built in 1997. [ferry.md:4]"
+
+
+def test_a_statement_without_a_source_gets_the_line_whose_words_it_has() -> None:
+    """Small models name none: code finds the line, where one stands out."""
+    answer, _ = hold("The ferry makes fourteen crossings a day in winter.")
+    assert [claim.sources for claim in answer.claims] == [("ferry.md:2",)]
+    assert answer.confidence == 90
+
+
+def test_an_invented_source_is_taken_out_of_the_text() -> None:
+    """A file nobody gave and a line the file does not have are no sources, and the confidence says so."""
+    answer, false = hold("Qqq zzz is so [other.md:3]. Xxx yyy is so [ferry.md:99].")
+    assert set(false) == {"other.md:3", "ferry.md:99"}
+    assert answer.output == "Qqq zzz is so. Xxx yyy is so."
+    assert answer.claims == ()
+    assert answer.confidence == 50
+
+
+def test_a_text_that_nothing_confirms_is_not_sure() -> None:
+    """Something was read, and none of it is in the text."""
+    assert hold("Whales are mammals that breathe air.")[0].confidence == 50
+    assert hold("Whales are mammals that breathe air.", shown="")[0].confidence is None
+
+
+def test_code_and_headings_are_not_statements() -> None:
+    """A fence is skipped, and so is what has no more than two words."""
+    answer, _ = hold(
+        "# Result\n```\nThe ferry makes fourteen crossings a day in winter.\n```\n- An adult pays 64 kroner"
+    )
+    assert [claim.statement for claim in answer.claims] == ["An adult pays 64 kroner"]
+
+
+def test_thousands_of_sentences_are_read_in_time() -> None:
+    """At most sixty become claims; nothing is quadratic in the text."""
+    answer, _ = hold("The ferry makes fourteen crossings a day in winter. " * 20_000)
+    assert len(answer.claims) == 60
