@@ -337,7 +337,7 @@ def test_a_malformed_patch_or_baseline_is_one_sentence(shell: Shell) -> None:
     assert "line 3: the hunk ends early" in done.complaint
     for content in ("{}", "not json", "[]", '{"data": {"fingerprints": 3}}'):
         base = shell.write("base.json", content)
-        assert "is no baseline" in shell("review", ".", "--baseline", base).complaint
+        assert "is not a baseline" in shell("review", ".", "--baseline", base).complaint
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github", "md"])

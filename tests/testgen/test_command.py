@@ -131,7 +131,7 @@ def test_unsafe_run_works_without_a_sandbox_and_says_so(
     monkeypatch.setenv("PATH", "/nowhere")
     done = shell("testgen", root, "--unsafe-run")
     assert done.code == 0
-    assert "No sandbox: the code is run as you" in done.err
+    assert "No sandbox: the code runs with your rights" in done.err
     assert "assert mine.f(1) == 2" in (root / "tests" / "generated" / "test_mine.py").read_text()
 
 

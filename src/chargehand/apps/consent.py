@@ -1,4 +1,4 @@
-"""The front door of apps that send code to models: its settings are without what nobody agreed to."""
+"""A supervisor for an app that sends code to models: its settings leave out models that the user has not agreed to."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _load_consented_settings(model: str | None) -> tuple[Settings, list[str]]:
 
 
 def _untrusted_folder(here: Path, trust: TrustRegistry) -> Path | None:
-    """The nearest folder whose settings count here and which nobody has trusted."""
+    """The nearest folder whose settings count here and which is not trusted."""
     chain = (here, *here.parents)
     top = next((number for number, folder in enumerate(chain) if (folder / ".git").exists()), 0)
     for folder in chain[: top + 1]:

@@ -1,4 +1,4 @@
-"""What an app is to those who go on with a run or show one: it follows the run, and it says what a report shows."""
+"""The port of an app, for commands that continue or show a run: it follows the run and makes the shown report."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from chargehand.runs.existing_runs import OnSession
 from chargehand.synthesizer import OnDraft
 from chargehand.values.report import Report
 
-# Is told, in a sentence, what to know before the run begins.
+# Gets, in a sentence, what to know before the run begins.
 Notify: TypeAlias = Callable[[str], None]
-# Begins a run, or goes on with one; takes who watches it.
+# Begins a run or continues one; takes the callbacks of Watch.
 StartRun: TypeAlias = Callable[..., Awaitable[Report]]
 
 
 class Watch(TypedDict, total=False):
-    """Who follows a run, as `Supervisor.run` takes them."""
+    """The callbacks that follow a run, as `Supervisor.run` takes them."""
 
     person: Person | None
     on_event: Listener | None

@@ -64,7 +64,7 @@ class Analyzer:
     run: Callable[[Scope], Awaitable[AnalyzerResult]]
     # It looks through the whole tree the files are in.
     whole_tree: bool = False
-    # Besides its files, what its findings in whole files depend on; gets the root and what hashes a file there.
+    # What else its findings in whole files depend on; gets the root and a function that hashes a file there.
     around: Callable[[Path, Callable[[str], str | None]], Iterator[str]] | None = None
     # Whether it looks at a file, by its root and its path there; None: at every text file.
     accepts: Callable[[str, str], bool] | None = None

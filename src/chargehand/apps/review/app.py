@@ -107,7 +107,7 @@ def check_one_change(*, diff: str | None, patch: str | None, staged: bool) -> No
 async def plan_review(
     path: str | Path = ".", *, model: str | ModelClient | None = None, notify: Notify | None = None
 ) -> Plan:
-    """The plan of a review of a folder, with what a planner adds to it; `notify` is told when that gave none."""
+    """The plan of a review of a folder, with what a planner adds to it; `notify` is called if that is nothing."""
     door = make_supervisor(NAME, model)
     change = await asyncio.to_thread(read_tree, Path(path))
     if (why := change.nothing) is not None:

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from chargehand.apps.review.analyzers.source_files import is_python, is_test
 from chargehand.apps.review.patch import FilePatch, Ranges, ranges
 
-# Shorter lines, such as a lone bracket, say nothing about where they come from.
+# Shorter lines, such as a lone bracket, do not show where they come from.
 _TELLING = 4
 
 

@@ -16,7 +16,7 @@ from chargehand.errors import UsageError
 from chargehand.trace.number_text import several
 from chargehand.workers.analyzer import name_files
 
-# More than this is not one review: name a folder, or a base.
+# The most that one review takes.
 MOST_FILES = 10_000
 MOST_BYTES = 50_000_000
 
@@ -103,7 +103,7 @@ def make_change(
     unnameable: list[str] = []
     for name in sorted(set(names)):
         if len(files) > MOST_FILES:
-            break  # too many, whatever else there is
+            break  # already too many
         if not _is_text(name):
             unnameable.append(os.fsencode(name).decode("utf-8", "backslashreplace"))
         elif (reason := why_not(root, name)) is None:

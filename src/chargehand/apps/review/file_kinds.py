@@ -21,7 +21,7 @@ _LONGEST_LINE = 5_000
 _PACKABLE = (".js", ".mjs", ".cjs", ".css", ".html", ".htm", ".json", ".svg", ".xml")
 _PACKED = 0.9
 
-# Never looked into where there is no git to say what belongs to the tree.
+# Left out where git does not say what belongs to the tree.
 NOT_SOURCE = VENDORED | {".git", ".hg", ".svn", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".idea"}
 _GENERATED_NAME = re.compile(
     r"(_pb2(_grpc)?\.pyi?|\.pb\.(go|cc|h)|\.min\.(js|css)|\.(js|css)\.map|\.g\.dart|\.designer\.cs|\.generated\.\w+)$",
@@ -75,7 +75,7 @@ def why_not_by_content(head: bytes) -> Reason | None:
 
 
 def _is_packed(path: str, head: bytes, rest: BinaryIO) -> bool:
-    """Whether nearly all of a file is in lines that nobody writes: it was packed for browsers or other programs."""
+    """Whether nearly all of a file is in very long lines: it was packed for browsers or other programs."""
     if not path.lower().endswith(_PACKABLE) or not _in_long_lines(head):
         return False
     whole = head + rest.read()

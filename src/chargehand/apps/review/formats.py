@@ -1,4 +1,4 @@
-"""A review -> the document that was asked for, without secrets."""
+"""A review -> text in one of its formats, without secrets."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def render_review(review: Review, form: Form, redactor: Redactor, paint: Paint, 
 
 
 def as_json(report: Report, redactor: Redactor) -> str:
-    """The report. What it was made for loses only what is a secret beyond doubt, all else what may be one."""
+    """The report. Answer, findings and data lose only certain secrets, the other fields also what may be one."""
     whole = report.to_json()
     kept = {name: redactor.redact_delivered(whole[name]) for name in ("answer", "findings", "data") if name in whole}
     return _document(redactor.json({**whole, **dict.fromkeys(kept)}) | kept)

@@ -15,7 +15,7 @@ from chargehand.apps.review.patched_files import folder_of, write_snapshot
 from chargehand.errors import UsageError
 
 LARGEST_DIFF = 50_000_000
-# Names of so many files at most go on one command line.
+# The most names of files on one command line.
 _AT_ONCE = 200
 _FLAGS = (
     *(*PLAIN, "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "-M", "-U0"),

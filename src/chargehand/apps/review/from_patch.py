@@ -1,4 +1,4 @@
-"""A patch -> the change it makes to the tree it is for, applied yet or not."""
+"""A patch -> the change it makes to its tree, whether it is applied there or not."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _COMMANDS: dict[Severity, str] = {"critical": "error", "warning": "warning", "in
 
 
 def github(selection: Selection, gaps: Sequence[str], notes: Sequence[str] = ()) -> str:
-    """One command per line. What could not be looked at, or nobody analysed, is an annotation without a place."""
+    """One command per line. What could not be looked at, or was not analysed, is an annotation without a place."""
     lines = [_annotation(each.finding) for each in selection.shown]
     lines += [f"::warning title={_property('chargehand: not reviewed')}::{_text(gap)}" for gap in gaps]
     lines += [f"::notice title={_property('chargehand: not analysed')}::{_text(note)}" for note in notes]

@@ -1,4 +1,4 @@
-"""A saved review, as JSON or SARIF -> the fingerprints of what is known already."""
+"""A saved review, as JSON or SARIF -> the fingerprints of its findings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_baseline(path: str) -> frozenset[str]:
     if isinstance(review, dict) and isinstance(known := cast("dict[str, Any]", review).get("fingerprints"), list):
         return frozenset(str(each) for each in cast("list[Any]", known))
     raise UsageError(
-        f"{path} is no baseline: save one with `chargehand review --format sarif -o {path}` (or json) and give that."
+        f"{path} is not a baseline: save one with `chargehand review --format sarif -o {path}` (or json) and give that."
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from chargehand.apps.review.analyzers import ANALYZERS
 from chargehand.apps.review.analyzers.source_files import is_python
 
-# Language -> endings and whole names, in lower case. Another ending stands for itself: a `.zig` file is one of `.zig`.
+# Language -> endings and whole names, in lower case. Another ending is counted under itself: `.zig`.
 _NAMES: Mapping[str, str] = {
     "C": ".c .h",
     "C#": ".cs .csx",
@@ -51,14 +51,14 @@ _NAMES: Mapping[str, str] = {
     "Vue": ".vue",
 }
 _LANGUAGES = {name: language for language, names in _NAMES.items() for name in names.split()}
-# Prose and data: nobody expects an analyzer of them.
+# Prose and data: analyzers are for code.
 _OTHER = frozenset(
     {".adoc", ".cfg", ".conf", ".csv", ".editorconfig", ".env", ".gitattributes", ".gitignore", ".gitmodules", ".in"}
     | {".ini", ".ipynb", ".json", ".json5", ".jsonc", ".jsonl", ".lock", ".log", ".markdown", ".md", ".mdx", ".po"}
     | {".pot", ".properties", ".rst", ".snap", ".svg", ".tex", ".toml", ".tsv", ".txt", ".typed", ".xml", ".yaml"}
     | {".yml"}
 )
-# What else an ending may look like to stand for a language, and how many languages are told apart.
+# The form of an ending that counts as a language, and how many languages are counted apart.
 _ENDING = re.compile(r"\.[a-z][a-z0-9_+-]{0,11}")
 _MOST = 20
 _INTERPRETER = re.compile(rb"#![ \t]*(?:\S*/)?([a-z]+)[\d.]*(?:[ \t]+(?:-\S+[ \t]+)*([a-z]+))?")

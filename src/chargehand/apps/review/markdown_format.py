@@ -26,7 +26,7 @@ def markdown(
     summary: str = "",
     brief: bool = False,
 ) -> str:
-    """`notes` are about what nobody analysed. `brief`: nothing is listed."""
+    """`notes` are about what was not analysed. `brief`: nothing is listed."""
     words = [headline, *_paragraphs(summary)]
     if brief:
         return "\n\n".join(words) + "\n"

@@ -1,4 +1,4 @@
-"""What models read in a review: source with line numbers, the written rules of a project, and who looks for what."""
+"""What models read in a review: numbered source, the written rules of a project, and what each reader looks for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST_LINE = 400
 
 
 def excerpt(root: Path, path: str, changed: Ranges | None) -> str:
-    """The lines of a file with their numbers: all, or those around what changed; `...` stands for the others."""
+    """The lines of a file with their numbers: all, or those around what changed; `...` replaces the others."""
     try:
         lines = split(decode_source((root / path).read_bytes()))
     except OSError:
@@ -54,7 +54,7 @@ def is_code(path: str) -> bool:
 
 
 def rules(root: Path) -> dict[str, str]:
-    """The project's own rules for its code, by the file they stand in."""
+    """The project's own rules for its code, by file."""
     found: dict[str, str] = {}
     for name in RULES:
         path = root / name

@@ -149,7 +149,7 @@ class _Reader:
             self._begin(*_strip_prefixes(old, new))
         else:
             bare = _strip_prefixes(old, new)
-            # What stands above is known without its prefix, also where the other name is no help.
+            # The line above gave the names without prefixes: keep them where they fit.
             file.old = file.old if _is_prefixed(old, file.old) else bare[0]
             file.new = file.new if _is_prefixed(new, file.new) else bare[1]
         self.files[-1].named = True

@@ -48,7 +48,7 @@ _LOOKS: dict[Lens, str] = {
 
 
 def playbook(change: Change, *, model: bool, pr_comments: str | None = None) -> Plan:
-    """The plan. `model`: readers join in, as far as `MOST_READINGS` goes."""
+    """The plan. `model`: also with readers, for at most `MOST_READINGS` groups."""
     what = "the change" if change.changed is not None else "the code"
     tasks = [*_analyses(change, pr_comments), *(_readings(change) if model else ())]
     goal = f"Review {what} in {change.home.name}: {several(len(change.files), 'file')}"
@@ -60,7 +60,7 @@ def playbook(change: Change, *, model: bool, pr_comments: str | None = None) -> 
 
 
 def subject(plan: Plan, change: Change, pr_comments: str | None = None) -> Subject:
-    """What a planner is told who may add tasks to the plan: the files its readers have, none of their lines."""
+    """What a planner that may add tasks gets: the files of the readers, without their lines."""
     contexts = [task.context for task in plan.tasks if task.worker in READERS]
     files: dict[str, JSON] = {}
     for path in dict.fromkeys(path for context in contexts for path in context["code"]):
@@ -76,7 +76,7 @@ def unread(change: Change) -> int:
 
 
 def unable(change: Change) -> tuple[str, ...]:
-    """What a patch does not let anybody look at, in sentences: it shows less than a tree."""
+    """What could not be looked at because a patch shows less than a tree, in sentences."""
     notes: list[str] = []
     if not change.in_place:
         names = " and ".join(name for name, each in ANALYZERS.items() if each.whole_tree)

@@ -32,7 +32,7 @@ def view(
 ) -> Report:
     """`findings` are those shown. `written`: the answer is a model's words, and is kept above them.
 
-    `brief`: the answer is these words and how many findings there are, for who lists findings and gaps beside it.
+    `brief`: the answer is this text and the number of findings, for a page that lists findings and gaps itself.
     """
     missing = unchecked_of(report.outcomes)
     gaps = gaps_of(report, missing)

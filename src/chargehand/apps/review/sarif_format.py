@@ -19,7 +19,7 @@ _LEVELS: dict[Severity, str] = {"critical": "error", "warning": "warning", "info
 def sarif(report: Report, selection: Selection, notes: Sequence[str] = (), *, all: bool) -> dict[str, Any]:
     """One run of one tool. What was left out is in it only with `all`, as suppressed; what the baseline knew always.
 
-    So that one log can be the baseline of the next. `notes` are about what nobody analysed.
+    So that one log can be the baseline of the next. `notes` are about what was not analysed.
     """
     judged = [*selection.shown, *(selection.left_out if all else selection.known)]
     categories = list(dict.fromkeys(each.finding.category or "other" for each in judged))
@@ -29,13 +29,13 @@ def sarif(report: Report, selection: Selection, notes: Sequence[str] = (), *, al
         "rules": [_rule(category, [each.finding for each in judged]) for category in categories],
     }
     gaps = [_notification("error", f"{gap.reason} {gap.impact}".strip()) for gap in report.gaps]
-    told = [*gaps, *(_notification("note", f"Not analysed: {note}") for note in notes)]
+    notifications = [*gaps, *(_notification("note", f"Not analysed: {note}") for note in notes)]
     run: dict[str, Any] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The folder that was reviewed."}}},
         "results": [_result(each, categories) for each in judged],
-        "invocations": [{"executionSuccessful": not gaps, "toolExecutionNotifications": told}],
+        "invocations": [{"executionSuccessful": not gaps, "toolExecutionNotifications": notifications}],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 

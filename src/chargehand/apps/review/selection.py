@@ -61,10 +61,10 @@ def select(
     baseline: Collection[str] = (),
     later: bool = False,
 ) -> Selection:
-    """By place, confidence and baseline, in this order. Sorted by file and line, what is said twice as one.
+    """By place, confidence and baseline, in this order. Sorted by file and line; what is reported twice is merged.
 
-    What names a file that is not reviewed, or a line that is not there, was made up: it is only counted, and so is what
-    a model says of no place. `later`: the files may have changed since, so that their lines say nothing about that.
+    A finding in a file that is not reviewed, or on a line that does not exist, was invented: it is only counted, and so
+    is what a model reports without a place. `later`: the files may have changed since, so lines are not checked.
     """
     tidy = [_tidy(finding, change.files) for finding in findings]
     real = [finding for finding in tidy if _is_there(finding, change, None if later else source)]

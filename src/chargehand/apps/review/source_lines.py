@@ -27,7 +27,7 @@ class SourceLines:
         self._lines = cache(self._read)
 
     def line_of(self, finding: Finding) -> str:
-        """The line of a finding as it may be printed: whatever it is about, a secret may stand there too."""
+        """The line of a finding as it may be printed: whatever it is about, the line may also hold a secret."""
         # A value in quotes goes as a whole, wherever the pattern that knew it stopped.
         return _REST.sub(r"\g<quote>\g<mark>\g<bare>", self._hide(self.line(finding.path, finding.line)))
 
@@ -55,7 +55,7 @@ class SourceLines:
 def fingerprints(findings: Iterable[Finding], source: SourceLines) -> list[str]:
     """One for each finding: what is wrong, in which file, in which words of the code; not at which line number.
 
-    The same words twice in a file are told apart by counting, so that fixing one of them leaves the other known.
+    The same words twice in a file are numbered, so that fixing one of them leaves the other known.
     """
     seen: Counter[str] = Counter()
     found: list[str] = []

@@ -28,7 +28,7 @@ class ReviewOptions(Value):
     notes: tuple[str, ...] = ()
 
     def change(self) -> Change:
-        """Without what only a plan is made from."""
+        """Without what only the plan needs."""
         return Change(
             Path(self.root),
             Path(self.home),

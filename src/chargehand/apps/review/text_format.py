@@ -18,7 +18,7 @@ from chargehand.trace.number_text import several
 Paint = Callable[[str, str], str]
 # Of a line of code: how much is shown, how far in it begins, how much of it is marked.
 _LONGEST, _DEEPEST, _MARKED = 160, 24, 40
-# Where messages begin, and what stands before the lines below them.
+# Where messages begin, and the margin of the lines below them.
 _MESSAGE, _MARGIN = 19, " " * 9
 _NARROWEST = 60
 
@@ -73,7 +73,7 @@ def left_out(selection: Selection) -> str:
 
 
 class _Room:
-    """How much goes on a line."""
+    """How much fits on a line."""
 
     def __init__(self, width: int | None) -> None:
         self._width = None if width is None else max(width, _NARROWEST)

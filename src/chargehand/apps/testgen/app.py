@@ -54,7 +54,7 @@ class TestgenOptions(Value):
     folder: str
     taken: tuple[str, ...] = ()
     conftest: str = ""
-    # Somebody took the risk of running the code without a sandbox.
+    # The user accepted that the code runs without a sandbox.
     unsafe: bool = False
 
 
@@ -72,8 +72,8 @@ async def run(
     """Write tests for the functions under `path` that have none, into `out`: by default the project's tests/generated.
 
     The code is run in a sandbox; `unsafe_run` allows to do without one. Without `model`, CHARGEHAND_MODEL or a model in
-    a settings file, no model is used. `notify` is told what to know before the run begins: that there is no sandbox,
-    or that the project's settings of pytest do not work in it. `watch` is who follows the run, as for `Supervisor.run`.
+    a settings file, no model is used. `notify` gets what to know before the run begins: that there is no sandbox,
+    or that the project's settings of pytest do not work in it. `watch` are the callbacks of `Supervisor.run`.
     """
     # Thousands of files are read.
     found = await asyncio.to_thread(lambda: survey(read_project(Path(path))))
@@ -89,7 +89,7 @@ async def run(
     notify = notify or _ignore
     means = await find_means(unsafe=unsafe_run)
     if means == "none":
-        notify("No sandbox: the code is run as you, in a throw-away copy, with limits of time and memory alone.")
+        notify("No sandbox: the code runs with your rights, in a temporary copy, with limits of time and memory only.")
     place = await _try_settings(found, means, place_of(found, folder))
     if said := describe_settings(place):
         notify(said)
@@ -162,7 +162,7 @@ def _write_verified(event: Event, writer: Writer) -> None:
 
 
 def _write_all(report: Report, writer: Writer) -> Generated:
-    """All files that can stand beside the tests there are, and an answer that says where they are."""
+    """Write all files that pytest can collect with the existing tests; the answer says where they are."""
     if report.has_answer:
         files = files_of(report)
         for name in writer.written.keys() - files.keys():
@@ -192,4 +192,4 @@ def _nothing_to_do(found: Survey) -> Generated:
 
 
 def _ignore(_said: str) -> None:
-    """Nobody is there to be told."""
+    """For a caller that does not want to know."""

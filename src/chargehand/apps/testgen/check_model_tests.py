@@ -13,7 +13,7 @@ from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.sandbox import find_means, room
 from chargehand.apps.testgen.verify import verify
 
-# Set by who may take the risk, never by a worker: without a sandbox the tests are not run.
+# Set by the app, never by a worker: without it and without a sandbox the tests are not run.
 unsafe_run: ContextVar[bool] = ContextVar("unsafe_run", default=False)
 _LONGEST = 100_000
 

@@ -36,7 +36,7 @@ _REACHES: dict[str, str] = {
     **dict.fromkeys(("builtins.eval", "builtins.exec", "builtins.compile"), "code made at run time"),
     "builtins.__import__": "code made at run time",
     **dict.fromkeys(("builtins.input", "builtins.breakpoint", "getpass"), "the terminal"),
-    # What the machine, the sandbox or how Python was started is like is no fact about the code.
+    # What depends on the machine, the sandbox or how Python was started is not a fact about the code.
     **dict.fromkeys(("platform", "resource", "locale", "sysconfig", "site", "pwd", "grp"), "the machine"),
     **dict.fromkeys(("gc", "glob.glob", "glob.iglob"), "the machine"),
     **dict.fromkeys(("pathlib.Path.cwd", "pathlib.Path.home", "time.tzname", "time.timezone"), "the machine"),

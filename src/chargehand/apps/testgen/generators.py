@@ -61,7 +61,7 @@ async def file(scope: Scope) -> AnalyzerResult:
     jobs = {id: GhostwriteJob.model_validate(job) for id, job in scope.options["jobs"].items()}
     results = {id: _tests_in(result) for id, result in scope.options.get("inputs", {}).items()}
     sources = {id: text for id, (text, why) in results.items() if text and not why}
-    # What could not be used is no bug of the code: each with the function it was for.
+    # A test that could not be used is not a bug of the code: function -> why.
     unusable = {_target(id, jobs, module): why for id, (_, why) in results.items() if why}
     whole = assemble(module, list(sources.values()), NOTE)
     named = place.names[module]

@@ -1,6 +1,6 @@
 """A target becomes test source without a model: what it was seen to do, and properties hypothesis could not break.
 
-All of it is tried in the sandbox. What fails there is no test but a suspected bug with the input that shows it.
+All of it is tried in the sandbox. What fails there is not a test but a suspected bug, with the input that shows it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _SETTINGS = (
     "suppress_health_check=[HealthCheck.too_slow])"
 )
 
-# What a test file uses besides: a module of such a name is imported under another one.
+# Names that a test file also uses: a module of such a name is imported under another one.
 _TEST_TOOLS = frozenset({"pytest", "given", "st", "settings", "HealthCheck", "typing", "collections"})
 
 Note = Mapping[str, Any]
 
 
 class GhostwriteJob(Value):
-    """What the program inside is told about a target."""
+    """What try_function.py gets about a target."""
 
     module: str
     name: str
@@ -85,17 +85,17 @@ async def ghostwrite(room: Room, job: GhostwriteJob, paths: Sequence[str]) -> Wr
 
 def judge_notes(job: GhostwriteJob, runs: Sequence[CommandResult]) -> Written:
     """What to make of the programs' notes, properties last; one that was stopped was the last."""
-    told = [notes_of(run) for run in runs]
-    if failed := [note["import_failed"] for notes in told for note in notes if "import_failed" in note]:
+    reported = [notes_of(run) for run in runs]
+    if failed := [note["import_failed"] for notes in reported for note in notes if "import_failed" in note]:
         return Written("", f"import failed: {failed[0]}", ())
-    # Run by whoever tries it out, a test would do the same to their machine; or say what this one is like.
-    if reached := [note["reaches"] for notes in told for note in notes if "reaches" in note]:
-        return Written("", f"it was seen to reach {reached[0]}", tuple(_cut_short(job, runs[0], told[0])))
-    cut = [finding for run, notes in zip(runs, told, strict=True) for finding in _cut_short(job, run, notes)][:1]
-    findings = [*cut, *_promises(job, told[0])]
-    if not all(_has_ended(notes) for notes in told):
+    # On another machine such a test would reach the same things, or depend on what this machine is like.
+    if reached := [note["reaches"] for notes in reported for note in notes if "reaches" in note]:
+        return Written("", f"it was seen to reach {reached[0]}", tuple(_cut_short(job, runs[0], reported[0])))
+    cut = [finding for run, notes in zip(runs, reported, strict=True) for finding in _cut_short(job, run, notes)][:1]
+    findings = [*cut, *_promises(job, reported[0])]
+    if not all(_has_ended(notes) for notes in reported):
         return Written("", cut[0].message if cut else "it ended the program that called it", tuple(findings))
-    *tries, properties = told
+    *tries, properties = reported
     stable = [note for note in tries[0] if "call" in note and all(note in notes for notes in tries[1:])]
     findings += _crashes(job, [*properties, *tries[0]])
     parts = [_examples(job, stable), *_properties(job, properties)]
@@ -104,7 +104,7 @@ def judge_notes(job: GhostwriteJob, runs: Sequence[CommandResult]) -> Written:
 
 
 def notes_of(ended: CommandResult) -> list[dict[str, Any]]:
-    """The notes a program left; a line it was killed over is dropped, and so is what is no note."""
+    """The notes a program left; an incomplete last line is dropped, and so is what is not a note."""
     found: list[dict[str, Any]] = []
     for line in (ended.result or "").splitlines():
         try:
@@ -158,7 +158,7 @@ def _cut_short(job: GhostwriteJob, ended: CommandResult, notes: Sequence[Note]) 
 
 def _promises(job: GhostwriteJob, notes: Sequence[Note]) -> list[Finding]:
     broken = [note for note in notes if "broken_promise" in note]
-    advice = "Mend the code or the docstring: they disagree."
+    advice = "Correct the code or the docstring: they disagree."
     return [
         suspected_bug(
             job, f"The docstring says {b['broken_promise']} gives {b['want']}; it gives {b['got']}.", _PROMISE, advice

@@ -29,7 +29,7 @@ class Coverage(Value):
     statements: int
     # Why the tests there were may count for less than they do elsewhere.
     note: str = ""
-    # Files that cannot stand beside the tests there are, each with the reason.
+    # Files that pytest cannot collect together with the existing tests, each with the reason.
     refused: dict[str, str] = Field(default_factory=dict)
 
 
@@ -41,7 +41,7 @@ async def measure(
     paths: Sequence[str],
     place: SuitePlace = ALONE,
 ) -> Coverage:
-    """Run the existing tests, then the new ones that can stand beside them, each under coverage.py in the sandbox."""
+    """Run the existing tests, then the new ones that can be collected with them, under coverage.py in the sandbox."""
     refused = await beside(room, tests, files, paths, place)
     files = {name: text for name, text in files.items() if name not in refused}
     # The project's own settings and plugins count for its own tests, but not the flags it adds.
@@ -56,8 +56,8 @@ async def measure(
     if files:
         alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         steps.append(Step((*run, "--data-file=../after", *new), alone, seconds=TESTS_S))
-    told = ("../modules.json", "../lines.json", "../before", "../after")
-    steps.append(Step((sys.executable, str(INSIDE / "covered_lines.py"), *told), result="lines.json"))
+    reported = ("../modules.json", "../lines.json", "../before", "../after")
+    steps.append(Step((sys.executable, str(INSIDE / "covered_lines.py"), *reported), result="lines.json"))
     laid_out = {"modules.json": json.dumps(list(modules)), **_laid_out(files, place)}
     ended = await room.run(steps, laid_out, SandboxLimits(), paths)
     return _figures(ended[-1], ended[0] if tests else None).model_copy(update={"refused": refused})
@@ -93,8 +93,8 @@ def _laid_out(files: Mapping[str, str], place: SuitePlace) -> dict[str, str]:
     return {f"project/{place.folder}/{name}": text for name, text in files.items()} | conftest_of(place) | OWN_SETTINGS
 
 
-def _figures(told: CommandResult, existing: CommandResult | None) -> Coverage:
-    lines: dict[str, dict[str, list[int]]] = _read(told)
+def _figures(reported: CommandResult, existing: CommandResult | None) -> Coverage:
+    lines: dict[str, dict[str, list[int]]] = _read(reported)
     statements = before = after = 0
     for found in lines.values():
         once = set(found.get("before", ()))
@@ -113,8 +113,8 @@ def _figures(told: CommandResult, existing: CommandResult | None) -> Coverage:
     return Coverage(before=round(before * share, 1), after=round(after * share, 1), statements=statements, note=note)
 
 
-def _read(told: CommandResult) -> dict[str, Any]:
+def _read(reported: CommandResult) -> dict[str, Any]:
     try:
-        return json.loads(told.result or "{}")
+        return json.loads(reported.result or "{}")
     except ValueError:
         return {}

@@ -1,4 +1,4 @@
-"""The names in a file become dotted names: what `np.mean`, `helper` or `self.save` stand for, across the project."""
+"""The names in a file become dotted names: what `np.mean`, `helper` or `self.save` mean, across the project."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _absolute(node: ast.ImportFrom, module: str, package: bool) -> str:
 
 
 def dotted_name(node: ast.expr, known: Mapping[str, str]) -> str | None:
-    """`a.b.c` with its first name replaced by what that was imported as; None for what is no chain of names."""
+    """`a.b.c` with its first name replaced by what that was imported as; None for what is not a chain of names."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,4 +1,4 @@
-"""A project and a folder for its tests become the files' names and surroundings there: nothing of the suite is hidden.
+"""A project and a folder for its tests become the names of the files there, and what they need beside them.
 
 Two test files of one name cannot be collected together, and a test must find the code without help from outside.
 """

@@ -26,7 +26,7 @@ from chargehand.values.plan import Plan, SynthesisSpec, Task
 MOST_TARGETS = 400
 # Characters of a module that a model is shown.
 MOST_SOURCE = 24_000
-# A look at a change, be it none, is never taken from the cache: what is offered has just been run.
+# The analysis of a change, even of an empty one, is never cached: the tests that are written have just been run.
 _FRESH: dict[str, JSON] = {"changed": {}}
 
 

@@ -14,7 +14,7 @@ _MOST_LISTED = 100
 
 
 def files_of(report: Report) -> dict[str, str]:
-    """The files to offer, by name: only what the verifier passed and what can stand beside the tests there are."""
+    """The files to offer, by name: what the verifier passed and pytest can collect with the existing tests."""
     return dict(source for each in _made_files(report) if (source := source_of(each)) is not None)
 
 

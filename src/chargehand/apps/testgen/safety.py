@@ -1,4 +1,4 @@
-"""A function becomes what it can reach: the machine's files, processes or network, or nothing worth fearing.
+"""A function becomes what it can reach: the machine's files, processes or network, or nothing dangerous.
 
 It goes by names, through everything the function uses in its project. It cannot see through names made at run time:
 that is for the sandbox, and for what listens in it. This keeps functions out that would do nothing there, or something
@@ -68,7 +68,7 @@ class Reach:
                 self._classes[f"{module.name}.{node.name}"] = [base for base in bases if base]
 
     def danger(self, name: str) -> Danger | None:
-        """The first thing to fear that the function leads to, nearest first; None when there is none."""
+        """The first danger that the function leads to, nearest first; None when there is none."""
         owner = name.rpartition(".")[0]
         # A method's object has to be made first.
         makers = self._special(owner) if owner in self._classes else []
@@ -134,7 +134,7 @@ class Reach:
         return {**self._imports[module.name], **imports([function.node], module.name, package=package)}
 
     def _used(self, function: _Function) -> list[str]:
-        """What of the project this one mentions, by name or through `self`; a class stands for its making."""
+        """What of the project this one mentions, by name or through `self`; a class counts as its constructor."""
         known, found = self._known_names(function), list[str]()
         local = _bound_names(function.node)
         for node in ast.walk(function.node):

@@ -1,4 +1,4 @@
-"""Commands and a folder become an account of how they ended: run in a throw-away copy, sealed off, within limits.
+"""Commands and a folder become their results: run in a temporary copy, sealed off, within limits.
 
 Inside there is no network, nothing of the machine but Python and the system's libraries, read-only, and one scratch
 folder of limited size that holds the copy, HOME and TMP. bubblewrap makes the room, or unshare and our own `enter`.
@@ -138,13 +138,13 @@ class Room:
         started = command(self.folder, self.means)
         ended = await run_process(started, stdin=json.dumps(order).encode(), seconds=longest)
         try:
-            # Where the copy was says nothing to anybody: paths are the project's own.
+            # Paths are the project's own: where the copy was does not matter.
             text = ended.stdout.decode().replace(f"{order['scratch']}/project/", "")
-            told: list[dict[str, Any]] = json.loads(text)["steps"]
+            reported: list[dict[str, Any]] = json.loads(text)["steps"]
         except ValueError:
             said = f": {ended.last_words}" if ended.last_words else ""
             raise SandboxBroken(f"The sandbox ended with code {ended.code}{said}") from None
-        return [CommandResult(**each) for each in told]
+        return [CommandResult(**each) for each in reported]
 
 
 class SandboxBroken(Exception):
@@ -153,7 +153,7 @@ class SandboxBroken(Exception):
 
 @contextmanager
 def room(project: Path, means: Means) -> Generator[Room]:
-    """A room with a snapshot of the project, gone when left."""
+    """A room with a snapshot of the project, removed at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as name:
         folder = Path(name).resolve()
         (folder / "scratch").mkdir()
@@ -168,7 +168,7 @@ def room(project: Path, means: Means) -> Generator[Room]:
 
 
 def _give_away(*folders: Path) -> None:
-    """Root's copies to the user that reads them inside: what only its owner may read stays readable."""
+    """Give root's copies to the user that reads them inside: what only its owner may read stays readable."""
     for top in folders:
         for folder, folders_in_it, files in os.walk(top):
             for name in (".", *folders_in_it, *files):
@@ -176,12 +176,12 @@ def _give_away(*folders: Path) -> None:
 
 
 async def find_means(*, unsafe: bool = False) -> Means:
-    """How code can be sealed off here, found by trying. UsageError where it cannot, unless `unsafe`."""
+    """How code can be sealed off on this machine, found by trying. UsageError where it cannot, unless `unsafe`."""
     if absent := [name for name in TOOLS if importlib.util.find_spec(name) is None]:
         raise UsageError(f"testgen needs {', '.join(absent)}: {INSTALL}")
     await asyncio.to_thread(_tables)
     reasons: list[str] = []
-    # As root, only our own way makes the code run as somebody else.
+    # As root, only our own way makes the code run as another user.
     for means in ("unshare", "bwrap") if os.geteuid() == 0 else ("bwrap", "unshare"):
         if shutil.which(means) is None:
             reasons.append(f"{means} is not installed")

@@ -19,7 +19,7 @@ INSIDE = Path(__file__).resolve().parent / "in_sandbox"
 # The user root's sandbox runs as; `in_sandbox/enter_sandbox.py` has it too, because it imports nothing of ours.
 NOBODY = 65534
 TOOLS = ("hypothesis", "pytest", "coverage", "black")
-# What is otherwise for whoever runs a test elsewhere: the time zone, and the width of the terminal.
+# What differs on other machines: the time zone, and the width of the terminal.
 ABROAD = {"TZ": "XXX-11:45", "COLUMNS": "61"}
 # How much all files in a room may take, in bytes.
 SCRATCH = 256 << 20
@@ -76,7 +76,7 @@ def _bwrap(folder: Path) -> list[str]:
 
 @cache
 def _visible() -> tuple[str, ...]:
-    """All that exists inside besides the copy: the interpreter, what is installed for it, the system's libraries."""
+    """All that exists inside in addition to the copy: Python, what is installed for it, the system's libraries."""
     wanted = [
         *_SYSTEM,
         *(f"/etc/{name}" for name in _SETTINGS),

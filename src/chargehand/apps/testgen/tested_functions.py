@@ -65,7 +65,7 @@ def gather(project: Project) -> KnownTests:
 
 
 def _uses(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Dotted names a test file uses, besides importing them, and every attribute it touches."""
+    """Dotted names a test file uses after importing them, and every attribute it touches."""
     known = imports([tree])
     star = known.get("*")
     names: set[str] = set()

@@ -1,4 +1,4 @@
-"""A project's pytest settings become what of them works here: tried once, on a test that does nothing, before others.
+"""A project's pytest settings become those that work here: tried once, on a test that does nothing.
 
 Without the plugins its settings name, or with a conftest.py that needs what is not installed here, pytest would refuse
 every file for a reason that has nothing to do with what is in it.

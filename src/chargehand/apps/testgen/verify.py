@@ -22,7 +22,7 @@ ROUNDS = 4
 SEEDS = ("11", "202", "346")
 RUN_S = 90
 ALONE = SuitePlace(folder=ELSEWHERE, names={})
-# Settings that are nobody's.
+# Empty settings, in place of the project's.
 OWN_SETTINGS = {"own/pytest.ini": "[pytest]\n"}
 NO_OPTIONS = ("-o", "addopts=")
 
@@ -76,7 +76,7 @@ def alone(path: str, seed: str, order: str, *, shifted: bool = False) -> Step:
 
 
 def at_home(result: str, place: SuitePlace, *rest: str) -> Step:
-    """As the project's own people run it, as far as its settings work here."""
+    """As the project runs its tests, as far as its settings work here."""
     if place.under == "none":
         _, _, _, *own = pytest_command(*rest)
         return _noted_step(result, own, {"PYTHONHASHSEED": SEEDS[2], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, "shuffled")
@@ -96,8 +96,8 @@ def _noted_step(result: str, rest: Sequence[str], env: Mapping[str, str], order:
     start += "import pytest, pytest_notes; sys.path.pop(); "
     start += "[sys.modules.pop(own, None) for own in ('pytest_notes', 'shifted_clock')]; "
     start += "sys.exit(pytest.main(sys.argv[1:], plugins=[pytest_notes]))"
-    told = {"TESTGEN_ORDER": order, "TESTGEN_RESULT": f"../{result}.jsonl", **env}
-    return Step((sys.executable, "-c", start, *rest), told, f"{result}.jsonl")
+    variables = {"TESTGEN_ORDER": order, "TESTGEN_RESULT": f"../{result}.jsonl", **env}
+    return Step((sys.executable, "-c", start, *rest), variables, f"{result}.jsonl")
 
 
 def read(runs: Sequence[CommandResult]) -> tuple[dict[str, str], int]:

@@ -1,4 +1,4 @@
-"""Verified files become files on the real disk, beside what is there and never over it."""
+"""Verified files are written to the project's disk; no existing file is overwritten."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
 
 
 async def run(look: Look, cache: Cache | None, files: Hashes) -> AnalysisResult:
-    """Look at what is not known. What goes wrong is the result's error, and what is known stands beside it."""
+    """Look at what is not known. What goes wrong is the result's error; what is known is kept with it."""
     effect, missing = look.effect, look.missing
     whole = look.analyzer.per_file
     scope = Scope(

@@ -27,7 +27,7 @@ CATEGORIES: Mapping[str, str] = {
     "debug-enabled": "A debugger or debug mode is open in production code.",
     "exposed-interface": "A server listens on every network interface.",
     "file-permissions": "A file is readable or writable by more than it should be.",
-    "hardcoded-secret": "A credential stands in the source.",
+    "hardcoded-secret": "A credential is in the source.",
     "host-key-unverified": "An SSH host is trusted without knowing its key.",
     "insecure-temp-file": "A temporary file can be predicted or replaced.",
     "missing-timeout": "A network call may wait for ever.",
@@ -50,7 +50,7 @@ CATEGORIES: Mapping[str, str] = {
     "exception-mistake": "What is raised or caught is not an exception, or not the one meant.",
     "format-mismatch": "A format string and its arguments do not agree.",
     "likely-bug": "Any other rule for likely mistakes.",
-    "lost-task": "An asynchronous task nobody holds on to.",
+    "lost-task": "An asynchronous task without a reference: it may be lost.",
     "mutable-default": "A default value shared between calls or instances.",
     "no-effect": "A statement that does nothing.",
     "redefinition": "A name is defined twice before it is used.",
@@ -66,19 +66,19 @@ CATEGORIES: Mapping[str, str] = {
     "query-in-loop": "One query or request per element instead of one for all.",
     # style and maintainability
     "complexity": "A function with more paths than can be tested.",
-    "dead-code": "A private name nobody refers to.",
+    "dead-code": "A private name that nothing refers to.",
     "naming": "A name against the conventions of the language.",
     "simplification": "The same in fewer steps.",
     "style-issue": "Any other style rule.",
     "unreachable-code": "Statements after a jump.",
-    "unused-import": "An import nobody refers to.",
+    "unused-import": "An import that nothing refers to.",
     "unused-variable": "A value that is stored and never read.",
     # history
     "commit-instruction": "An earlier commit says how these lines are to be treated.",
     "fixed-before": "Lines that an earlier commit fixed are changed again.",
     "hot-spot": "A file that changes again and again.",
     "reintroduced": "A line is back that a fix or revert took out.",
-    "review-comment": "An earlier review comment speaks of this place.",
+    "review-comment": "An earlier review comment is about this place.",
     # comments
     "contract-comment": "Code changed beside a comment that states a rule for it.",
     "out-of-sync": "A comment asks to keep two files in step, and one of them changed alone.",
@@ -89,7 +89,7 @@ CATEGORIES: Mapping[str, str] = {
     # shape
     "conflict-marker": "A merge conflict was committed.",
     "debug-leftover": "A debugging statement was left in.",
-    "focused-test": "A test runner is told to run only one test.",
+    "focused-test": "Only one test is run, the others are skipped.",
     "large-change": "More changed lines than a reviewer can hold.",
     "mixed-line-endings": "Lines of one file end in different ways.",
 }
@@ -140,14 +140,14 @@ class Rule:
 
 
 def rule_of(code: str, lens: Lens) -> Rule:
-    """The meaning of `tool:code`; a rule nobody described stays below the default threshold."""
+    """The meaning of `tool:code`; a rule without an entry stays below the default threshold."""
     if row := rules.find(code):
         return Rule(*row)
     return Rule(GENERIC[lens], "info", 60)
 
 
 def findings(hits: Iterable[Hit], lens: Lens) -> tuple[Finding, ...]:
-    """The findings for hits, in the order of the files; where rules say the same of a line, the surest speaks."""
+    """The findings for hits, in the order of the files; of the same category on a line, the surest is kept."""
     found: dict[tuple[str, int, str], Finding] = {}
     for hit in sorted(hits, key=lambda hit: (hit.path, hit.line, hit.rule)):
         new = _finding(hit, lens)

@@ -1,4 +1,4 @@
-"""The size of a change, as a hit: past a few hundred lines reviewers stop finding defects."""
+"""The size of a large change, as a hit: in more than a few hundred lines reviewers find fewer defects."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ MODULES = (
     *("bandit", "comments", "contract_comments", "dead_code", "leftovers", "loops", "secrets", "unreachable"),
     "untested",
 )
-# How long a child stands by without an order.
+# How long a child waits for the next order.
 IDLE_S = 10.0
 DEPTH = 5_000
 
@@ -40,7 +40,7 @@ def command(manner: Literal["alone", "standing"], *modules: str) -> list[str]:
 
 
 def obey(manner: str, parent: str, *modules: str) -> None:
-    """The child's side: one order and the end, or one after the other until there are no more."""
+    """The child's side: answer one order and end, or one after the other until there are no more."""
     _die_with(int(parent))
     # What a tool prints must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb")

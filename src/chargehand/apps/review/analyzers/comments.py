@@ -59,7 +59,7 @@ def _undocumentable(source: SourceFile, node: Function, doc: str) -> Iterator[Hi
                 "comments:docstring",
                 source.path,
                 line,
-                f"The docstring of `{node.name}` describes `{name}`, which is no parameter.",
+                f"The docstring of `{node.name}` describes `{name}`, which is not a parameter.",
             )
 
 

@@ -3,7 +3,7 @@
 A rule's own figure is its precision on the labelled corpus, rounded to what a reader can remember (`rules.py`). Then:
 
 - in test code, findings of security, performance and style lose 25: tests hold made-up passwords, run one query after
-  the other and repeat themselves on purpose; a known key, a syntax error or an undefined name is no better there;
+  the other and repeat themselves on purpose; a known key, a syntax error or an undefined name is as wrong there;
 - off the changed lines of a diff, a finding loses 30: it was there before, so the change is not to blame;
 - on a changed line, notes to come back to (`todo`, `debug-leftover`) gain 20: they are part of this very change.
 

@@ -9,7 +9,7 @@ from chargehand.apps.review.analyzers.examine import examine_texts
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
 from chargehand.apps.review.analyzers.source_files import SourceFile
 
-# How far a comment speaks: the statement below it, and the line it stands on.
+# A comment is about its own line and this many lines below it.
 REACH = 3
 COMMENT = re.compile(r"(?:^|\s)(?:#|//|/\*|\*|--|;)\s*(?P<text>\S.*)$")
 RULE = re.compile(
@@ -34,7 +34,7 @@ def _in_source(source: SourceFile, order: Order) -> Iterator[Hit]:
     for number, text in _comments(source):
         near = sorted(touched.intersection(range(number, number + REACH + 1)))
         if sync := SYNC.search(text):
-            # The comment may stand above a whole table.
+            # The comment may be above a whole table.
             near = sorted(touched.intersection(_block(source, number)))
             if near and (other := _partner(sync["path"], source.path, order)):
                 message = f"Line {number} asks to keep this in step with {other}, which the change leaves as it was."

@@ -1,6 +1,6 @@
 """Private Python names that the whole tree mentions only where they are defined, as hits.
 
-Every mention counts, also in strings and comments: a name in `getattr`, `__all__` or a doctest is in use.
+Every mention counts, also in strings and comments: a name in `getattr`, `__all__` or a doctest is used.
 """
 
 from __future__ import annotations

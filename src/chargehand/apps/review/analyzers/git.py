@@ -1,4 +1,4 @@
-"""Questions to a repository become git's answers, with everything switched off that a repository can make git run.
+"""A git command -> its output, with everything switched off that a repository can make git run.
 
 A command that looks at the working tree needs every filter emptied first (`review/work_tree.py`).
 """
@@ -66,7 +66,7 @@ async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None)
 
 
 async def blame(root: Path, *arguments: str) -> str | None:
-    """What `git blame` answers; None also where the repository has it read what is no file and may have no end.
+    """What `git blame` answers; None also where the repository makes it read something endless instead of a file.
 
     That setting is a list, which nothing given here can empty.
     """

@@ -168,7 +168,7 @@ def _find_reintroduced(
 async def _changed_again(
     scope: Scope, base: str, path: str, before: Sequence[str], after: Sequence[str]
 ) -> list[Hit] | None:
-    """Fixes and instructions behind the lines that the change replaced or took out; None when git cannot tell."""
+    """Fixes and instructions behind the lines that the change replaced or took out; None when git cannot read it."""
     blocks = [
         (old, old_end, new)
         for kind, old, old_end, new, _ in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
@@ -182,12 +182,12 @@ async def _changed_again(
         return None
     authors = dict(_read_blame(blame))
     hits: list[Hit] = []
-    told: set[tuple[str, int]] = set()
+    reported: set[tuple[str, int]] = set()
     for old, old_end, new in blocks:
         for id in dict.fromkeys(authors[line] for line in range(old + 1, old_end + 1) if line in authors):
             line = min(new + 1, max(1, len(after)))
-            if (id, line) not in told:
-                told.add((id, line))
+            if (id, line) not in reported:
+                reported.add((id, line))
                 commit = Commit(id, await git.ask(scope.root, "log", "-1", "--format=%B", id) or "")
                 hits += _about(commit, path, line)
     return hits

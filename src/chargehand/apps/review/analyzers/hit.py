@@ -15,7 +15,7 @@ from chargehand.engine.analyzer import Ranges, Scope
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A scope as the child sees it."""
+    """A scope as a child gets it."""
 
     root: Path
     files: tuple[str, ...]

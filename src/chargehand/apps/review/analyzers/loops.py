@@ -35,16 +35,16 @@ Found = tuple[str, ast.expr | ast.stmt, str, str]
 
 
 def _in(tree: ast.Module) -> Iterator[Found]:
-    """What is wrong in every loop; what stands in a nested loop belongs to that one."""
+    """What is wrong in every loop; what is in a nested loop belongs to that one."""
     scopes: list[list[ast.stmt]] = [tree.body]
     while scopes:
         statements = _statements(scopes.pop(), scopes)
         loops = [statement for statement in statements if isinstance(statement, Loop)]
         kinds = _kinds(statements) if loops else {}
         for loop in loops:
-            # What is made anew on every turn does not grow from turn to turn.
-            anew = {name for statement in loop.body for name in _bound_names(statement)}
-            lasting = {name: kind for name, kind in kinds.items() if name not in anew}
+            # What is made again on every turn does not grow from turn to turn.
+            remade = {name for statement in loop.body for name in _bound_names(statement)}
+            lasting = {name: kind for name, kind in kinds.items() if name not in remade}
             for node in _own(loop):
                 yield from _at(node, loop, lasting)
 

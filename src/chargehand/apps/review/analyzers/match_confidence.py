@@ -1,4 +1,4 @@
-"""The syntax tree around a match of a rule -> what this very match is worth, where its shape says more than the rule.
+"""The syntax tree around a match of a rule -> the confidence of that match, where its shape says more than the rule.
 
 Runs in a child process too: nothing here imports more than the standard library.
 """
@@ -14,10 +14,10 @@ from chargehand.apps.review.analyzers.constant_text import Constants, Scope, enc
 from chargehand.apps.review.analyzers.source_files import SourceFile
 
 LEAK = 84
-# Such matches are hardly ever right.
+# Such matches are almost always wrong.
 EXCUSED = 30
 
-# There in a notebook and nowhere else: code that names them asks where it runs.
+# Defined in a notebook only: code that names them checks where it runs.
 AMBIENT = frozenset({"get_ipython", "__IPYTHON__"})
 OPENS = frozenset({"open", "TemporaryFile", "NamedTemporaryFile", "SpooledTemporaryFile"})
 # Functions and methods that are given a file, read or write it, and leave it open.
@@ -50,7 +50,7 @@ class Shapes:
                 self._known[place] = self._worth_at(*place)
             return self._known[place]
         except RecursionError:
-            return None  # nested deeper than anybody writes
+            return None  # too deeply nested to judge
 
     def _worth_at(self, code: str, first: int, last: int) -> int | None:
         match code:
@@ -115,7 +115,7 @@ class Shapes:
                 return False
 
     def _leaks(self, call: ast.AST) -> bool:
-        """Whether nobody can close the file: it is used up where it is opened, or by a name with no other use."""
+        """Whether the file cannot be closed: it is used where it is opened, or by a name with no other use."""
         match parent := self._parents[call]:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 uses = self._loads.get(name, [])
@@ -133,7 +133,7 @@ class Shapes:
         return True
 
     def _is_left_open(self, node: ast.AST) -> bool:
-        """Whether what is done with a file here leaves it open and in no other hands."""
+        """Whether what is done with a file here leaves it open and passes it to nothing else."""
         outer = self._parents[node]
         match self._parents[outer] if isinstance(outer, ast.keyword) else outer:
             case ast.Attribute(attr=attr):
@@ -149,7 +149,7 @@ class Shapes:
             case ast.Call(func=ast.Name(id=name)):
                 return name in BUILTINS
             case ast.Call(func=ast.Attribute(value=owner, attr=name)):
-                # A method of one's own may do anything.
+                # A method of the same object may do anything.
                 return name in USES and not (isinstance(owner, ast.Name) and owner.id in ("self", "cls"))
             case _:
                 return False

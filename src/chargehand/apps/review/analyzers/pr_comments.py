@@ -1,4 +1,4 @@
-"""Earlier review comments become hits where the change touches what they speak of.
+"""Earlier review comments become hits where the change touches the lines they are about.
 
 The text is a JSON list of `{path, line, body}`, as GitHub's API gives it, or lines of the form `path:line: text`.
 """

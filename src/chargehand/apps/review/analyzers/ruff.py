@@ -49,7 +49,7 @@ TARGET = "py313"
 NEWER_SYNTAX = re.compile(r"on Python 3\.\d+ \(syntax was added in")
 # The kernel's limit for one argument list is 2 MB with the environment; far below is still one process for a big tree.
 MAX_ARGUMENTS = 500_000
-# Enough to find a few files among thousands; a ruff that fails on more is broken.
+# Enough to find a few files among thousands; if ruff fails on more, it is broken.
 MOST_FAILURES = 60
 COMPLEXITY = re.compile(r"\((\d+) > \d+\)")
 # Prose has verbs too; SQL has them in capitals, or goes into something called a query.
@@ -169,7 +169,7 @@ def _hits(rows: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> list[Hit]
 
 
 def _judge_hits(hits: Sequence[Hit], reader: SourceReader, lens: Lens) -> list[Hit]:
-    """The hits as their surroundings make them: silenced, one syntax error a file, confidence by the line."""
+    """The hits less those that are silenced, at most one syntax error a file, with confidence by the line."""
     by_path: dict[str, list[Hit]] = {}
     for hit in hits:
         by_path.setdefault(hit.path, []).append(hit)
@@ -178,7 +178,7 @@ def _judge_hits(hits: Sequence[Hit], reader: SourceReader, lens: Lens) -> list[H
         source = reader.read(path)
         errors = [hit for hit in own if hit.rule in ("ruff:invalid-syntax", "ruff:E902", "ruff:E999")]
         if errors:
-            # What follows the first error is mostly its echo; the other lenses leave it to the bugs lens.
+            # Later errors mostly follow from the first; only the bugs lens reports it.
             error = _syntax_error(errors[0], source, reader)
             judged += error if lens == "bugs" else []
             continue

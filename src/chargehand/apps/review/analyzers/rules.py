@@ -213,7 +213,7 @@ RUFF: Mapping[str, Row] = {
     "RUF060": ("no-effect", "warning", 90),
     "RUF064": ("file-permissions", "warning", 88),
     "RUF071": ("likely-bug", "warning", 80),
-    # More where it is certain that nobody closes the file (`match_confidence.py`).
+    # Higher where it is certain that the file is not closed (`match_confidence.py`).
     "SIM115": ("resource-leak", "warning", 45),
     "SIM107": ("control-flow", "warning", 90),
     "SIM22": ("comparison-mistake", "warning", 93),

@@ -1,6 +1,6 @@
 """An analyzer's module and a scope -> findings; most modules run in a child, where a crash harms nothing else.
 
-A large order has a child of its own, which ends with it; small ones go to the child that stands by.
+A large order has a child of its own, which ends with it; small ones go to the child that is kept (ADR 5).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def try_out(module: str) -> None:
 
 
 async def _ask(module: str, scope: Scope, *, small: bool) -> Any:
-    """What a child answers: a small order goes to the one that stands by."""
+    """What a child answers: a small order goes to the one that is kept."""
     # ASCII: a file name that is not UTF-8 travels as lone surrogates.
     order = json.dumps({**Order.of(scope).to_json(), "module": module}).encode("ascii")
     answer = await standby.ask(order) if small else None

@@ -1,4 +1,4 @@
-"""Credentials in text of any language, as hits: the patterns of `redaction.py`, less what only looks like one.
+"""Credentials in text of any language, as hits: the patterns of `redaction.py`, without what only looks like one.
 
 Examples, placeholders, references to variables, hashes and lock files are not reported. No message holds the secret.
 """
@@ -43,7 +43,7 @@ EXAMPLE = re.compile(
     r"(?i)example|sample|dummy|fake|changeme|change[-_]me|placeholder|replace|redacted|your[-_]|my[-_]?(?:secret|password)"
     r"|insert|todo|foobar|lorem|not[-_]?(?:a[-_])?(?:real|secret)|x{4,}|\*{3,}|\.{3,}|^test(?:ing|er)?\d*$|^pass(?:word)?\d*$"
 )
-# A value that points to the secret instead of being it.
+# A value that refers to the secret instead of being it.
 REFERENCE = re.compile(
     r"""(?xi)
     ^[$%@{<(\[]|\$\{|\{\{|%\(|^%[sdr]|
@@ -59,7 +59,7 @@ HASH = re.compile(
 IDENTIFIER = re.compile(r"[A-Za-z]+(?:[_.\-:/ ][A-Za-z]+)*[_\-:.]?")
 CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z]+)+")
 UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# Languages in which text stands in quotes.
+# Languages in which text is in quotes.
 CODE = (
     *(
         ".py",
@@ -81,7 +81,7 @@ CODE = (
     ),
     *(".php", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".lua", ".pl", ".ex", ".dart", ".vim"),
 )
-# Names that hold a public thing beside a telling word: `token_url`, `password_field`, `public_key_id`.
+# Names of public values that contain such a word: `token_url`, `password_field`, `public_key_id`.
 PUBLIC_NAME = re.compile(
     r"(?i)(?:tokens?|passw(?:or)?ds?|secrets?|keys?|credentials?)[_-]?(?:url|uri|endpoint|path|file|name|field|label|type"
     r"|id|header|prefix|suffix|length|len|min|max|count|limit|expir\w*|ttl|regex|pattern|policy|help\w*|text|hint|env"
@@ -89,7 +89,7 @@ PUBLIC_NAME = re.compile(
     r"|method|version|size|store|validat\w*)"
     r"|public[_-]?key|site[_-]?key|(?:primary|foreign|partition|sort|cache|publishable|translation)[_-]?key"
 )
-# Where a password in a URL is for show.
+# Hosts with which a password in a URL is an example.
 LOCAL = re.compile(
     r"(?i)localhost|127\.|0\.0\.0\.0|\[?::1|(?:[\w.-]{1,30}\.)?example\b|(?:my|your)?-?_?host(?:name)?\b"
     r"|[\w-]{0,20}\.(?:test|invalid)\b"
@@ -124,7 +124,7 @@ def _hit(kind: str, path: str, line: int, end_line: int) -> Hit:
         RULES.get(kind, "secrets:known"),
         path,
         line,
-        f"A credential stands in the source ({what}).",
+        f"A credential is in the source ({what}).",
         end_line=end_line,
         suggestion=categories.ADVICE["hardcoded-secret"],
     )
@@ -165,7 +165,7 @@ def _is_secret_value(value: str) -> bool:
 
 
 def _is_no_word(value: str) -> bool:
-    """Not a stand-in (`pass`, `secret`, `pw`) and not a format field."""
+    """Not a placeholder (`pass`, `secret`, `pw`) and not a format field."""
     return value.lower() not in COMMON | {"pass", "pw", "secret", "pwd", "user", "token"} and not set(value) & set(
         "{}<>"
     )

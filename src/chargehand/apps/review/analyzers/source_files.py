@@ -30,7 +30,7 @@ VENDORED = frozenset(
     {".eggs", ".nox", ".tox", ".venv", "__pycache__", "_vendor", "bower_components", "node_modules", "site-packages"}
     | {"third-party", "third_party", "thirdparty", "vendor", "vendored", "venv"}
 )
-# What a tool that looks through a whole tree leaves out besides: what was built.
+# A tool that looks through a whole tree also leaves out what was built.
 FOREIGN = VENDORED | {"build", "dist", "env"}
 LOCKS = frozenset(
     {"Cargo.lock", "Gemfile.lock", "Pipfile.lock", "bun.lock", "bun.lockb", "composer.lock", "flake.lock", "go.sum"}
@@ -149,7 +149,7 @@ class SourceReader:
                 yield source, source.tree
 
     def note_unparsed(self, path: str) -> None:
-        """Keep that a file is no Python that can be parsed: its bytes are no text, or the text is not Python."""
+        """Keep why a file could not be parsed: its bytes are not text, or the text is not Python."""
         try:
             data = (self.root / path).read_bytes()
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
@@ -253,5 +253,5 @@ def is_test(path: str) -> bool:
 
 
 def text_key(path: str) -> str:
-    """A path as a tool writes it into JSON: bytes that are no UTF-8 become the replacement character."""
+    """A path as a tool writes it into JSON: bytes that are not UTF-8 become the replacement character."""
     return os.fsencode(path).decode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""Small orders, one after the other, to one child that has its tools loaded: most of a child's time is its start.
+"""Small orders go one after the other to one child that keeps its tools loaded: most of a child's time is its start.
 
-It is started at the first order, or ahead of it, and ends when it has had none for a while or this process is gone.
+It is started at the first order or before it, and ends after a time without orders or with this process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Child:
         return self._process.poll() is None
 
     def obey(self, order: bytes) -> bytes | None:
-        """The answer, or None when it left none; it is not to be asked again then."""
+        """The answer, or None when there is none; then it is not asked again."""
         assert self._process.stdin is not None
         try:
             rest = memoryview(order + b"\n")
@@ -68,13 +68,13 @@ class _Child:
         return None
 
     def end(self) -> None:
-        """Whoever waits for its answer has none at once."""
+        """A thread that waits for its answer gets none, at once."""
         # Once it is known to be gone its number may be another's.
         if self.alive:
             kill_group(self._process.pid)
 
     def close(self) -> None:
-        """Ended and forgotten; only by who has it for itself, since another's pipe may get the number of this one's."""
+        """End it and close its pipes, as its only user: a new pipe may get the number of a closed one."""
         self.end()
         with self._process:
             pass
@@ -111,7 +111,7 @@ def end() -> None:
 
 
 async def ask(order: bytes) -> bytes | None:
-    """The answer to an order, or None: then it is to be asked alone, where what is wrong shows."""
+    """The answer to an order, or None: then give it to a child of its own, which reports what is wrong."""
     turn = _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
     async with turn:
         standing = begin()

@@ -30,7 +30,7 @@ def silenced_codes(line: str) -> frozenset[str]:
         codes |= {code.upper() for code in _CODE.findall(noqa["codes"] or "")} or {EVERYTHING}
     if nosec := _NOSEC.search(line):
         tests = {f"S{code[1:]}" for code in _CODE.findall(nosec["codes"] or "")}
-        # `nosec` speaks of security only, and a test by its name is taken for all of them.
+        # `nosec` is about security only; a test given by name silences all of them.
         codes |= tests or {"S", "SECRET"}
     if _SECRET.search(line):
         codes |= set(_SECRETS)

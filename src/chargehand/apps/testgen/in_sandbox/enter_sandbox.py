@@ -62,7 +62,7 @@ def bind(source: Path, root: Path, *, read_only: bool) -> None:
         check_result(libc.syscall(*given), f"make {source} read-only")
 
 
-def furnish(root: Path, order: dict[str, Any]) -> None:
+def mount_root(root: Path, order: dict[str, Any]) -> None:
     """Everything there will be, under the new root."""
     check_result(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "make mounts private")
     mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=755")
@@ -110,19 +110,19 @@ def seal(root: Path, order: dict[str, Any]) -> None:
 
 
 def check_alone(outside: dict[str, str]) -> None:
-    """Everything below changes the machine unless these namespaces are our own: then, and only then, it goes on."""
+    """Everything below changes the machine unless these namespaces are our own: then, and only then, it continues."""
     if os.getpid() != 1 or any(os.readlink(f"/proc/self/ns/{name}") == known for name, known in outside.items()):
         sys.exit("not in namespaces of its own: nothing was touched")
 
 
 def start(order: dict[str, Any]) -> None:
-    """As root: run `unshare`, and once its namespaces are there, say who is who in them."""
-    ready, tell = os.pipe()
+    """As root: run `unshare`, and once its namespaces exist, map the users in them."""
+    ready, ready_to = os.pipe()
     wait, go = os.pipe()
-    inner = {**order, "start": None, "tell": tell, "wait": wait}
+    inner = {**order, "start": None, "ready_to": ready_to, "wait": wait}
     command = [*order["start"], sys.executable, "-I", "-S", "-B", __file__, json.dumps(inner)]
-    with subprocess.Popen(command, pass_fds=(tell, wait)) as process:
-        os.close(tell)
+    with subprocess.Popen(command, pass_fds=(ready_to, wait)) as process:
+        os.close(ready_to)
         os.close(wait)
         if os.read(ready, 1):
             for name in ("uid_map", "gid_map"):
@@ -133,11 +133,11 @@ def start(order: dict[str, Any]) -> None:
 
 
 def wait_for_users(order: dict[str, Any]) -> None:
-    """Until the one outside has said who is who."""
-    os.write(order["tell"], b"x")
-    os.close(order["tell"])
+    """Until the process outside has mapped the users."""
+    os.write(order["ready_to"], b"x")
+    os.close(order["ready_to"])
     if not os.read(order["wait"], 1):
-        sys.exit("nobody said who is who in these namespaces")
+        sys.exit("the users of these namespaces were not mapped")
     os.close(order["wait"])
 
 
@@ -150,7 +150,7 @@ def main(text: str) -> None:
     if order["root_outside"]:
         wait_for_users(order)
     root = Path(order["root"])
-    furnish(root, order)
+    mount_root(root, order)
     seal(root, order)
     # Root's capabilities are cut to the empty bounding set by this.
     os.execv(sys.executable, order["command"])  # noqa: S606 -- a list of arguments, no shell

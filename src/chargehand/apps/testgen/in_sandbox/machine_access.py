@@ -28,14 +28,14 @@ _EVENTS = {
 class Reached:
     """Listens while code is tried, and tells each thing once. There is no taking it back: it lasts with the process."""
 
-    def __init__(self, project: Path, tell: Callable[[str], None]) -> None:
+    def __init__(self, project: Path, report: Callable[[str], None]) -> None:
         self._project = str(project)
         self._home = str(project.parent / "home")
         # The test tools keep tables here.
         self._own = os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY", os.devnull)
         # For constants to try, hypothesis reads every module that is not installed; ours are beside this file.
         self._readable = tuple(filter(None, (self._project, str(Path(__file__).parent), *sys.path)))
-        self._tell = tell
+        self._report = report
         self._told: set[str] = set()
         self._listening = False
         sys.addaudithook(self._hear)
@@ -54,7 +54,7 @@ class Reached:
         what = self._of_file(event, given) if _EVENTS[event] in ("files", "the machine") else _EVENTS[event]
         if what is not None and what not in self._told:
             self._told.add(what)
-            self._tell(what if ": " in what else f"{what}: {event}")
+            self._report(what if ": " in what else f"{what}: {event}")
 
     def _of_file(self, event: str, given: tuple[Any, ...]) -> str | None:
         try:

@@ -1,4 +1,4 @@
-"""What a program inside has to tell becomes lines of JSON, each written before the next thing is tried."""
+"""What a program in the sandbox reports becomes lines of JSON, each written before the next call is tried."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 
 class Notes:
-    """What is told to the outside, line by line."""
+    """What is reported to the outside, line by line."""
 
     def __init__(self, path: str) -> None:
         self._file: TextIO = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 -- open until the program ends

@@ -44,7 +44,7 @@ def pytest_sessionfinish(exitstatus: int) -> None:
 
 
 def title(nodeid: str) -> str:
-    """`test_x[1]` and `TestX::test_y` as the name of what stands in the file."""
+    """`test_x[1]` and `TestX::test_y` as the name of the definition in the file."""
     return nodeid.partition("::")[2].partition("[")[0].partition("::")[0]
 
 

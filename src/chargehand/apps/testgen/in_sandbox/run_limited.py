@@ -2,7 +2,7 @@
 
 Inside of the sandbox it is the first process of its namespace: whatever the commands start dies with it. It holds the
 commands to their limits from outside of them: time, memory and processes of all they started, and what they print.
-Time that the machine gave to others does not count: a busy machine is no fault of the code.
+Time that the machine gave to others does not count: a busy machine is not a fault of the code.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def watch(
                 for key in left:
                     reading.unregister(key.fileobj)
             return None, out, err
-        # Where the kernel does not say who waited, nothing is taken off.
+        # Where the kernel does not report waiting times, nothing is subtracted.
         if now - began >= min(limits["seconds"] + waiting.seconds, limits["seconds"] * LONGEST_WAIT):
             return "time", out, err
         if out.total + err.total > limits["output"]:

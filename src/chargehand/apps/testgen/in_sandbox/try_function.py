@@ -57,7 +57,7 @@ HERE = Path.cwd()
 
 
 def is_expected(error: BaseException, raises: list[str]) -> bool:
-    """Whether somebody meant it: raised by name in the code, or what Python says of a wrong value."""
+    """Whether the error is intended: raised by name in the code, or what Python raises for a wrong value."""
     names = {name.rpartition(".")[2] for name in raises}
     return isinstance(error, ValueError) or any(kind.__name__ in names for kind in type(error).__mro__[:-3])
 
