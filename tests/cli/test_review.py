@@ -363,7 +363,7 @@ def test_a_patch_that_is_refused_says_so_and_passes_no_gate(shell: Shell, name: 
     patch = f"--- /dev/null\n+++ {name}\n@@ -0,0 +1 @@\n+x\n"
     done = shell("-q", "review", ".", "--patch", "-", "--fail-on", "critical", stdin=patch.encode())
     assert done.code == 3
-    assert "1 file of the patch outside of the tree: refused" in done.complaint
+    assert "1 file of the patch outside of the tree: not reviewed" in done.complaint
 
 
 def test_a_gate_does_not_pass_what_could_hardly_be_looked_at(shell: Shell) -> None:

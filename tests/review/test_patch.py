@@ -106,10 +106,10 @@ def test_a_line_that_was_only_moved_or_indented_was_not_written() -> None:
     [
         ("hello\nworld\n", "not a unified diff"),
         ("@@ -1 +1 @@\n-a\n+b\n", "a hunk without a file"),
-        ("--- a/x\n+++ b/x\n@@ nonsense @@\n-a\n", "is not the head of a hunk"),
+        ("--- a/x\n+++ b/x\n@@ nonsense @@\n-a\n", "is not a hunk header"),
         ("--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n", "ends early"),
         ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n*b\n", "begins with"),
-        ("--- a/x\n+++ b/x\n@@ -1,1 +1,2 @@\n a\n b\n", "other numbers of lines"),
+        ("--- a/x\n+++ b/x\n@@ -1,1 +1,2 @@\n a\n b\n", "more lines than its header"),
     ],
 )
 def test_a_malformed_patch_is_refused_with_its_line(text: str, said: str) -> None:

@@ -101,7 +101,7 @@ def check_one_change(*, diff: str | None, patch: str | None, staged: bool) -> No
     flags = {"--diff": diff is not None, "--patch": patch is not None, "--staged": staged}
     given = [name for name, is_given in flags.items() if is_given]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} are {len(given)} changes: give one of them.")
+        raise UsageError(f"{' and '.join(given)} exclude each other: give one of them.")
 
 
 async def plan_review(

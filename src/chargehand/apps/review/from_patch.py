@@ -28,7 +28,8 @@ def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
     # Afterwards: a hunk goes where its lines are, whatever number it has.
     changed = changed_lines([file for file in files if file.new not in taken.impossible])
     if taken.impossible:
-        gaps.append(f"{several(len(taken.impossible), 'file')} of the patch cannot be: left out by name or size.")
+        some = several(len(taken.impossible), "file")
+        gaps.append(f"{some} of the patch cannot be written here, for its name or size: not reviewed.")
     if texts := [name for name in hidden if why_not(root, name) is None]:
         said = f"{several(len(texts), 'file')} of text that the patch calls binary, without lines"
         gaps.append(f"{said}: not reviewed. Make the patch with `git diff --text`.")
@@ -59,7 +60,7 @@ def _confine(files: list[FilePatch]) -> tuple[list[FilePatch], list[str]]:
     """Without files that lie outside of the tree."""
     inside = [file for file in files if all(_is_inside(name) for name in (file.old, file.new))]
     outside = len(files) - len(inside)
-    refused = f"{several(outside, 'file')} of the patch outside of the tree: refused and not reviewed."
+    refused = f"{several(outside, 'file')} of the patch outside of the tree: not reviewed."
     return inside, [refused] if outside else []
 
 

@@ -131,7 +131,8 @@ class _Reader:
                 continue
             elif _COMBINED.match(line):
                 where = f"{self._name}, line {self._at + 1}"
-                raise UsageError(f"{where}: this is the diff of a merge: give that to one parent (`git diff A...B`).")
+                advice = "Make one against a single parent: `git diff A...B`."
+                raise UsageError(f"{where}: this is the diff of a merge. {advice}")
             elif self.files:
                 self._header(line)
             self._at += 1
@@ -173,19 +174,19 @@ class _Reader:
     def _hunk(self, line: str) -> None:
         where = f"{self._name}, line {self._at + 1}"
         if not self.files:
-            raise UsageError(f"{where}: a hunk without a file before it: this is not a whole unified diff.")
+            raise UsageError(f"{where}: a hunk without a file before it. Give the whole unified diff.")
         if (match := _HUNK.match(line)) is None:
-            raise UsageError(f"{where}: {line[:40]!r} is not the head of a hunk such as '@@ -1,3 +1,4 @@'.")
+            raise UsageError(f"{where}: {line[:40]!r} is not a hunk header. One looks like '@@ -1,3 +1,4 @@'.")
         old, old_count, new, new_count = (int(part) if part is not None else 1 for part in match.groups())
         if max(old, old_count, new, new_count) > MOST_LINES or (old == 0 and old_count) or (new == 0 and new_count):
-            raise UsageError(f"{where}: {line[:60]!r} names lines that no file has.")
+            raise UsageError(f"{where}: {line[:60]!r} names lines that no file has. Make the patch again.")
         # An empty side starts after the line it names.
         hunk = Hunk(old + (old_count == 0), new + (new_count == 0))
         self._at += 1
         while old_count > 0 or new_count > 0:
             text = self._lines[self._at] if self._at < len(self._lines) else None
             if text is None or (text == "" and self._at == len(self._lines) - 1):
-                raise UsageError(f"{where}: the hunk ends early: the patch is cut off or was edited.")
+                raise UsageError(f"{where}: the hunk ends early. The patch is cut off or was edited: make it again.")
             mark, rest = (text[0], text[1:]) if text.rstrip("\r") else (" ", "")
             if mark == "\\":
                 self._at += 1
@@ -196,12 +197,12 @@ class _Reader:
             old_count -= mark != "+"
             new_count -= mark != "-"
             if old_count < 0 or new_count < 0:
-                raise UsageError(f"{where}: the hunk has other numbers of lines than its head says.")
+                raise UsageError(f"{where}: the hunk has more lines than its header says. Make the patch again.")
             hunk.lines.append((mark, rest.removesuffix("\r")))
             self._at += 1
         before = self.files[-1].hunks[-1] if self.files[-1].hunks else None
         if before is not None and hunk.old < before.old + len(before.side(" -")):
-            raise UsageError(f"{where}: the hunk begins before the end of the one above it.")
+            raise UsageError(f"{where}: the hunk begins before the end of the one above it. Make the patch again.")
         self.files[-1].hunks.append(hunk)
 
 
