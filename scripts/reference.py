@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import click
 
 from chargehand.cli import COMMANDS, cli
-from chargehand.cli.schemas import write_schemas
+from chargehand.cli.schemas import NAMES, schema_of
 from scripts.reference_events import events_reference
 
 HEAD = """# Command line
@@ -39,7 +40,10 @@ def write_reference(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cli.md").write_text(cli_reference(), encoding="utf-8")
     (folder / "events.md").write_text(events_reference(), encoding="utf-8")
-    write_schemas(folder / "schemas")
+    (folder / "schemas").mkdir(exist_ok=True)
+    for name in NAMES:
+        text = json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n"
+        (folder / "schemas" / f"{name}.json").write_text(text, encoding="utf-8")
 
 
 def _context(parent: click.Context | None, command: click.Command, name: str) -> click.Context:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -61,19 +60,6 @@ def schema_of(name: str) -> dict[str, Any]:
         elif not written and "required" in part:
             part["required"] = [key for key in part["required"] if key not in _LEFT_OUT.get(title, ())]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
-
-
-def write_schemas(folder: Path) -> list[Path]:
-    """Write every schema to `folder`, one file each."""
-    import json
-
-    folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
-    for name in NAMES:
-        path = folder / f"{name}.json"
-        path.write_text(json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        written.append(path)
-    return written
 
 
 def _values() -> dict[str, type[Value]]:

@@ -41,6 +41,9 @@ class Example(Value):
     request: str = Field(min_length=1)
     plan: Plan
 
+    def to_json(self) -> dict[str, JSON]:
+        return {"request": self.request, "plan": self.plan.to_json()}
+
 
 class Scrutiny(Value):
     """How closely results are reviewed before they become the answer: the rest of team.toml's [synthesis]."""
@@ -215,69 +218,53 @@ class Team:
 
     def to_json(self) -> dict[str, JSON]:
         """As stored with a run, so that it can be resumed with the team it started with."""
+        factory = FactoryLimits(tools=tuple(self._tools_of_factory()), tiers=tuple(self.factory_tiers))
         return {
-            "name": self.name,
-            "description": self.description,
-            "workers": [worker.to_json() for worker in self.workers],
+            **{name: getattr(self, name) for name in _PLAIN},
+            **{name: getattr(self, name).to_json() for name in _VALUES},
+            **{name: [each.to_json() for each in getattr(self, name)] for name in ("workers", *_LISTS)},
             "shared_tools": list(self.shared_tools),
-            "examples": [{"request": e.request, "plan": e.plan.to_json()} for e in self.examples],
-            "synthesis": self.synthesis.to_json(),
-            "scrutiny": self.scrutiny.to_json(),
-            "disclaimer": self.disclaimer,
-            "when_nothing": self.when_nothing,
-            "budget": self.budget.to_json(),
-            "limits": self.limits.to_json(),
-            "models": self.models.to_json(),
             "people": {"ask": self.ask},
-            "recovery": self.recovery.to_json(),
-            "tools_path": self.tools_path,
-            "tools_hash": self.tools_hash,
             "supervisor": {"mode": self.mode, "default": self.default},
-            "routes": [rule.to_json() for rule in self.routes],
-            "route_examples": [example.to_json() for example in self.route_examples],
-            "factory": None
-            if self.factory_tools is None
-            else FactoryLimits(tools=tuple(self._tools_of_factory()), tiers=tuple(self.factory_tiers)).to_json(),
-            "max_depth": self.max_depth,
+            "factory": None if self.factory_tools is None else factory.to_json(),
         }
 
     @staticmethod
     def from_json(data: Mapping[str, JSON], tools: Mapping[str, Tool]) -> Team:
-        """The stored team; `tools` are its own tools and those of its inner teams, built-in ones need not be given."""
+        """The stored team; `tools` are its own tools and those of its inner teams, built-in ones need not be given.
+
+        Fields that an earlier version did not store have their defaults.
+        """
         known = BUILTIN.beside(tools)
-        supervisor: dict[str, JSON] = data.get("supervisor") or {}
+        inner = [Team.from_json(each["team"], tools) if each.get("team") else None for each in data["workers"]]
+        workers = [
+            Worker.from_json({**each, "team": team}, known) for each, team in zip(data["workers"], inner, strict=True)
+        ]
         factory: dict[str, JSON] | None = data.get("factory")
-        making = None if factory is None else [known.get(name) or str(name) for name in factory["tools"]]
-        return Team(
-            [
-                Worker.from_json(
-                    {**each, "team": Team.from_json(each["team"], tools) if each.get("team") else None}, known
-                )
-                for each in data["workers"]
-            ],
-            name=data["name"],
-            description=data["description"],
-            shared_tools=data["shared_tools"],
-            examples=[Example.model_validate(example) for example in data["examples"]],
-            synthesis=SynthesisSpec.model_validate(data["synthesis"]),
-            scrutiny=Scrutiny.model_validate(data.get("scrutiny", {})),
-            disclaimer=data.get("disclaimer", ""),
-            when_nothing=data.get("when_nothing", ""),
-            budget=Budget.model_validate(data["budget"]),
-            limits=Limits.model_validate(data["limits"]),
-            models=ModelSettings.model_validate(data["models"]),
-            ask=data.get("people", {}).get("ask", False),
-            recovery=Policy.model_validate(data.get("recovery", {})),
-            tools_path=data["tools_path"],
-            tools_hash=data["tools_hash"],
-            mode=supervisor.get("mode", "plan"),
-            default=supervisor.get("default"),
-            routes=[RouteRule.model_validate(rule) for rule in data.get("routes", ())],
-            route_examples=[RouteExample.model_validate(each) for each in data.get("route_examples", ())],
-            factory_tools=making,
-            factory_tiers=TIERS if factory is None else factory["tiers"],
-            max_depth=data.get("max_depth", MOST_DEPTH),
-        )
+        fields: dict[str, Any] = {
+            **{name: data[name] for name in _PLAIN if name in data},
+            **{name: shape.model_validate(data[name]) for name, shape in _VALUES.items() if name in data},
+            **{name: [shape.model_validate(each) for each in data.get(name, ())] for name, shape in _LISTS.items()},
+            **(data.get("supervisor") or {}),
+            "shared_tools": data["shared_tools"],
+            "ask": data.get("people", {}).get("ask", False),
+            "factory_tools": None if factory is None else [known.get(name) or str(name) for name in factory["tools"]],
+            "factory_tiers": TIERS if factory is None else factory["tiers"],
+        }
+        return Team(workers, **fields)
+
+
+# The fields that are stored under their own names: as they are, as JSON, as lists of JSON.
+_PLAIN = ("name", "description", "disclaimer", "when_nothing", "tools_path", "tools_hash", "max_depth")
+_VALUES: dict[str, type[Value]] = {
+    "synthesis": SynthesisSpec,
+    "scrutiny": Scrutiny,
+    "budget": Budget,
+    "limits": Limits,
+    "models": ModelSettings,
+    "recovery": Policy,
+}
+_LISTS: dict[str, type[Value]] = {"examples": Example, "routes": RouteRule, "route_examples": RouteExample}
 
 
 def invalid_team(name: str, problems: Sequence[Problem]) -> InvalidTeam:
