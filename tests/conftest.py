@@ -17,6 +17,7 @@ LIMIT_S = float(os.environ.get("CHARGEHAND_TEST_LIMIT_S", "1800" if SOAK else "1
 STDERR = pytest.StashKey[int]()
 # What `make check` leaves out: files whose tests take many seconds together.
 SLOW = (
+    "tests/apps/test_testgen_app.py",
     "tests/cli/test_live.py",
     "tests/crash/",
     "tests/faults/",
