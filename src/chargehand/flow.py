@@ -23,8 +23,7 @@ from chargehand.steps.score import score
 from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.steps.task_steps import TaskSteps
 from chargehand.synthesizer import Lacking, OnDraft, Synthesis, Validate, write_answer
-from chargehand.synthesizer.check_citations import keeps_open
-from chargehand.synthesizer.select import choose
+from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.team import Team
 from chargehand.values.event import ContradictionFound, GapFound
 from chargehand.values.head import Head
@@ -265,6 +264,8 @@ async def _best_of(
     engine: Engine,
     brain: SupervisorModel | None,
 ) -> tuple[int, str]:
+    from chargehand.synthesizer.select import choose
+
     key, seed = f"{task.id}/{number}/select", f"{engine.run}/{task.id}/{number}"
     choice = await choose(
         task.instruction, results, engine, brain, key, used, criterion=task.success_criterion, seed=seed

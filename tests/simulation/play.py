@@ -12,7 +12,7 @@ from chargehand.engine.engine_session import DRAIN_S
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.session import Session
-from chargehand.synthesizer.check_citations import keeps_open
+from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.testing import run_virtual
 from chargehand.trace import RunState, fold
 from chargehand.values.event import BODIES, Event, fields_of, shape_problem

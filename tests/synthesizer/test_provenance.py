@@ -16,10 +16,10 @@ from chargehand.synthesizer.check_citations import (
     ADVICE,
     Known,
     corrections,
-    keeps_open,
     provenance_of,
     provenance_of_listing,
 )
+from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.values.outcome import Claim, Finding, Outcome, done, escalated, failed, skipped
 from chargehand.values.plan import Plan, SynthesisSpec
 from chargehand.values.report import Provenance

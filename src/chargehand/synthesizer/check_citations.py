@@ -56,7 +56,6 @@ ADVICE: dict[Code, str] = {
     "failed_citation": "Say what is missing, or cite the result it is from.",
     "unused_result": "Use it, or name it in `left_out` with the reason.",
 }
-KEEPS_OPEN: tuple[Code, ...] = ("unknown_citation", "unsupported_figure")
 # Problems of one kind that are spelled out; more help neither the model nor the reader.
 MOST_OF_A_KIND = 10
 
@@ -131,11 +130,6 @@ def corrections(provenance: Provenance) -> tuple[str, ...]:
     problems = (*provenance.problems, *_word_problems(unused))
     advice = {str(code): words for code, words in ADVICE.items()}
     return tuple(f"{problem} {advice.get(problem.partition(':')[0], '')}".rstrip() for problem in problems)
-
-
-def keeps_open(provenance: Provenance) -> tuple[str, ...]:
-    """The problems because of which a run is not complete."""
-    return tuple(problem for problem in provenance.problems if problem.startswith(KEEPS_OPEN))
 
 
 _Problem: TypeAlias = tuple[Code, str]

@@ -18,6 +18,15 @@ from chargehand.values.request import Request
 Validate: TypeAlias = Callable[[JSON], str | None]
 
 
+# The codes of the problems because of which a run is not complete.
+_KEEPS_OPEN = ("unknown_citation", "unsupported_figure")
+
+
+def keeps_open(provenance: Provenance) -> tuple[str, ...]:
+    """The problems because of which a run is not complete."""
+    return tuple(problem for problem in provenance.problems if problem.startswith(_KEEPS_OPEN))
+
+
 @dataclass(frozen=True, slots=True)
 class Synthesis:
     """`findings` are those of all workers, duplicates merged and, where the team asks for it, rated."""

@@ -16,7 +16,7 @@ from chargehand.synthesizer.contradictions import Rulings
 from chargehand.synthesizer.critic import NotReviewed, critique, record_critique
 from chargehand.synthesizer.critic_loop import notes_for_reader, review_draft
 from chargehand.synthesizer.judge import judge
-from chargehand.synthesizer.placeholder import is_placeholder
+from chargehand.synthesizer.only_result import answer_with, is_as_asked, is_empty_form
 from chargehand.synthesizer.quoted_results import gather
 from chargehand.synthesizer.rate_findings import rate
 from chargehand.synthesizer.reconcile import Reconciled
@@ -25,7 +25,6 @@ from chargehand.synthesizer.streaming import Drafts, OnDraft
 from chargehand.synthesizer.synthesis import Synthesis, SynthesisContext, Validate
 from chargehand.synthesizer.words import terms
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer, upstream
-from chargehand.text.json_schema import violations
 from chargehand.values.event import DraftDiscarded, Warned
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan
@@ -94,7 +93,7 @@ class Flow:
         if not self._as_asked(picked.outcome):
             self._notes.append(f"The result of {picked.outcome.task}, selected, has not the form that was asked for.")
             return None
-        if _is_empty_form(picked.outcome):
+        if is_empty_form(picked.outcome):
             self._notes.append(f"The result of {picked.outcome.task}, selected, is a placeholder.")
             return None
         self._rulings |= picked.rulings(self._rulings)
@@ -164,21 +163,10 @@ class Flow:
         outcome = self._outcomes[self._plan.tasks[0].id]
         if not self._as_asked(outcome):
             return None
-        if _is_empty_form(outcome):
+        if is_empty_form(outcome):
             return self.by_code("The only result is a placeholder: the answer lists it.")
-        answer = plain.text_of(outcome)
-        partial = Gap(task=outcome.task, reason=outcome.summary, impact="The answer is a partial result.")
-        cites = {str(n): (outcome.task,) for n, _ in enumerate(plain.paragraphs(answer), 1)}
-        return Synthesis(
-            answer=answer,
-            findings=self._merged.findings,
-            gaps=() if outcome.ok else (partial,),
-            confidence=outcome.confidence,
-            provenance=Provenance(citations=cites),
-            data=outcome.output if self._request.answer_schema is not None else None,
-            usage=Usage.total(self._used),
-            notes=tuple(self._notes),
-        )
+        ready = answer_with(outcome, self._request)
+        return replace(ready, findings=self._merged.findings, usage=Usage.total(self._used), notes=tuple(self._notes))
 
     def select_result(self, picked: Pick) -> Synthesis:
         """The text of the result that was selected, why it was, and what it does not settle."""
@@ -288,7 +276,7 @@ class Flow:
         """Why a text was not taken for the answer, when none was."""
         only = self._outcomes[self._plan.tasks[0].id] if len(self._plan.tasks) == 1 else None
         if self._writer is None:
-            return None if only is None or not _is_empty_form(only) else f"the result of {only.task} is a placeholder"
+            return None if only is None or not is_empty_form(only) else f"the result of {only.task} is a placeholder"
         return self._writer.rejected if self._writer.last is None else None
 
     # -- for the one that is written after it --------------------------------------------------------------------------
@@ -323,17 +311,7 @@ class Flow:
         return self._merged.with_rulings(self._rulings)
 
     def _as_asked(self, outcome: Outcome) -> bool:
-        """Whether the output is the typed answer that is wanted, if one is."""
-        schema = self._request.answer_schema
-        if schema is not None and (not outcome.ok or violations(outcome.output, schema)):
-            return False
-        return self._validate is None or self._validate(outcome.output) is None
-
-
-def _is_empty_form(outcome: Outcome) -> bool:
-    """Whether what would be the answer as it is says nothing; of a result that is only findings, the list does."""
-    text = plain.text_of(outcome)
-    return bool(text.strip()) and is_placeholder(text)
+        return is_as_asked(outcome, self._request, self._validate)
 
 
 def _contradictions(known: Reconciled, stated: Iterable[Contradiction] = ()) -> tuple[Contradiction, ...]:

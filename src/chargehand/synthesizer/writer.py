@@ -9,13 +9,13 @@ from typing import Any
 
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
-from chargehand.synthesizer.check_citations import Known, corrections, keeps_open, provenance_of
+from chargehand.synthesizer.check_citations import Known, corrections, provenance_of
 from chargehand.synthesizer.contradictions import Disagreement
 from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
 from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.stated_gaps import contradictions, gaps, left_out
 from chargehand.synthesizer.streaming import Drafts
-from chargehand.synthesizer.synthesis import SynthesisContext, Validate
+from chargehand.synthesizer.synthesis import SynthesisContext, Validate, keeps_open
 from chargehand.synthesizer.typed_figures import SHOWN_ONLY, unsupported_figures
 from chargehand.text.json_repair import read_object
 from chargehand.text.json_schema import violations

@@ -1,0 +1,39 @@
+"""The outcome of a plan of one task -> the answer as it is, without a synthesis, where nothing else is asked for."""
+
+from __future__ import annotations
+
+from chargehand.synthesizer import plain_report as plain
+from chargehand.synthesizer.placeholder import is_placeholder
+from chargehand.synthesizer.synthesis import Synthesis, Validate
+from chargehand.text.json_schema import violations
+from chargehand.values.outcome import Outcome
+from chargehand.values.report import Gap, Provenance
+from chargehand.values.request import Request
+
+
+def is_as_asked(outcome: Outcome, request: Request, validate: Validate | None) -> bool:
+    """Whether the output is the typed answer that the request wants, if it wants one."""
+    schema = request.answer_schema
+    if schema is not None and (not outcome.ok or violations(outcome.output, schema)):
+        return False
+    return validate is None or validate(outcome.output) is None
+
+
+def is_empty_form(outcome: Outcome) -> bool:
+    """Whether the text of the result is a placeholder. A result of findings alone has no text and is none."""
+    text = plain.text_of(outcome)
+    return bool(text.strip()) and is_placeholder(text)
+
+
+def answer_with(outcome: Outcome, request: Request) -> Synthesis:
+    """The result as the answer; each paragraph cites the task."""
+    answer = plain.text_of(outcome)
+    partial = Gap(task=outcome.task, reason=outcome.summary, impact="The answer is a partial result.")
+    cites = {str(n): (outcome.task,) for n, _ in enumerate(plain.paragraphs(answer), 1)}
+    return Synthesis(
+        answer=answer,
+        gaps=() if outcome.ok else (partial,),
+        confidence=outcome.confidence,
+        provenance=Provenance(citations=cites),
+        data=outcome.output if request.answer_schema is not None else None,
+    )
