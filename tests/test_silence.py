@@ -120,6 +120,23 @@ def test_a_reply_sent_again_after_it_had_begun_may_take_as_long_to_begin() -> No
     assert seconds >= 1100
 
 
+def test_a_pause_within_a_reply_is_counted_from_its_last_event() -> None:
+    """One minute, whatever the first event was allowed to take."""
+
+    async def stops(_: ModelCall, on_text: Callable[[str], None]) -> Reply:
+        await asyncio.sleep(100)
+        for _number in range(3):
+            on_text("words ")
+            await asyncio.sleep(40)
+        on_text("")
+        await asyncio.sleep(10_000)
+        return Reply(text="words")
+
+    result, seconds = _perform(stops)
+    assert _kind(result) == "timeout"
+    assert seconds == pytest.approx(220 + provider_settings.SILENCE_S)
+
+
 def test_events_without_text_are_not_silence() -> None:
     """A model that writes a tool call for ten minutes is heard, and ends in its own time."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, from_json
 
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
@@ -71,11 +71,11 @@ class HttpModel:
         hear_text = pair_pieces(on_text or _ignore)
         listener = self._wire.listen()
 
-        def hear(event: bytes) -> None:
-            hear_text("" if event == b"[DONE]" else self._pick(event, listener.hear, piece=True))
+        def hear(events: list[bytes]) -> None:
+            hear_text(self._hear(events, listener))
 
         whole = await self._transport.send(self._endpoint, body, attribution, hear)
-        reply = listener.reply() if whole is None else self._read(whole)
+        reply = listener.reply() if whole is None else self._pick(whole, self._wire.reply)
         if reply is None:
             raise faults.cut(self._endpoint)
         if whole is not None and on_text is not None:
@@ -85,8 +85,29 @@ class HttpModel:
     async def close(self) -> None:
         await self._transport.close()
 
-    def _read(self, body: bytes) -> Reply:
-        return self._pick(body, self._wire.reply)
+    def _hear(self, events: list[bytes], listener: Listener) -> str:
+        """Take events in that arrived together; the text they added."""
+        if events[-1] == b"[DONE]":
+            events = events[:-1]
+        texts: list[str] = []
+        try:
+            for found in self._read_events(events):
+                if error := self._wire.error(found):
+                    raise faults.from_object(self._endpoint, error)
+                texts.append(listener.hear(found))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise faults.unreadable(self._endpoint, events[len(texts)]) from None
+        return "".join(texts)
+
+    def _read_events(self, events: list[bytes]) -> list[dict[str, Any]]:
+        try:
+            # Read as one: a reply is hundreds of small events.
+            found: list[dict[str, Any]] = from_json(b"[%b]" % b",".join(events))
+            if len(found) == len(events):
+                return found
+        except ValueError:
+            pass
+        return [self._pick(event, dict, piece=True) for event in events]
 
     def _pick(self, body: bytes, pick: Callable[[dict[str, Any]], T], *, piece: bool = False) -> T:
         """What `pick` finds in the JSON; whatever else the server sent becomes a ModelError."""

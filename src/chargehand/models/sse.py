@@ -9,26 +9,38 @@ class Events:
     """Collects chunks; names, ids and comments are left out, as no wire format here needs them."""
 
     def __init__(self) -> None:
-        # The pieces of a line that has not ended; joined once, when it does.
-        self._line: list[bytes] = []
+        # What is left of the last chunk, from the line break before its last line on; joined when a line ends.
+        self._rest: list[bytes] = []
+        # The data of the event whose end has not come, as far as its lines have.
         self._data: list[bytes] = []
         self._begun = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of the events that this chunk completed."""
-        self._line.append(chunk)
+        self._rest.append(chunk)
         if b"\n" not in chunk:
             return []
-        lines = b"".join(self._line).split(b"\n")
-        self._line = [lines.pop()]
+        text = b"".join(self._rest)
+        if not self._begun:
+            text, self._begun = text.removeprefix(codecs.BOM_UTF8), True
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n")
+        *blocks, rest = text.split(b"\n\n")
         done: list[bytes] = []
-        for line in lines:
-            field = line.removesuffix(b"\r")
-            if not self._begun:
-                field, self._begun = field.removeprefix(codecs.BOM_UTF8), True
-            if field.startswith(b"data:"):
-                self._data.append(field[5:].removeprefix(b" "))
-            elif not field and self._data:
+        for block in blocks:
+            if not self._data and b"\n" not in block and block.startswith(b"data:"):
+                done.append(block[5:].removeprefix(b" "))
+                continue
+            self._take_lines(block)
+            if self._data:
                 done.append(b"\n".join(self._data))
                 self._data.clear()
+        lines, newline, last = rest.rpartition(b"\n")
+        self._take_lines(lines)
+        self._rest = [newline + last] if newline or last else []
         return done
+
+    def _take_lines(self, block: bytes) -> None:
+        for line in block.split(b"\n"):
+            if line.startswith(b"data:"):
+                self._data.append(line[5:].removeprefix(b" "))

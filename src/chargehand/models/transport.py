@@ -63,9 +63,9 @@ class Transport:
         self._routes[url] = self._route(url)
 
     async def send(
-        self, endpoint: Endpoint, body: bytes, attribution: Attribution, on_event: Callable[[bytes], None]
+        self, endpoint: Endpoint, body: bytes, attribution: Attribution, on_events: Callable[[list[bytes]], None]
     ) -> bytes | None:
-        """Hand each server-sent event to `on_event` as it arrives; a reply that is not streamed is returned whole.
+        """Hand server-sent events to `on_events` as they arrive; a reply that is not streamed is returned whole.
 
         There is no limit on time but for connecting: how long silence may last is for the caller to say.
         """
@@ -75,7 +75,7 @@ class Transport:
             async with self._post(endpoint, body, attribution) as response:
                 if not 200 <= response.status < 300:
                     raise await _read_refusal(endpoint, response)
-                return await _read(endpoint, response, on_event)
+                return await _read(endpoint, response, on_events)
         except (TimeoutError, aiohttp.ClientError) as error:
             raise _connection_error(endpoint, error) from None
 
@@ -207,7 +207,7 @@ async def _read_refusal(endpoint: Endpoint, response: ClientResponse) -> ModelEr
     return faults.from_status(endpoint, response.status, response.headers, said)
 
 
-async def _read(endpoint: Endpoint, response: ClientResponse, on_event: Callable[[bytes], None]) -> bytes | None:
+async def _read(endpoint: Endpoint, response: ClientResponse, on_events: Callable[[list[bytes]], None]) -> bytes | None:
     """Read to the end. Whether events come is judged by how the body begins: content types are often wrong."""
     if (response.content_length or 0) > REPLY_LIMIT:
         raise faults.too_large(endpoint, REPLY_LIMIT)
@@ -228,8 +228,8 @@ async def _read(endpoint: Endpoint, response: ClientResponse, on_event: Callable
             events = Events()
         else:
             continue
-        for event in events.feed(data):
-            on_event(event)
+        if arrived := events.feed(data):
+            on_events(arrived)
     return b"".join(chunks) if events is None else None
 
 

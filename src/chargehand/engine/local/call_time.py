@@ -25,7 +25,8 @@ class CallTime:
         self._silence = silence
         self._ends = self._loop.time() + LONGEST_S
         self._first_by = self._loop.time() + silence.first_s
-        self._heard = False
+        # When the last event of the reply under way arrived.
+        self._heard_at: float | None = None
         # What has arrived of the last reply.
         self.pieces: list[str] = []
 
@@ -33,21 +34,32 @@ class CallTime:
         self, send: Callable[[Callable[[str], None]], Awaitable[Reply]], on_text: Callable[[str], None] | None
     ) -> Reply:
         """The reply; ModelError `timeout` when the provider was silent for too long, or the call has had its time."""
-        if self._heard:
+        if self._heard_at is not None:
             # It was sent again after a reply had begun: the new one may take as long to begin.
             self._first_by = self._loop.time() + self._silence.first_s
-        self._heard = False
+        self._heard_at = None
         self.pieces.clear()
-        timer = asyncio.timeout_at(min(self._first_by, self._ends))
+        now, timer = self._loop.time, asyncio.timeout(None)
 
+        def look() -> None:
+            nonlocal watch
+            watch.cancel()
+            if (due := self._due()) <= now():
+                timer.reschedule(due)
+            else:
+                watch = self._loop.call_at(due, look)
+
+        # Events come by the thousand: after the first they only leave their time, which is looked at when it may be up.
         def hear(text: str) -> None:
-            self._heard = True
-            timer.reschedule(min(self._loop.time() + self._silence.between_s, self._ends))
+            first, self._heard_at = self._heard_at is None, now()
+            if first:
+                look()
             if text:
                 self.pieces.append(text)
                 if on_text is not None:
                     on_text(text)
 
+        watch = self._loop.call_at(self._due(), look)
         try:
             async with timer:
                 return await send(hear)
@@ -55,6 +67,13 @@ class CallTime:
             if not timer.expired():
                 raise
             raise ModelError("timeout", self._message()) from None
+        finally:
+            watch.cancel()
+
+    def _due(self) -> float:
+        """When the call is over unless something arrives before."""
+        silent_until = self._first_by if self._heard_at is None else self._heard_at + self._silence.between_s
+        return min(silent_until, self._ends)
 
     def _message(self) -> str:
         if self._loop.time() >= self._ends:
@@ -62,7 +81,7 @@ class CallTime:
                 f"{self._model} did not end its answer within {LONGEST_S:g} s, retries included; "
                 "ask for less at once or use a faster model"
             )
-        if self._heard:
+        if self._heard_at is not None:
             stopped = f"{self._model} began its answer and then sent nothing for {self._silence.between_s:g} s"
             setting = "silence_s"
         else:
