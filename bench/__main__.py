@@ -30,9 +30,10 @@ def provider() -> Iterator[str]:
         server.wait()
 
 
-def once(module: str, base: str, kind: str, tasks: int) -> dict[str, float]:
+def once(module: str, base: str, kind: str, tasks: int, **settings: str) -> dict[str, float]:
     command = [sys.executable, "-m", module, base, kind, str(tasks)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    env = os.environ | settings
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{module} {kind} {tasks} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -42,29 +43,49 @@ def median(runs: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def compare(base: str, kind: str, tasks: int, rounds: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Medians of the bare client and of ours, taken in turns so that a noisy minute hits both."""
-    bare: list[dict[str, float]] = []
-    ours: list[dict[str, float]] = []
+# What sends the requests: aiohttp alone, which is the yardstick; aiohttp with replies that come whole; our transport
+# alone; chargehand.
+SENDERS: dict[str, tuple[str, dict[str, str]]] = {
+    "bare": ("bench.bare", {}),
+    "whole": ("bench.bare", {"BENCH_STREAM": "no"}),
+    "own": ("bench.bare", {"BENCH_TRANSPORT": "own"}),
+    "ours": ("bench.ours", {}),
+}
+
+
+def compare(base: str, kind: str, tasks: int, rounds: int) -> dict[str, dict[str, float]]:
+    """The medians of all senders, taken in turns so that a noisy minute hits all of them."""
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in SENDERS}
     for _ in range(rounds):
-        bare.append(once("bench.bare", base, kind, tasks))
-        ours.append(once("bench.ours", base, kind, tasks))
-    return median(bare), median(ours)
+        for name, (module, settings) in SENDERS.items():
+            runs[name].append(once(module, base, kind, tasks, **settings))
+    return {name: median(each) for name, each in runs.items()}
 
 
 def fan(base: str, rounds: int) -> None:
-    print("\n| job | ideal s | bare s | ours s | ratio | bare CPU ms/task | ours | difference | ours peak MB |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    """bare: aiohttp and `gather`, streamed like ours; whole: the same without streaming; own: our transport alone."""
+    print("\n| job | ideal s | bare s | ours s | ratio | CPU ms/task: bare | whole | own | ours | difference | MB |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for kind, tasks in [("fan", 10), ("fan", 100), ("fan", 500), ("fan", 2000), ("tools", 100), ("tools", 500)]:
-        bare, ours = compare(base, kind, tasks, rounds if tasks <= 500 else max(rounds // 2, 1))
-        ideal = 0.6 if kind == "fan" else 1.0
-        cpu = ours["cpu_ms_per_task"], bare["cpu_ms_per_task"]
+        found = compare(base, kind, tasks, rounds if tasks <= 500 else max(rounds // 2, 1))
+        bare, ours = found["bare"], found["ours"]
+        cpu = {name: each["cpu_ms_per_task"] for name, each in found.items()}
         print(
-            f"| {kind} of {tasks:,} | {ideal} | {bare['wall_s']:.3f} | {ours['wall_s']:.3f} "
-            f"| {ours['wall_s'] / bare['wall_s']:.2f} | {cpu[1]:.2f} | {cpu[0]:.2f} | +{cpu[0] - cpu[1]:.2f} "
-            f"| {ours['peak_mb']:.0f} |",
+            f"| {kind} of {tasks:,} | {0.6 if kind == 'fan' else 1.0} | {bare['wall_s']:.3f} | {ours['wall_s']:.3f} "
+            f"| {ours['wall_s'] / bare['wall_s']:.2f} | {cpu['bare']:.2f} | {cpu['whole']:.2f} | {cpu['own']:.2f} "
+            f"| {cpu['ours']:.2f} | {cpu['ours'] - cpu['bare']:+.2f} | {ours['peak_mb']:.0f} |",
             flush=True,
         )
+
+
+def many(base: str, rounds: int) -> None:
+    found = median([once("bench.many", base, "runs", 200) for _ in range(rounds)])
+    ratio = found["together_cpu_ms"] / found["alone_cpu_ms"]
+    print(
+        f"\n200 runs of 5 tasks at once: longest stall of the loop {found['stall_ms']:.0f} ms, of it CPU "
+        f"{found['stall_cpu_ms']:.0f} ms; CPU a task {found['together_cpu_ms']:.2f} ms, {ratio:.2f} times one run's.",
+        flush=True,
+    )
 
 
 def chains(base: str, rounds: int) -> None:
@@ -105,7 +126,9 @@ def help_time() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=["fan", "chains", "reconcile", "factory", "review", "startup", "help"])
+    parser.add_argument(
+        "--only", choices=["fan", "many", "chains", "reconcile", "factory", "review", "startup", "help"]
+    )
     arguments = parser.parse_args()
     git = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "none"
@@ -114,6 +137,8 @@ def main() -> None:
     with provider() as base:
         if arguments.only in (None, "fan"):
             fan(base, arguments.rounds)
+        if arguments.only in (None, "many"):
+            many(base, arguments.rounds)
         if arguments.only in (None, "chains"):
             chains(base, arguments.rounds)
     if arguments.only in (None, "reconcile"):

@@ -66,7 +66,7 @@ def test_text_cut_by_a_deadline_is_on_the_record_and_never_a_result() -> None:
     assert (cut["cut"], cut["text"], cut["error"]["kind"]) == (True, "Some words", "cancelled")
     seen = replay(stored(store))
     assert seen.committed == {}
-    assert seen.intents["t1/1/model/1"]["send"] == 1
+    assert seen.intents["t1/1/model/1"].send == 1
     (call,) = run_state(stored(store)).by_key.values()
     assert (call.ok, call.ended is not None) == (False, True)
     assert run_virtual(main(100.0))[0] == "Some words and more"

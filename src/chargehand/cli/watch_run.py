@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -21,6 +20,7 @@ from chargehand.cli.signals import Signals, Stopped
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.people import Person
 from chargehand.errors import RecordGone
+from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.session import Session
 from chargehand.synthesizer import OnDraft
 from chargehand.trace import RunState
@@ -47,9 +47,7 @@ class Start(Protocol[R_co]):
 
 def drive(start: Start[R], screen: Screen, view: RunState | None = None) -> tuple[R, int]:
     """The result of the run and the exit code. `view` is the state of a resumed run so far."""
-    # Imported modules live as long as the process: the garbage collector need not look at them again.
-    gc.freeze()
-    return asyncio.run(_drive(start, screen, view or RunState()))
+    return run_in_loop(_drive(start, screen, view or RunState()))
 
 
 async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, int]:

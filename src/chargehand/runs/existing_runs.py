@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from chargehand.models.resolve import Models
 from chargehand.record.replay import Replay, replay
 from chargehand.record.storage_errors import reading
 from chargehand.runs.answer_question import record_answer
+from chargehand.runs.event_loop import less_collecting
+from chargehand.runs.open_record import open_record
 from chargehand.runs.prepared_team import PreparedTeam
 from chargehand.runs.report_from_record import (
     final_report,
@@ -87,8 +90,7 @@ class RunLife(PreparedTeam):
             return final_report(state)
         if self.home.owner(run) is None:
             check_begun(run, state)
-        journal = self.home.open(run)
-        try:
+        async with open_record(partial(self.home.open, run)) as journal:
             state = replay(journal.events(), run)
             if state.status in FINISHED and not added.reopens and state.report is not None:
                 return final_report(state)
@@ -99,8 +101,6 @@ class RunLife(PreparedTeam):
                 self.home.clear_cancel(run)
                 self.home.note(run, status="running")
                 return await self._work(job, models, journal, state, person, on_event, on_draft, on_session)
-        finally:
-            journal.close()
 
     async def rerun(
         self,
@@ -134,22 +134,21 @@ class RunLife(PreparedTeam):
         if given is not None:
             check_plan(given, team, asked)
         settings, changed = as_before(run, before, self.team_settings())
-        async with self._checked_models(settings, team, asked.budget, given) as models:
-            journal = self.home.create()
-            try:
-                job = RunJob(
-                    journal.run,
-                    asked,
-                    team,
-                    settings,
-                    given,
-                    self.team_ref,
-                    prior=Prior(run, state),
-                    warnings=(*self.warnings, *changed, *notes),
-                )
-                return await self._work(job, models, journal, None, person, on_event, on_draft, on_session)
-            finally:
-                journal.close()
+        async with (
+            self._checked_models(settings, team, asked.budget, given) as models,
+            open_record(self.home.create) as journal,
+        ):
+            job = RunJob(
+                journal.run,
+                asked,
+                team,
+                settings,
+                given,
+                self.team_ref,
+                prior=Prior(run, state),
+                warnings=(*self.warnings, *changed, *notes),
+            )
+            return await self._work(job, models, journal, None, person, on_event, on_draft, on_session)
 
     async def cancel(self, run: str) -> tuple[RunStatus, bool]:
         """Stop a run, whoever has it: its status now, and whether this stopped it. Resumable."""
@@ -235,7 +234,8 @@ class RunLife(PreparedTeam):
         )
         if on_session is not None:
             on_session(session)
-        return await session.work()
+        with less_collecting():
+            return await session.work()
 
     @asynccontextmanager
     async def _checked_models(

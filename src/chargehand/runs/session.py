@@ -26,6 +26,7 @@ from chargehand.record.cache import Cache
 from chargehand.record.home import Home
 from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
+from chargehand.runs.open_record import in_thread
 from chargehand.runs.report_from_record import estimate_notes, unfinished_report
 from chargehand.settings import Limits, ModelChoice, Settings
 from chargehand.synthesizer import OnDraft, Validate
@@ -164,7 +165,8 @@ class Session:
                     "cannot be resumed. Keep this output, and leave the home of runs alone while one is under way.",
                     report,
                 )
-            self._home.note(job.run, status=report.status, ended=time.time(), **self._line(began))
+            line = partial(self._home.note, job.run, status=report.status, ended=time.time(), **self._line(began))
+            await in_thread(line)
         return report
 
     def _line(self, began: float) -> dict[str, Any]:

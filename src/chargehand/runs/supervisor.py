@@ -21,7 +21,9 @@ from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.add import add_tasks
 from chargehand.planner.draft import Unplanned, make_plan
 from chargehand.record.memory_journal import MemoryJournal
+from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.existing_runs import OnSession, RunLife, check_plan, positive, team_for
+from chargehand.runs.open_record import open_record
 from chargehand.runs.session import RunJob
 from chargehand.synthesizer import OnDraft
 from chargehand.team.roster import options_of
@@ -106,25 +108,24 @@ class Supervisor(RunLife):
         team, notes = team_for(self.team, asked)
         if given is not None:
             check_plan(given, team, asked)
-        async with self._checked_models(settings, team, asked.budget, given) as models:
-            journal = self.home.create()
+        async with (
+            self._checked_models(settings, team, asked.budget, given) as models,
+            open_record(self.home.create) as journal,
+        ):
             run = journal.run
-            try:
-                if stdin is not None:
-                    asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(run, stdin))})
-                job = RunJob(
-                    run,
-                    asked,
-                    team,
-                    settings,
-                    given,
-                    self.team_ref,
-                    warnings=(*self.warnings, *notes),
-                    validate=partial(_invalid, output_type) if output_type else None,
-                )
-                report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session)
-            finally:
-                journal.close()
+            if stdin is not None:
+                asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(run, stdin))})
+            job = RunJob(
+                run,
+                asked,
+                team,
+                settings,
+                given,
+                self.team_ref,
+                warnings=(*self.warnings, *notes),
+                validate=partial(_invalid, output_type) if output_type else None,
+            )
+            report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session)
         return _with_typed_data(report, output_type)
 
     def run_sync(self, request: str = "", **options: Any) -> Report:
@@ -132,7 +133,7 @@ class Supervisor(RunLife):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self.run(request, **options))
+            return run_in_loop(self.run(request, **options))
         raise UsageError(
             "run_sync starts an event loop, and one is already running here (as in a coroutine or a notebook): "
             "write `await supervisor.run(...)` instead."

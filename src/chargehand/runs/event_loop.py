@@ -1,0 +1,46 @@
+"""How a run uses the interpreter: on uvloop where that is installed, with a collector that looks less often."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+# A wide run makes many values that live to its end: there is little to find among them.
+_THRESHOLDS = (10_000, 20, 20)
+# How many runs are under way in this process, and what the thresholds were before the first of them.
+_under_way = 0
+_before = (700, 10, 10)
+
+
+def run_in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work` on an event loop of its own: uvloop's if it is installed (`chargehand[fast]`)."""
+    make = import_module("uvloop").new_event_loop if find_spec("uvloop") else None
+    with asyncio.Runner(loop_factory=make) as runner:
+        return runner.run(work)
+
+
+@contextmanager
+def less_collecting() -> Generator[None]:
+    """Raises the collector's thresholds while any run is under way; the last one to end restores them.
+
+    Thresholds that are higher already, or that somebody else sets meanwhile, are left alone.
+    """
+    global _under_way, _before  # noqa: PLW0603 -- the collector belongs to the process, and so does this count
+    if _under_way == 0:
+        _before = gc.get_threshold()
+        if 0 < _before[0] < _THRESHOLDS[0]:
+            gc.set_threshold(*_THRESHOLDS)
+    _under_way += 1
+    try:
+        yield
+    finally:
+        _under_way -= 1
+        if _under_way == 0 and gc.get_threshold() == _THRESHOLDS:
+            gc.set_threshold(*_before)

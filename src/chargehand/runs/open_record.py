@@ -1,0 +1,39 @@
+"""A record is opened and closed in a thread: both wait for the disk, and many runs share one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from chargehand.record.sqlite_journal import SqliteJournal
+
+T = TypeVar("T")
+
+# Apart from the loop's own threads, which tools may keep busy for minutes.
+_THREADS = ThreadPoolExecutor(4, thread_name_prefix="records")
+
+
+@asynccontextmanager
+async def open_record(make: Callable[[], SqliteJournal]) -> AsyncGenerator[SqliteJournal]:
+    """The record that `make` opens, closed at the end of the block however it ends."""
+    opening = asyncio.ensure_future(in_thread(make))
+    try:
+        journal = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        # It is opened all the same, and must not stay locked.
+        (opened,) = await asyncio.gather(opening, return_exceptions=True)
+        if isinstance(opened, SqliteJournal):
+            await in_thread(opened.close)
+        raise
+    try:
+        yield journal
+    finally:
+        await asyncio.shield(in_thread(journal.close))
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """The result of work that waits for the disk."""
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, work)

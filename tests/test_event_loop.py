@@ -1,0 +1,77 @@
+"""What a run changes in its process while it is under way, and restores: the collector and the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chargehand import Supervisor, Team, Worker
+from chargehand.runs.event_loop import less_collecting, run_in_loop
+from chargehand.testing import ScriptedModel
+
+USUAL = (700, 10, 10)
+RAISED = (10_000, 20, 20)
+PLAN = {
+    "goal": "Write",
+    "tasks": [{"id": "t1", "worker": "writer", "instruction": "Write two words.", "success_criterion": "Two words."}],
+}
+
+
+@pytest.fixture(autouse=True)
+def _usual_collector() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*USUAL)
+    yield
+    gc.set_threshold(*before)
+
+
+def test_the_last_run_to_end_restores_the_collector() -> None:
+    """Runs that overlap share the raised thresholds."""
+    with less_collecting():
+        with less_collecting():
+            assert gc.get_threshold() == RAISED
+        assert gc.get_threshold() == RAISED
+    assert gc.get_threshold() == USUAL
+
+
+@pytest.mark.parametrize("own", [(0, 0, 0), (50_000, 10, 10)])
+def test_a_collector_that_is_off_or_looks_less_often_is_left_alone(own: tuple[int, int, int]) -> None:
+    """The caller's own choice counts."""
+    gc.set_threshold(*own)
+    with less_collecting():
+        assert gc.get_threshold() == own
+    assert gc.get_threshold() == own
+
+
+def test_thresholds_set_meanwhile_are_kept() -> None:
+    """Somebody else's change is not undone."""
+    with less_collecting():
+        gc.set_threshold(5, 5, 5)
+    assert gc.get_threshold() == (5, 5, 5)
+
+
+def test_a_run_from_python_raises_the_thresholds_and_restores_them(tmp_path: Path) -> None:
+    """As one from the command line does; nothing is frozen."""
+    seen: list[tuple[int, int, int]] = []
+    model = ScriptedModel([{"reply": {"json": {"summary": "Done.", "output": "two words", "confidence": 90}}}])
+    supervisor = Supervisor(Team([Worker("writer", "Writes")]), model=model, home=tmp_path)
+    frozen = gc.get_freeze_count()
+    report = supervisor.run_sync("Write", plan=PLAN, on_event=lambda _: seen.append(gc.get_threshold()))
+    assert report.status == "complete"
+    assert set(seen) == {RAISED}
+    assert gc.get_threshold() == USUAL
+    assert gc.get_freeze_count() == frozen
+
+
+def test_a_run_is_on_uvloop_where_it_is_installed() -> None:
+    """And on the loop of the standard library where it is not."""
+
+    async def loop_class() -> str:
+        return type(asyncio.get_running_loop()).__module__
+
+    pytest.importorskip("uvloop")
+    assert run_in_loop(loop_class()).startswith("uvloop")
