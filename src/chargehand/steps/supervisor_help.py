@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from chargehand.dispatcher import Rungs
+from chargehand.engine.people import question_about
+from chargehand.engine.port import Engine
+from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
+from chargehand.planner.draft import split_task
+from chargehand.planner.route import reroute
 from chargehand.steps.best_of import Selector
 from chargehand.steps.criterion import Scorer
+from chargehand.steps.refine import refine
+from chargehand.steps.score import score
+from chargehand.team import Team
 from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan, Task
+from chargehand.values.request import Request
 
 # These add what they use to the list, call by call.
 Refiner = Callable[[Task, Outcome, int, list[Usage]], Awaitable[Task]]
@@ -43,3 +53,37 @@ class SupervisorHelp:
             ask=self.ask is not None,
             reroute=self.reroute is not None,
         )
+
+
+def make_help(
+    request: Request, team: Team, engine: Engine, brains: SupervisorModels, *, planned_here: bool
+) -> SupervisorHelp:
+    """What the dispatcher may fall back on when a task fails. A plan that was given is never planned on: no split."""
+    refiner, scorer, router = brains.get("refiner"), brains.get("scorer"), brains.get("router")
+    planner = brains.get("planner") if planned_here else None
+    return SupervisorHelp(
+        refine=partial(refine, engine=engine, brain=refiner) if refiner else None,
+        split=partial(split_task, request=request, team=team, engine=engine, brain=planner) if planner else None,
+        ask=question_about if request.ask else None,
+        score=partial(score, engine=engine, brain=scorer) if scorer and team.recovery.score else None,
+        select=partial(_best_of, engine=engine, brain=brains.get("judge")),
+        reroute=partial(reroute, team=team, engine=engine, brain=router) if router else None,
+    )
+
+
+async def _best_of(
+    task: Task,
+    results: Sequence[Outcome],
+    number: int,
+    used: list[Usage],
+    *,
+    engine: Engine,
+    brain: SupervisorModel | None,
+) -> tuple[int, str]:
+    from chargehand.synthesizer.select import choose
+
+    key, seed = f"{task.id}/{number}/select", f"{engine.run}/{task.id}/{number}"
+    choice = await choose(
+        task.instruction, results, engine, brain, key, used, criterion=task.success_criterion, seed=seed
+    )
+    return choice.index, choice.reason
