@@ -37,7 +37,7 @@ async def run(
     team: Team,
     roster: Roster,
     engine: Engine,
-    brains: SupervisorModels,
+    role_models: SupervisorModels,
     plan: Plan | None = None,
     validate: Validate | None = None,
     on_draft: OnDraft | None = None,
@@ -47,13 +47,13 @@ async def run(
 
     `validate` judges the answer as data; `on_draft` hears it grow; `factory` makes the workers that a plan defines.
     """
-    agreed = await agree(request, team, roster, engine, brains, plan, factory)
+    agreed = await agree(request, team, roster, engine, role_models, plan, factory)
     if not isinstance(agreed, Agreed):
         return report_nothing_run(request, team, engine, agreed)
     if factory is not None and agreed.plan.workers:
         team, roster = team.hiring(agreed.plan.workers), {**roster, **factory.hire(agreed.plan.workers)}
-    engine.budget.hold(cost_of_synthesis(agreed.plan, brains.get("synthesizer")))
-    work = _begin(agreed, request, team, roster, engine, brains)
+    engine.budget.hold(cost_of_synthesis(agreed.plan, role_models.get("synthesizer")))
+    work = _begin(agreed, request, team, roster, engine, role_models)
     await work.run()
     write = partial(_write, work, validate, on_draft)
     written = await write()
@@ -78,7 +78,7 @@ class _Work:
     request: Request
     team: Team
     engine: Engine
-    brains: SupervisorModels
+    role_models: SupervisorModels
     steps: TaskSteps
     dispatch: RunTasks
     # Who may add tasks; None where nobody may.
@@ -131,7 +131,7 @@ class _Work:
             return False
         self.rounds, self.left = number, self.left - 1
         whole = self.plan.with_tasks(extension.tasks)
-        engine.budget.hold(cost_of_synthesis(whole, self.brains.get("synthesizer")) + self.to_read)
+        engine.budget.hold(cost_of_synthesis(whole, self.role_models.get("synthesizer")) + self.to_read)
         await self._run_tasks(self.plan.model_copy(update={"tasks": extension.tasks}))
         self.plan = whole
         self.filled |= extension.filled_gaps(self.outcomes)
@@ -148,7 +148,7 @@ class _Work:
             return False
         if draft is not None:
             self.to_read = draft.tokens_read
-            engine.budget.hold(cost_of_synthesis(self.plan, self.brains.get("synthesizer")) + self.to_read)
+            engine.budget.hold(cost_of_synthesis(self.plan, self.role_models.get("synthesizer")) + self.to_read)
         in_hand = engine.budget.affordable() and (stop_at is None or engine.clock.now() < stop_at)
         why = "tasks failed or are thin" if draft is None else "a draft of the answer lacks something"
         reason = f"{why}, and another way might do" if in_hand else "no budget or time is left for more tasks"
@@ -162,7 +162,7 @@ class _Work:
 
 
 def _begin(
-    agreed: Agreed, request: Request, team: Team, roster: Roster, engine: Engine, brains: SupervisorModels
+    agreed: Agreed, request: Request, team: Team, roster: Roster, engine: Engine, role_models: SupervisorModels
 ) -> _Work:
     stop_at = _workers_stop_at(request)
     terms = RunTerms(request, stop_at, team.recovery.evidence)
@@ -175,36 +175,36 @@ def _begin(
         width=request.max_concurrent,
         ask=request.ask,
     )
-    help = make_help(request, team, engine, brains, planned_here=agreed.planned)
+    help = make_help(request, team, engine, role_models, planned_here=agreed.planned)
     steps = TaskSteps(engine, workers, help)
     engine.serve(steps)
     run_tasks = partial(dispatch, crew=crew, engine=engine, stop_at=stop_at, policy=team.recovery, rungs=help.rungs)
     run_tasks = partial(run_tasks, ceiling=agreed.ceiling)
     # A person has approved this plan and no other.
-    planner = brains.get("planner") if agreed.planned and not request.approve else None
+    planner = role_models.get("planner") if agreed.planned and not request.approve else None
     left = 0 if planner is None else team.scrutiny.extensions
-    return _Work(request, team, engine, brains, steps, run_tasks, planner, agreed.plan, [agreed.usage], left=left)
+    return _Work(request, team, engine, role_models, steps, run_tasks, planner, agreed.plan, [agreed.usage], left=left)
 
 
 async def _write(
     work: _Work, validate: Validate | None, on_draft: OnDraft | None, before: Lacking | None = None
 ) -> Synthesis | Lacking:
     """The answer; or, where tasks may still be added, a first draft that lacks something."""
-    request, team, engine, brains = work.request, work.team, work.engine, work.brains
+    request, team, engine, role_models = work.request, work.team, work.engine, work.role_models
     return await write_answer(
         request,
         work.plan,
         work.outcomes,
         engine,
-        brains.get("synthesizer"),
+        role_models.get("synthesizer"),
         time_left(request, engine),
         validate,
         filled=work.filled,
-        judge=brains.get("judge"),
-        critic=brains.get("critic") if request.critic or team.scrutiny.critic else None,
+        judge=role_models.get("judge"),
+        critic=role_models.get("critic") if request.critic or team.scrutiny.critic else None,
         rounds=team.scrutiny.rounds,
-        rater=brains.get("scorer") if team.scrutiny.rate_findings else None,
-        examiner=brains.get("examiner"),
+        rater=role_models.get("scorer") if team.scrutiny.rate_findings else None,
+        examiner=role_models.get("examiner"),
         read=engine.record.urls(),
         on_draft=on_draft,
         pause=work.left > 0,

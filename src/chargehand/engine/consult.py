@@ -27,7 +27,7 @@ async def consult(
     engine: Engine,
     key: str,
     role: Role,
-    brain: SupervisorModel,
+    model: SupervisorModel,
     messages: Sequence[Message],
     schema: dict[str, Any],
     used: list[Usage],
@@ -42,7 +42,7 @@ async def consult(
     asked = list(messages)
     problems: list[str] = []
     for number in range(1, TIMES + 1):
-        call = brain.make_call(role, asked, schema)
+        call = model.make_call(role, asked, schema)
         result = await engine.perform(f"{key}/{number}", call)
         used.append(usage_of(result, call.model))
         if result.reply is None:

@@ -40,5 +40,5 @@ class SupervisorModel(Value):
 
 
 # The examiner is a scorer of the large tier that looks again at doubtful findings.
-Seat = Role | Literal["examiner"]
-SupervisorModels = Mapping[Seat, SupervisorModel]
+RoleName = Role | Literal["examiner"]
+SupervisorModels = Mapping[RoleName, SupervisorModel]

@@ -52,7 +52,7 @@ async def agree(
     team: Team,
     roster: Roster,
     engine: Engine,
-    brains: SupervisorModels,
+    role_models: SupervisorModels,
     plan: Plan | None,
     factory: WorkerFactory | None,
 ) -> Agreed | Unplanned | Rejected:
@@ -64,26 +64,26 @@ async def agree(
         return Agreed(parse(recorded.plan), not recorded.given and not routed, usage, ceiling)
     used: list[Usage] = []
     if plan is None:
-        drafted = await _draft(request, team, engine, brains, used)
+        drafted = await _draft(request, team, engine, role_models, used)
         if isinstance(drafted, Unplanned):
             return drafted
         plan = drafted
     else:
         engine.emit(PlanDrafted(plan=plan.to_json(), round=0, problems=[], source="given"))
-        plan = await _added_to(plan, request, team, engine, brains.get("planner"), used)
-    assign = partial(_assign_workers, plan, team, engine, brains.get("router"), used)
+        plan = await _added_to(plan, request, team, engine, role_models.get("planner"), used)
+    assign = partial(_assign_workers, plan, team, engine, role_models.get("router"), used)
     assigned = await in_time(engine, "@route", time_left(request, engine), assign)
     if assigned is None:
         return _too_late(request, used)
     plan, planned = assigned, not given and not routed
     if request.approve:
         hired = {**roster, **factory.hire(plan.workers)} if factory else roster
-        approved = await _approve(plan, request, team.hiring(plan.workers), hired, engine, brains, planned=planned)
+        approved = await _approve(plan, request, team.hiring(plan.workers), hired, engine, role_models, planned=planned)
         if isinstance(approved, str):
             return Rejected(plan, approved, Usage.total(used))
         plan = approved
     usage = Usage.total(used)
-    ceiling = ceiling_of(plan, request, brains.get("synthesizer")) if planned else None
+    ceiling = ceiling_of(plan, request, role_models.get("synthesizer")) if planned else None
     engine.emit(
         PlanApproved(
             plan=plan.to_json(),
@@ -110,14 +110,14 @@ def _recorded_ceiling(recorded: dict[str, int] | None, request: Request) -> int 
 
 
 async def _draft(
-    request: Request, team: Team, engine: Engine, brains: SupervisorModels, used: list[Usage]
+    request: Request, team: Team, engine: Engine, role_models: SupervisorModels, used: list[Usage]
 ) -> Plan | Unplanned:
     """What the planner, or where the team has it so the router, makes of the request in time."""
 
     async def work() -> Planned | Unplanned:
         if team.mode == "plan":
-            return await make_plan(request, team, engine, brains["planner"], used)
-        chosen = await route(request.text, team, engine, brains.get("router"), "@route", used, request.asked)
+            return await make_plan(request, team, engine, role_models["planner"], used)
+        chosen = await route(request.text, team, engine, role_models.get("router"), "@route", used, request.asked)
         plan = routed_plan(chosen, request, team)
         engine.emit(PlanDrafted(plan=plan.to_json(), round=1, problems=[], source="router"))
         return Planned(plan, Usage.total(used))
@@ -129,13 +129,13 @@ async def _draft(
 
 
 async def _added_to(
-    plan: Plan, request: Request, team: Team, engine: Engine, brain: SupervisorModel | None, used: list[Usage]
+    plan: Plan, request: Request, team: Team, engine: Engine, model: SupervisorModel | None, used: list[Usage]
 ) -> Plan:
     """The given plan with what a planner adds to it, where it may; it runs without, whatever goes wrong with that."""
-    if brain is None or request.subject is None:
+    if model is None or request.subject is None:
         return plan
     left = time_left(request, engine)
-    add = partial(add_tasks, plan, request.subject, request, team, engine, brain, used)
+    add = partial(add_tasks, plan, request.subject, request, team, engine, model, used)
     made = await in_time(engine, "@plan", None if left is None else left * ADDING_SHARE, add)
     if isinstance(made, Planned):
         return made.plan
@@ -150,7 +150,7 @@ def _too_late(request: Request, used: list[Usage]) -> Unplanned:
 
 
 async def _assign_workers(
-    plan: Plan, team: Team, engine: Engine, brain: SupervisorModel | None, used: list[Usage]
+    plan: Plan, team: Team, engine: Engine, model: SupervisorModel | None, used: list[Usage]
 ) -> Plan:
     """The plan with a worker for each task that came without one."""
     if all(task.worker for task in plan.tasks):
@@ -160,7 +160,7 @@ async def _assign_workers(
 
     async def assign(task: Task) -> None:
         about, key = task_prompt(task, {}), f"@route/{task.id}"
-        chosen = await route(about, staff, engine, brain, key, used, task.instruction)
+        chosen = await route(about, staff, engine, model, key, used, task.instruction)
         found[task.id] = chosen.primary
 
     await abreast(assign(task) for task in plan.tasks if not task.worker)
@@ -169,12 +169,19 @@ async def _assign_workers(
 
 
 async def _approve(
-    plan: Plan, request: Request, team: Team, roster: Roster, engine: Engine, brains: SupervisorModels, *, planned: bool
+    plan: Plan,
+    request: Request,
+    team: Team,
+    roster: Roster,
+    engine: Engine,
+    role_models: SupervisorModels,
+    *,
+    planned: bool,
 ) -> Plan | str:
     """The plan a person lets run, perhaps edited, or why they let none."""
-    writer = brains["synthesizer"]
+    writer = role_models["synthesizer"]
     ceiling = ceiling_of(plan, request, writer) if planned else None
-    judge = brains["judge"].model if "judge" in brains else None
+    judge = role_models["judge"].model if "judge" in role_models else None
     text = f"{to_text(plan).rstrip()}\n\n{preview(plan, team, roster, writer.model, request, ceiling, judge)}"
     answer = await engine.ask("@plan/approve", question_about_plan(text))
     said = verdict(answer)

@@ -21,7 +21,7 @@ from chargehand.engine.people import Person, read_words
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
 from chargehand.models.resolve import Models
-from chargehand.models.supervisor_models import Seat, SupervisorModel, SupervisorModels
+from chargehand.models.supervisor_models import RoleName, SupervisorModel, SupervisorModels
 from chargehand.record.cache import Cache
 from chargehand.record.home import Home
 from chargehand.record.journal import Journal
@@ -111,7 +111,7 @@ class Session:
         workers = roster(
             job.team, job.settings, ask=job.request.ask, nest=partial(self._run_nested, settings=job.settings)
         )
-        brains = self._brains(job.settings)
+        role_models = self._role_models(job.settings)
         held = job.team.tools()
         tools = {**held, **BUILTIN.called_by_code(held)}
         holds_files = bool(job.request.material) or "write_document" in tools
@@ -136,7 +136,7 @@ class Session:
             budget=job.request.budget,
             max_concurrent=job.request.max_concurrent,
             hedge_after_s=job.team.recovery.hedge_after_s,
-            writer=brains["synthesizer"].model if "synthesizer" in brains else None,
+            writer=role_models["synthesizer"].model if "synthesizer" in role_models else None,
             listeners=self._listeners,
             people=None if self._person is None else self._answer,
             wall_clock=self._wall_clock,
@@ -149,7 +149,7 @@ class Session:
                 job.team,
                 workers,
                 engine,
-                brains,
+                role_models,
                 job.plan,
                 job.validate,
                 on_draft=self._on_draft,
@@ -248,24 +248,24 @@ class Session:
         """How a team in the team is run, with its own models where it names any."""
         own, ask = settings.for_team(team.models, Budget(), Limits()), self._job.request.ask
         workers = roster(team, own, ask=ask, nest=partial(self._run_nested, settings=own))
-        brains, makes = self._brains(own), factory(team, own, ask=ask)
+        role_models, makes = self._role_models(own), factory(team, own, ask=ask)
 
         async def run(request: Request, engine: Engine) -> Report:
-            return await supervise.run(request, team, workers, engine, brains, factory=makes)
+            return await supervise.run(request, team, workers, engine, role_models, factory=makes)
 
         return run
 
-    def _brains(self, settings: Settings) -> SupervisorModels:
+    def _role_models(self, settings: Settings) -> SupervisorModels:
         """The supervisor's own models."""
         if not settings.has_model:
             return {}
-        choices: dict[Seat, ModelChoice] = {role: settings.model_for(role) for role in SUPERVISOR_ROLES}
+        choices: dict[RoleName, ModelChoice] = {role: settings.model_for(role) for role in SUPERVISOR_ROLES}
         choices["examiner"] = settings.model_for("scorer", "large")
         return {
-            seat: SupervisorModel(
+            role: SupervisorModel(
                 model=choice.model, options=options_of(choice), window=self._models.window(choice.model)
             )
-            for seat, choice in choices.items()
+            for role, choice in choices.items()
         }
 
 

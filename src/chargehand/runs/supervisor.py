@@ -179,13 +179,13 @@ class Supervisor(RunLife):
             models.check(choice.model)
             inputs = EngineInputs(run="plan", journal=MemoryJournal(), models=models, budget=asked.budget)
             async with make_engine("local", inputs) as engine:
-                brain = SupervisorModel(
+                planner = SupervisorModel(
                     model=choice.model, options=options_of(choice), window=models.window(choice.model)
                 )
                 if plan is None:
-                    planned = await make_plan(asked, self.team, engine, brain)
+                    planned = await make_plan(asked, self.team, engine, planner)
                 else:
-                    planned = await add_tasks(plan, subject or Subject(), asked, self.team, engine, brain, [])
+                    planned = await add_tasks(plan, subject or Subject(), asked, self.team, engine, planner, [])
         if isinstance(planned, Unplanned):
             raise PlanningFailed(planned.fault.message, planned.problems, planned.fault.kind)
         return planned.plan

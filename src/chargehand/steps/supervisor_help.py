@@ -56,17 +56,17 @@ class SupervisorHelp:
 
 
 def make_help(
-    request: Request, team: Team, engine: Engine, brains: SupervisorModels, *, planned_here: bool
+    request: Request, team: Team, engine: Engine, role_models: SupervisorModels, *, planned_here: bool
 ) -> SupervisorHelp:
     """What the dispatcher may fall back on when a task fails. A plan that was given is never planned on: no split."""
-    refiner, scorer, router = brains.get("refiner"), brains.get("scorer"), brains.get("router")
-    planner = brains.get("planner") if planned_here else None
+    refiner, scorer, router = role_models.get("refiner"), role_models.get("scorer"), role_models.get("router")
+    planner = role_models.get("planner") if planned_here else None
     return SupervisorHelp(
-        refine=partial(refine, engine=engine, brain=refiner) if refiner else None,
+        refine=partial(refine, engine=engine, model=refiner) if refiner else None,
         split=partial(split_task, request=request, team=team, engine=engine, brain=planner) if planner else None,
         ask=question_about if request.ask else None,
-        score=partial(score, engine=engine, brain=scorer) if scorer and team.recovery.score else None,
-        select=partial(_best_of, engine=engine, brain=brains.get("judge")),
+        score=partial(score, engine=engine, model=scorer) if scorer and team.recovery.score else None,
+        select=partial(_best_of, engine=engine, model=role_models.get("judge")),
         reroute=partial(reroute, team=team, engine=engine, brain=router) if router else None,
     )
 
@@ -78,12 +78,12 @@ async def _best_of(
     used: list[Usage],
     *,
     engine: Engine,
-    brain: SupervisorModel | None,
+    model: SupervisorModel | None,
 ) -> tuple[int, str]:
     from chargehand.synthesizer.select import choose
 
     key, seed = f"{task.id}/{number}/select", f"{engine.run}/{task.id}/{number}"
     choice = await choose(
-        task.instruction, results, engine, brain, key, used, criterion=task.success_criterion, seed=seed
+        task.instruction, results, engine, model, key, used, criterion=task.success_criterion, seed=seed
     )
     return choice.index, choice.reason
