@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from chargehand.dispatcher.time_limits import Countdown
 from chargehand.engine.port import Engine
-from chargehand.steps.best_of import BestOf, failed_by_bug, is_workers_own, work_and_check
+from chargehand.steps.criterion import failed_by_bug, is_workers_own, work_and_check
 from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.values.event import AttemptEnded, AttemptStarted, Warned
 from chargehand.values.outcome import Outcome, Usage, failed
 from chargehand.workers import Assignment, WorkerPort
+
+if TYPE_CHECKING:
+    from chargehand.steps.best_of import BestOf
 
 
 @dataclass(slots=True)
@@ -94,4 +98,6 @@ class AttemptWork:
             message = f"best_of {number} of {task.id} is ignored: {task.worker} does a task only once."
             self.engine.emit(Warned(message=message), task=task.id, attempt=self.assignment.attempt)
             return None
+        from chargehand.steps.best_of import BestOf  # few tasks want it
+
         return BestOf(number, self.assignment, self.worker, self.engine, self.help.score, self.help.select)

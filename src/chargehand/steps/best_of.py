@@ -12,14 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from chargehand.engine.port import Engine
-from chargehand.errors import ChargehandError
-from chargehand.steps.criterion import Scorer, check_criterion
+from chargehand.steps.criterion import Scorer, failed_by_bug, is_workers_own, work_and_check
 from chargehand.values.base import JSON
 from chargehand.values.event import Decided
-from chargehand.values.outcome import Outcome, Usage, failed
+from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Task
 from chargehand.workers import Assignment, WorkerPort
 
@@ -140,21 +138,3 @@ class BestOf:
 
 def _confidence(outcome: Outcome) -> int:
     return -1 if outcome.confidence is None else outcome.confidence
-
-
-async def work_and_check(assignment: Assignment, worker: WorkerPort, engine: Engine, score: Scorer | None) -> Outcome:
-    """What a worker makes of an assignment, held to its criterion."""
-    outcome = await worker.work(assignment, engine)
-    return await check_criterion(assignment, outcome, worker, engine, score) if outcome.ok else outcome
-
-
-def failed_by_bug(task: Task, error: Exception) -> Outcome:
-    return failed(task.id, task.worker, "internal", f"{type(error).__name__} in {task.worker}: {error}")
-
-
-def is_workers_own(error: Exception) -> bool:
-    """Whether an exception is the worker's own; the record's and the owner's errors end the run instead."""
-    if isinstance(error, ExceptionGroup):
-        group = cast("ExceptionGroup[Exception]", error)
-        return all(is_workers_own(inner) for inner in group.exceptions)
-    return not isinstance(error, ChargehandError)

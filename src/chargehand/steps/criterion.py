@@ -1,17 +1,38 @@
-"""An outcome that says it is done -> whether it is: the worker's own check, then the scorer, if the team wants one."""
+"""A worker's work on an assignment, held to its criterion: by the worker's own check, then by a scorer if any."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 from chargehand.engine.port import Engine
+from chargehand.errors import ChargehandError
 from chargehand.values.effect import ToolCall
 from chargehand.values.event import Warned
 from chargehand.values.outcome import Outcome, Score, Usage, failed
+from chargehand.values.plan import Task
 from chargehand.workers import Assignment, WorkerPort
 
 # None when the scorer gave no score, which proves nothing. What it uses joins what the assignment has used.
 Scorer = Callable[[Assignment, Outcome], Awaitable[Score | None]]
+
+
+async def work_and_check(assignment: Assignment, worker: WorkerPort, engine: Engine, score: Scorer | None) -> Outcome:
+    """What a worker makes of an assignment, held to its criterion."""
+    outcome = await worker.work(assignment, engine)
+    return await check_criterion(assignment, outcome, worker, engine, score) if outcome.ok else outcome
+
+
+def failed_by_bug(task: Task, error: Exception) -> Outcome:
+    return failed(task.id, task.worker, "internal", f"{type(error).__name__} in {task.worker}: {error}")
+
+
+def is_workers_own(error: Exception) -> bool:
+    """Whether an exception is the worker's own; the record's and the owner's errors end the run instead."""
+    if isinstance(error, ExceptionGroup):
+        group = cast("ExceptionGroup[Exception]", error)
+        return all(is_workers_own(inner) for inner in group.exceptions)
+    return not isinstance(error, ChargehandError)
 
 
 async def check_criterion(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from chargehand.dispatcher import Rungs
 from chargehand.engine.people import question_about
@@ -12,7 +13,6 @@ from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
 from chargehand.planner.draft import split_task
 from chargehand.planner.route import reroute
-from chargehand.steps.best_of import Selector
 from chargehand.steps.criterion import Scorer
 from chargehand.steps.refine import refine
 from chargehand.steps.score import score
@@ -21,6 +21,9 @@ from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
+
+if TYPE_CHECKING:
+    from chargehand.steps.best_of import Selector
 
 # These add what they use to the list, call by call.
 Refiner = Callable[[Task, Outcome, int, list[Usage]], Awaitable[Task]]
