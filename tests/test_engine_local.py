@@ -9,7 +9,7 @@ import pytest
 
 from chargehand.engine.deadline import in_time
 from chargehand.engine.engine_session import DRAIN_S, Opening, Parked, Prior
-from chargehand.engine.local.model_calls import TRANSPORT_RETRIES
+from chargehand.engine.local.sending import TRANSPORT_RETRIES
 from chargehand.errors import ModelError, OwnershipLost, StorageError
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from chargehand.engine.local.model_calls import MOST_FRESH_RESERVATIONS, usage_problem
+from chargehand.engine.local.admission import MOST_FRESH_RESERVATIONS
+from chargehand.engine.local.sending import usage_problem
 from chargehand.engine.local.shared_ledger import SharedLedger
 from chargehand.models import Attribution
 from chargehand.values.budget import Budget, Grant, Ledger, Wish

@@ -21,7 +21,7 @@ from email.utils import format_datetime
 from functools import cached_property
 from typing import Any, Literal
 
-from chargehand.engine.local.model_calls import TRANSPORT_RETRIES
+from chargehand.engine.local.sending import TRANSPORT_RETRIES
 from chargehand.models.resolve import Models, Provider
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay

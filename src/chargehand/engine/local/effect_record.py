@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from chargehand.engine.local.effect_site import Site
-from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.run_record import LocalRecord
 from chargehand.record.replay import Replay
 from chargehand.values.effect import AnalysisResult, Effect, ModelCall, ModelResult, Result, ToolResult

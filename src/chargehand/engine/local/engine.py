@@ -22,15 +22,15 @@ from typing import Any, TypeVar, overload
 from chargehand import __version__
 from chargehand.engine.engine_session import DRAIN_S, EngineInputs, Listener, Opening, Prior, Spent
 from chargehand.engine.local.activity import Activity
+from chargehand.engine.local.admission import Admission
 from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.effect_record import EffectRecord
-from chargehand.engine.local.effect_site import Site
 from chargehand.engine.local.handlers import AnalysisHandler, Handlers, ModelHandler, ToolHandler
-from chargehand.engine.local.model_calls import Calls
 from chargehand.engine.local.questions import Inquiries
-from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.run_record import LocalRecord
+from chargehand.engine.local.sending import Sender
 from chargehand.engine.local.shared_ledger import LocalBudget, SharedLedger
 from chargehand.engine.local.slots import Slots, never
 from chargehand.engine.outcomes import KeptOutcomes
@@ -95,9 +95,10 @@ class LocalEngine:
         # `writer` is the model that writes the answer: what is held back for it is held in its money as well.
         shared = SharedLedger(budget or Budget(), resources, self._recorder, writer)
         self.budget = LocalBudget(shared, self.replay, self._recorder)
-        calls = Calls(run, shared, self._slots, resources, self._recorder, self.clock.random, hedge_after_s)
+        sender = Sender(run, self._slots, resources, self._recorder, self.clock.random)
+        admission = Admission(shared, self._slots, sender, self._recorder, hedge_after_s)
         self._effects = EffectRecord(self._recorder, self.replay, self.record)
-        self._models = ModelHandler(calls, self._recorder, self._effects)
+        self._models = ModelHandler(admission, self._recorder, self._effects)
         self._tools = ToolHandler(resources, self._slots, self._effects, self.record)
         analyses = AnalysisHandler(resources, self._slots, self._effects)
         self._handlers: Handlers = {ModelCall: self._models, ToolCall: self._tools, Analysis: analyses}

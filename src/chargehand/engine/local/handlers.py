@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any, Protocol, TypeVar
 
+from chargehand.engine.local.admission import Admission
 from chargehand.engine.local.effect_record import EffectRecord
-from chargehand.engine.local.effect_site import Site
-from chargehand.engine.local.model_calls import Calls
-from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.run_record import LocalRecord
 from chargehand.engine.local.slots import Slots, Waited
@@ -54,8 +53,8 @@ Handlers = Mapping[type, Handler[Any, Any]]
 class ModelHandler:
     """Calls of models, within budget, slots and what the provider allows."""
 
-    def __init__(self, calls: Calls, recorder: Recorder, record: EffectRecord) -> None:
-        self._calls = calls
+    def __init__(self, admission: Admission, recorder: Recorder, record: EffectRecord) -> None:
+        self._admission = admission
         self._recorder = recorder
         self._record = record
         # What calls of the supervisor used that were answered when its time was over.
@@ -80,7 +79,7 @@ class ModelHandler:
 
         intent = self._record.intent(site, effect)
         sent = intent if isinstance(intent, ModelCalled) else None
-        result = await self._calls.make(site, effect, sent, begin, on_text)
+        result = await self._admission.make(site, effect, sent, begin, on_text)
         try:
             return await self._record.finish(site, effect, result)
         except asyncio.CancelledError:

@@ -10,8 +10,7 @@ from typing import Any
 from chargehand.engine.engine_session import Prior
 from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.clock import LocalClock
-from chargehand.engine.local.effect_site import Site
-from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.slots import Slots, never
 from chargehand.engine.people import Later
 from chargehand.record.replay import Replay

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 from chargehand.engine.engine_session import Listener
-from chargehand.engine.local.effect_site import Site
 from chargehand.errors import ChargehandError, StorageError
 from chargehand.record.journal import Journal
 from chargehand.values.event import Event, EventBody, Warned
 from chargehand.values.message import Message
+
+
+class Site(NamedTuple):
+    """Where in a run an effect happens: its key, and the task and attempt in it."""
+
+    key: str
+    task: str | None
+    attempt: int | None
 
 
 class Recorder:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from chargehand.engine.local.effect_site import Site
-from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
 from chargehand.models.prices import Price
 from chargehand.record.replay import Replay

@@ -1,7 +1,7 @@
-"""One model call from budget to result: reserve, wait for a slot and the provider's leave, send, retry, settle.
+"""An admitted model call -> its result: the provider's permit, the request, retries, and the usage that is believed.
 
-What may be sent again is sent again with the same bytes and key, with no slot held in between. A call that is slow to
-answer may be hedged: a second one beside it, the first good answer wins.
+What may be sent again is sent again with the same bytes and key, with no slot of the run held in between. Permits are
+the provider's, shared by all runs of the process.
 """
 
 from __future__ import annotations
@@ -9,32 +9,27 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from chargehand.engine.local.call_time import CallTime
-from chargehand.engine.local.effect_site import Site
-from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
-from chargehand.engine.local.shared_ledger import SharedLedger
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
 from chargehand.limits import BreakerChange, CallResult, Permit, ProviderLimits, Refused
 from chargehand.models import Attribution
-from chargehand.values.budget import Deny, Reservation
+from chargehand.values.budget import Reservation
 from chargehand.values.effect import ModelCall, ModelResult
-from chargehand.values.event import BreakerChanged, Decided, ModelCalled, ModelReplied, Warned
-from chargehand.values.message import Reply, TokenCount
+from chargehand.values.event import BreakerChanged, Decided, Warned
+from chargehand.values.message import Reply
 from chargehand.values.outcome import Fault
 
 TRANSPORT_RETRIES = 4
 LONGEST_BACKOFF_S = 30.0
-# More than there are tasks: who was refused asks again behind all who were refused less often.
+# More than there are tasks: a call that was refused asks again behind all that were refused less often.
 BEHIND_ALL = 1_000_000
-# How long a provider that is out is waited for when it has not answered even once: a wrong address is told soon.
+# How long a provider that is out is waited for when it has not answered even once: a wrong address is reported soon.
 PATIENCE_AT_FIRST_S = 3.0
-# How often a call gives back what was set aside for it, because that was outgrown while it waited to be sent.
-MOST_FRESH_RESERVATIONS = 3
 # Usage above this many times what a call looks like at the most is not a count of this call.
 ABSURD = 2
 
@@ -43,136 +38,21 @@ OnText = Callable[[str], None] | None
 Begin = Callable[[int, int], Awaitable[None]]
 
 
-class Calls:
+class Sender:
     """One per session; nothing is kept between calls but what its parts keep."""
 
-    def __init__(
-        self,
-        run: str,
-        purse: SharedLedger,
-        slots: Slots,
-        resources: Resources,
-        recorder: Recorder,
-        chance: random.Random,
-        hedge_after_s: float | None = None,
-    ) -> None:
+    def __init__(self, run: str, slots: Slots, resources: Resources, recorder: Recorder, chance: random.Random) -> None:
         self._run = run
-        self._purse = purse
         self._slots = slots
         self._resources = resources
         self._recorder = recorder
         self._chance = chance
-        # A call without an answer for this long is made a second time beside the first; None is never.
-        self._hedge_after_s = hedge_after_s
         # model -> what its provider allows; a session lives on one loop, as these do.
         self._limits: dict[str, ProviderLimits] = {}
         # Models of which it was said that their usage is not believed: once is enough.
         self._doubted: set[str] = set()
 
-    async def make(
-        self, site: Site, effect: ModelCall, intent: ModelCalled | None, begin: Begin, on_text: OnText
-    ) -> ModelResult:
-        """The result, settled but not yet on the record. `intent`: what an earlier session recorded and sent."""
-        waited = Waited()
-        admitted = await self._admit(site, effect, intent, waited)
-        if isinstance(admitted, Deny):
-            fault = Fault(kind="budget", message=admitted.reason)
-            return ModelResult(error=fault, sent=False, waiting_s=waited.seconds)
-        reservation, permit = admitted
-        sent_before = 0 if intent is None else intent.send
-        call = self._settle(site, effect, reservation, permit, sent_before, waited, begin, on_text)
-        try:
-            if self._hedge_after_s is None or on_text is not None:
-                return await call
-            return await self._hedge(site, effect, call, self._hedge_after_s)
-        except asyncio.CancelledError:
-            self._record_cut(site, effect, "".join(waited.pieces))
-            raise
-
-    async def _admit(
-        self, site: Site, effect: ModelCall, intent: ModelCalled | None, waited: Waited
-    ) -> tuple[Reservation, Permit | Refused] | Deny:
-        """Budget, slot and permit. What was set aside before a long wait is looked at again after it.
-
-        Bounded, so that no state of the ledger can keep a call from being sent or denied.
-        """
-        loop = asyncio.get_running_loop()
-        for fresh in range(MOST_FRESH_RESERVATIONS + 1):
-            began = loop.time()
-            granted = await self._purse.reserve(site, effect, None if intent is None else intent.max_output)
-            waited.seconds += loop.time() - began
-            if isinstance(granted, Deny):
-                return granted
-            try:
-                permit = await self._leave_to_send(site, effect, granted.reservation.tokens, waited)
-            except BaseException:
-                self._purse.settle(site, effect.model, (0, 0), 0.0)
-                raise
-            last = intent is not None or fresh == MOST_FRESH_RESERVATIONS
-            if isinstance(permit, Refused) or last or not self._purse.outgrown(site, effect.model):
-                return granted.reservation, permit
-            permit.give_back("unsent", loop.time())
-            self._slots.free()
-            self._purse.settle(site, effect.model, (0, 0), 0.0)
-        raise AssertionError("the last reservation is taken")
-
-    async def _hedge(
-        self, site: Site, effect: ModelCall, call: Coroutine[Any, Any, ModelResult], after_s: float
-    ) -> ModelResult:
-        """The first good answer of the call and, once it is late, of a second one beside it, if the budget has room."""
-        calls = [asyncio.create_task(call, name=site.key)]
-        try:
-            await asyncio.wait(calls, timeout=after_s)
-            beside = Site(f"{site.key}/hedge", site.task, site.attempt)
-            if not calls[0].done() and (granted := self._purse.reserve_now(beside, effect)) is not None:
-                value, reason = {"after_s": after_s}, "no answer so far"
-                self._recorder.emit_at(site, Decided(key=beside.key, decision="hedge", value=value, reason=reason))
-                await self._recorder.commit()
-                second = self._settle(beside, effect, granted.reservation, None, 0, Waited(), _begun_already, None)
-                calls.append(asyncio.create_task(second, name=beside.key))
-            while True:
-                over, late = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
-                good = [each for each in calls if each in over and each.result().ok]
-                if good or not late:
-                    return good[0].result() if good else calls[0].result()
-                await asyncio.wait(late)
-        finally:
-            for each in calls:
-                each.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
-
-    async def _settle(
-        self,
-        site: Site,
-        effect: ModelCall,
-        reservation: Reservation,
-        permit: Permit | Refused | None,
-        sent_before: int,
-        waited: Waited,
-        begin: Begin,
-        on_text: OnText,
-    ) -> ModelResult:
-        """The result with its reservation closed, whatever happens."""
-        used: tuple[int, int] | None = None
-        usd: float | None = None
-        result: ModelResult | None = None
-        try:
-            result = await self._tries(site, effect, reservation, permit, sent_before, waited, begin, on_text)
-            if result.reply is not None and result.reply.usage is not None:
-                used = result.reply.usage.input_tokens, result.reply.usage.output_tokens
-                usd = result.usd
-            elif result.error is not None and result.error.kind not in ("timeout", "connection"):
-                used, usd = (0, 0), 0.0  # the provider refused it: nothing was used
-            elif waited.sent:
-                most = TokenCount(input_tokens=reservation.input_tokens, output_tokens=reservation.output_tokens)
-                result = result.model_copy(update={"estimated": most})
-            return result
-        finally:
-            if not waited.sent:
-                used, usd = (0, 0), 0.0  # stopped in the queue: nothing was used
-            self._purse.settle(site, effect.model, used, usd, broken_off=waited.sent and result is None)
-
-    async def _tries(
+    async def send(
         self,
         site: Site,
         effect: ModelCall,
@@ -182,7 +62,9 @@ class Calls:
         waited: Waited,
         begin: Begin,
         on_text: OnText,
+        most: Callable[[], int],
     ) -> ModelResult:
+        """The result of the last try. `most` gives what the call is estimated to use at the most."""
         loop = asyncio.get_running_loop()
         attribution = Attribution(self._run, site.task, site.attempt, effect.role, self._idempotency_key(site, effect))
         worked = 0.0
@@ -196,7 +78,7 @@ class Calls:
         for retry in range(TRANSPORT_RETRIES + 1):
             patience = None if gives_up is None else max(gives_up - loop.time(), 0.0)
             if (permit := first) is None:
-                permit = await self._leave_to_send(site, effect, reservation.tokens, waited, patience, retry)
+                permit = await self.acquire(site, effect, reservation.tokens, waited, patience, retry)
             first = None
             if isinstance(permit, Refused):
                 kind = "auth" if permit.until is None else "overloaded"
@@ -213,7 +95,7 @@ class Calls:
                     waited.pieces = time.pieces
                 said = await time.limit(send, on_text)
                 worked += loop.time() - began
-                reply, usd = self._count_reply(site, effect, reservation, said)
+                reply, usd = self._count_reply(site, effect, reservation, said, most())
                 counted = reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else None
                 self._record_changes(permit.give_back("ok", loop.time(), tokens_actual=counted))
                 return ModelResult(reply=reply, usd=usd, seconds=worked, waiting_s=waited.seconds)
@@ -247,24 +129,7 @@ class Calls:
             waited.seconds += loop.time() - began
         raise AssertionError("the last retry returns")
 
-    def _count_reply(
-        self, site: Site, effect: ModelCall, reservation: Reservation, reply: Reply
-    ) -> tuple[Reply, float | None]:
-        """The reply with the usage that can be believed, and what it costs, if known."""
-        problem = reply.usage_problem or usage_problem(reply, self._purse.most(site), self._resources.window(effect))
-        if problem and effect.model not in self._doubted:
-            self._doubted.add(effect.model)
-            message = (
-                f"What {effect.model} says it used for {site.key} is not believed ({problem}). The call is counted at "
-                f"the {reservation.tokens:,} tokens set aside for it; so are later ones of this model like it."
-            )
-            self._recorder.emit_at(site, Warned(message=message))
-        if problem:
-            return reply.model_copy(update={"usage": None, "usage_problem": problem}), None
-        price = self._resources.price(effect)
-        return reply, price.usd(reply.usage) if price and reply.usage else None
-
-    async def _leave_to_send(
+    async def acquire(
         self, site: Site, effect: ModelCall, tokens: int, waited: Waited, patience: float | None = None, retry: int = 0
     ) -> Permit | Refused:
         """A slot and the provider's permit, or neither. No slot is held while waiting for the provider.
@@ -296,12 +161,22 @@ class Calls:
             raise
         return self._record_grant(permit)
 
-    def _record_cut(self, site: Site, effect: ModelCall, text: str) -> None:
-        """Put on the record what had arrived of a reply that was broken off. It is never read as a result."""
-        if text:
-            message = f"The call was broken off after {len(text):,} characters of its reply."
-            result = {"error": {"kind": "cancelled", "message": message}, "cut": True, "text": text}
-            self._recorder.emit_at(site, ModelReplied(key=site.key, fingerprint=effect.fingerprint, result=result))
+    def _count_reply(
+        self, site: Site, effect: ModelCall, reservation: Reservation, reply: Reply, most: int
+    ) -> tuple[Reply, float | None]:
+        """The reply with the usage that can be believed, and what it costs, if known."""
+        problem = reply.usage_problem or usage_problem(reply, most, self._resources.window(effect))
+        if problem and effect.model not in self._doubted:
+            self._doubted.add(effect.model)
+            message = (
+                f"What {effect.model} says it used for {site.key} is not believed ({problem}). The call is counted at "
+                f"the {reservation.tokens:,} tokens set aside for it; so are later ones of this model like it."
+            )
+            self._recorder.emit_at(site, Warned(message=message))
+        if problem:
+            return reply.model_copy(update={"usage": None, "usage_problem": problem}), None
+        price = self._resources.price(effect)
+        return reply, price.usd(reply.usage) if price and reply.usage else None
 
     def _record_grant(self, permit: Permit) -> Permit:
         if permit.change is not None:
@@ -353,10 +228,6 @@ def usage_problem(reply: Reply, most: int, window: int | None) -> str:
 
 def _figure(number: int) -> str:
     return f"{number:,}" if abs(number) < 10**20 else "more than 20 digits of"
-
-
-async def _begun_already(_max_output: int, _sent_before: int) -> None:
-    """A hedge is on the record as the decision to make it."""
 
 
 def _for_limits(error: ModelError) -> CallResult:

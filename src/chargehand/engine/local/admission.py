@@ -1,0 +1,161 @@
+"""What the run allows a model call: a budget set aside for it, a slot, a second call beside it, and its settlement.
+
+The budget is reserved before the call is sent and settled after it, whatever happens. A call that is slow to answer may
+be hedged: a second one beside it, the first good answer wins. `sending.py` sends what was admitted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from chargehand.engine.local.recorder import Recorder, Site
+from chargehand.engine.local.sending import Begin, OnText, Sender
+from chargehand.engine.local.shared_ledger import SharedLedger
+from chargehand.engine.local.slots import Slots, Waited
+from chargehand.limits import Permit, Refused
+from chargehand.values.budget import Deny, Reservation
+from chargehand.values.effect import ModelCall, ModelResult
+from chargehand.values.event import Decided, ModelCalled, ModelReplied
+from chargehand.values.message import TokenCount
+from chargehand.values.outcome import Fault
+
+# How often a call gives back what was set aside for it, because that was outgrown while it waited to be sent.
+MOST_FRESH_RESERVATIONS = 3
+
+
+class Admission:
+    """One per session; nothing is kept between calls but what its parts keep."""
+
+    def __init__(
+        self,
+        ledger: SharedLedger,
+        slots: Slots,
+        sender: Sender,
+        recorder: Recorder,
+        hedge_after_s: float | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._slots = slots
+        self._sender = sender
+        self._recorder = recorder
+        # A call without an answer for this long is made a second time beside the first; None is never.
+        self._hedge_after_s = hedge_after_s
+
+    async def make(
+        self, site: Site, effect: ModelCall, intent: ModelCalled | None, begin: Begin, on_text: OnText
+    ) -> ModelResult:
+        """The result, settled but not yet on the record. `intent`: what an earlier session recorded and sent."""
+        waited = Waited()
+        admitted = await self._admit(site, effect, intent, waited)
+        if isinstance(admitted, Deny):
+            fault = Fault(kind="budget", message=admitted.reason)
+            return ModelResult(error=fault, sent=False, waiting_s=waited.seconds)
+        reservation, permit = admitted
+        sent_before = 0 if intent is None else intent.send
+        call = self._settle(site, effect, reservation, permit, sent_before, waited, begin, on_text)
+        try:
+            if self._hedge_after_s is None or on_text is not None:
+                return await call
+            return await self._hedge(site, effect, call, self._hedge_after_s)
+        except asyncio.CancelledError:
+            self._record_cut(site, effect, "".join(waited.pieces))
+            raise
+
+    async def _admit(
+        self, site: Site, effect: ModelCall, intent: ModelCalled | None, waited: Waited
+    ) -> tuple[Reservation, Permit | Refused] | Deny:
+        """Budget, slot and permit. What was set aside before a long wait is looked at again after it.
+
+        Bounded, so that no state of the ledger can keep a call from being sent or denied.
+        """
+        loop = asyncio.get_running_loop()
+        for fresh in range(MOST_FRESH_RESERVATIONS + 1):
+            began = loop.time()
+            granted = await self._ledger.reserve(site, effect, None if intent is None else intent.max_output)
+            waited.seconds += loop.time() - began
+            if isinstance(granted, Deny):
+                return granted
+            try:
+                permit = await self._sender.acquire(site, effect, granted.reservation.tokens, waited)
+            except BaseException:
+                self._ledger.settle(site, effect.model, (0, 0), 0.0)
+                raise
+            last = intent is not None or fresh == MOST_FRESH_RESERVATIONS
+            if isinstance(permit, Refused) or last or not self._ledger.outgrown(site, effect.model):
+                return granted.reservation, permit
+            permit.give_back("unsent", loop.time())
+            self._slots.free()
+            self._ledger.settle(site, effect.model, (0, 0), 0.0)
+        raise AssertionError("the last reservation is taken")
+
+    async def _hedge(
+        self, site: Site, effect: ModelCall, call: Coroutine[Any, Any, ModelResult], after_s: float
+    ) -> ModelResult:
+        """The first good answer of the call and, once it is late, of a second one beside it, if the budget has room."""
+        calls = [asyncio.create_task(call, name=site.key)]
+        try:
+            await asyncio.wait(calls, timeout=after_s)
+            beside = Site(f"{site.key}/hedge", site.task, site.attempt)
+            if not calls[0].done() and (granted := self._ledger.reserve_now(beside, effect)) is not None:
+                value, reason = {"after_s": after_s}, "no answer so far"
+                self._recorder.emit_at(site, Decided(key=beside.key, decision="hedge", value=value, reason=reason))
+                await self._recorder.commit()
+                second = self._settle(beside, effect, granted.reservation, None, 0, Waited(), _begun_already, None)
+                calls.append(asyncio.create_task(second, name=beside.key))
+            while True:
+                over, late = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+                good = [each for each in calls if each in over and each.result().ok]
+                if good or not late:
+                    return good[0].result() if good else calls[0].result()
+                await asyncio.wait(late)
+        finally:
+            for each in calls:
+                each.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+
+    async def _settle(
+        self,
+        site: Site,
+        effect: ModelCall,
+        reservation: Reservation,
+        permit: Permit | Refused | None,
+        sent_before: int,
+        waited: Waited,
+        begin: Begin,
+        on_text: OnText,
+    ) -> ModelResult:
+        """The result with its reservation closed, whatever happens."""
+        used: tuple[int, int] | None = None
+        usd: float | None = None
+        result: ModelResult | None = None
+        try:
+            result = await self._sender.send(
+                site, effect, reservation, permit, sent_before, waited, begin, on_text, partial(self._ledger.most, site)
+            )
+            if result.reply is not None and result.reply.usage is not None:
+                used = result.reply.usage.input_tokens, result.reply.usage.output_tokens
+                usd = result.usd
+            elif result.error is not None and result.error.kind not in ("timeout", "connection"):
+                used, usd = (0, 0), 0.0  # the provider refused it: nothing was used
+            elif waited.sent:
+                most = TokenCount(input_tokens=reservation.input_tokens, output_tokens=reservation.output_tokens)
+                result = result.model_copy(update={"estimated": most})
+            return result
+        finally:
+            if not waited.sent:
+                used, usd = (0, 0), 0.0  # stopped in the queue: nothing was used
+            self._ledger.settle(site, effect.model, used, usd, broken_off=waited.sent and result is None)
+
+    def _record_cut(self, site: Site, effect: ModelCall, text: str) -> None:
+        """Put on the record what had arrived of a reply that was broken off. It is never read as a result."""
+        if text:
+            message = f"The call was broken off after {len(text):,} characters of its reply."
+            result = {"error": {"kind": "cancelled", "message": message}, "cut": True, "text": text}
+            self._recorder.emit_at(site, ModelReplied(key=site.key, fingerprint=effect.fingerprint, result=result))
+
+
+async def _begun_already(_max_output: int, _sent_before: int) -> None:
+    """A hedge is on the record as the decision to make it."""
