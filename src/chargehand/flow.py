@@ -1,4 +1,4 @@
-"""run(): the whole flow on one screen. Request -> plan -> outcomes -> report; only this module knows the order."""
+"""The order of a run: request -> plan -> outcomes -> report. Only this module knows it."""
 
 from __future__ import annotations
 

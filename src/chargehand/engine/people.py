@@ -3,7 +3,7 @@
 kind         what may be answered
 plan         approve | reject [reason] | an edited plan as JSON
 tool         approve | reject [reason]; where it is in doubt whether it happened: happened [result] | send | give up
-escalation   any text: it is told to the worker
+escalation   any text: it is given to the worker
 task         the result, as text or JSON | escalate: [reason]
 """
 
@@ -77,7 +77,7 @@ DOUBT_SCHEMA: dict[str, Any] = {
 
 
 def question_about(task: Task, outcome: Outcome) -> Question:
-    """What to ask when a worker could not do its task; the answer is told to the worker that tries again."""
+    """What to ask when a worker could not do its task; the answer is given to the worker that tries again."""
     why = outcome.escalation or outcome.error
     said = f"{outcome.worker} could not do task {task.id}"
     if outcome.escalation is not None:
@@ -222,7 +222,7 @@ def escalation(answer: JSON) -> str | None:
 
 
 def as_text(answer: JSON) -> str:
-    """An answer as a worker is told it."""
+    """An answer as a worker gets it."""
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 
@@ -243,7 +243,7 @@ def _verdict_or_plan(text: str, request: Request, workers: Collection[str], fact
     )
     if wrong := errors_in(problems):
         lines = "".join(f"\n  {problem.message}" for problem in wrong[:50])
-        raise InvalidAnswer(f"The edited plan was refused; mend this and answer again:{lines}", problems)
+        raise InvalidAnswer(f"The edited plan was refused; correct this and answer again:{lines}", problems)
     return data
 
 

@@ -48,7 +48,7 @@ Called = ModelCalled | ToolCalled
 Returned = ModelReplied | ToolReturned | Reused
 # Calls whose answers are kept when tasks are reopened.
 _PLANNING = ("@plan", "@route", "@extend")
-# What a resumed run comes to again from committed results. Gaps and contradictions are found anew by each session.
+# What a resumed run comes to again from committed results. Gaps and contradictions are found again by each session.
 _HEDGE = "/hedge"
 TOLD_ONCE = (Extended, SynthesisStarted, DraftDiscarded, Critiqued)
 
@@ -109,7 +109,7 @@ class Replay:
     lost: list[Usage] = field(default_factory=list[Usage])
     # Tokens counted for each call that came to an end without saying what it used.
     estimated: list[int] = field(default_factory=list[int])
-    # What reopened tasks had used, and the results of calls that are made anew: paid for all the same.
+    # What reopened tasks had used, and the results of calls that are made again: paid for all the same.
     set_aside: list[Usage] = field(default_factory=list[Usage])
     unused: list[Data] = field(default_factory=list[Data])
     spent_tokens: int = 0
@@ -308,7 +308,7 @@ class Replay:
     def reopen(self, tasks: Iterable[str]) -> None:
         """Let tasks run again, attempts counting on; of a task that was split only the parts that are not done.
 
-        The supervisor's own failed calls are made again as well, and the answer is judged and written anew.
+        The supervisor's own failed calls are made again as well, and the answer is judged and written again.
         """
         for task in tasks:
             parts = self._parts_again(task)

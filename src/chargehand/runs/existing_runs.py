@@ -1,4 +1,4 @@
-"""Runs that exist: looked at, answered, cancelled, gone on with and run again; what starting one needs besides."""
+"""Runs on record: reported, answered, cancelled, resumed and run again; and what starting a run also needs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RunLife(PreparedTeam):
         super().__init__(team, model=model, home=home, settings=settings)
         self._in_use: dict[str, tuple[Models, int]] = {}
 
-    # -- going on ----------------------------------------------------------------------------------------------------
+    # -- continuing ---------------------------------------------------------------------------------------------------
 
     async def resume(
         self,
@@ -114,7 +114,7 @@ class RunLife(PreparedTeam):
     ) -> Report:
         """A new run of the same request from the files as they are now; what has not changed is not done again.
 
-        The model that was forced for the first run is used again, unless this door was given one.
+        The model that was forced for the first run is used again, unless this supervisor was given one.
         """
         run = self.home.find(run)
         state = self.home.state(run)
@@ -195,7 +195,7 @@ class RunLife(PreparedTeam):
         return open_questions(self.home.state(self.home.find(run)))
 
     async def answer(self, run: str, question: str, words: str) -> tuple[Question, ...]:
-        """Put a person's answer on the record of a run nobody runs now; `resume` goes on with it.
+        """Put a person's answer on the record of a run nobody runs now; `resume` continues it.
 
         Gives what is still open. An answer that cannot be used is refused and changes nothing: InvalidAnswer.
         """

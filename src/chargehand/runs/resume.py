@@ -1,4 +1,4 @@
-"""The record of a run that stopped, and what is added to it -> the job that goes on with it."""
+"""The record of a run that stopped, and what is added to it -> the job that continues it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Added(NamedTuple):
-    """What a run is given besides what it had, and whether its failed tasks are tried again."""
+    """What is added to what a run had, and whether its failed tasks are tried again."""
 
     tokens: int | None = None
     usd: float | None = None

@@ -1,7 +1,7 @@
 """One process's turn at a run: owns the record, drives the supervisor on an engine, and ends in a Report.
 
 A session ends by finishing, by parking for a person, by Ctrl-C (`interrupt`), by `chargehand cancel`, or by dying;
-after all but the first the next session goes on from the record.
+after all but the first the next session continues from the record.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RunJob:
     plan: Plan | None = None
     team_ref: str | None = None
     prior: Prior | None = None
-    # Tasks to run again, and with them the supervisor's own failed calls; None goes on with everything as it ended.
+    # Tasks to run again, and with them the supervisor's own failed calls; None leaves everything as it ended.
     reopen: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
     # Judges the answer as data. Code of the caller's, so a resume in another process goes without.
@@ -170,7 +170,7 @@ class Session:
         return report
 
     def _line(self, began: float) -> dict[str, Any]:
-        """What the index is told of a run besides its end: all of it by its first session."""
+        """The fields of a run's line in the index other than its end; its first session gives all of them."""
         if self._earlier is not None:
             return {}
         return {"started": began, "request": self._job.request.text, "team": self._job.team.name}
@@ -226,10 +226,10 @@ class Session:
             self._main.cancel()
             return
         self._stopped = why
-        self._stopping = asyncio.create_task(self._wind_down(self._engine, self._main), name="wind down")
+        self._stopping = asyncio.create_task(self._drain_and_stop(self._engine, self._main), name="drain and stop")
 
     @staticmethod
-    async def _wind_down(engine: EngineSession, main: asyncio.Task[Report]) -> None:
+    async def _drain_and_stop(engine: EngineSession, main: asyncio.Task[Report]) -> None:
         try:
             await engine.drain()
         finally:

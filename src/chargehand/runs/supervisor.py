@@ -1,4 +1,4 @@
-"""The front door: Supervisor(team, model).run(request) -> Report. The command line comes in by the same door.
+"""The Python interface: Supervisor(team, model).run(request) -> Report. The command line uses the same one.
 
 report = Supervisor(team, model="anthropic:claude-sonnet-5-5").run_sync("Describe Oslo in two sentences.")
 """
@@ -38,7 +38,7 @@ from chargehand.values.request import AppRun, Earlier, Material, Request, Subjec
 
 
 class Supervisor(RunLife):
-    """A team with its models and the home its runs are recorded in: starts runs, and goes on with those there are."""
+    """A team with its models and the home its runs are recorded in: starts runs, and continues those on record."""
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ class Supervisor(RunLife):
         `approve` asks a person before the plan runs, `ask` lets escalations and tool calls reach one. `person` is
         somebody to ask now; without, the run parks with status `waiting` when nothing else can go on. With `critic` a
         reviewer accepts the answer or sends it back. `web` lets the workers that the team names for it search the web
-        and fetch pages. `on_draft` is told how the answer grows: the number of the draft,
+        and fetch pages. `on_draft` gets the answer as it grows: the number of the draft,
         and the text it grew by.
         """
         positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)

@@ -40,7 +40,7 @@ class Assignment:
         return "/".join([self.task.id, *map(str, where), *map(str, parts)])
 
     async def ask(self, engine: Engine, key: str, question: Question) -> JSON:
-        """A person's answer; the time it takes while the run goes on is waiting, not work."""
+        """A person's answer; the time it takes while the run continues is waiting, not work."""
         began = engine.clock.now()
         answer = await engine.ask(key, question)
         self.used.append(Usage(waiting_s=max(engine.clock.now() - began, 0.0)))

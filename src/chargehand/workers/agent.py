@@ -42,7 +42,7 @@ _PATH = lazy_regex(r"[\w.-]+(?:/[\w.-]+)*[\w-]")
 
 
 class AgentTool(NamedTuple):
-    """A tool as the agent knows it: what the model is told and what calling it does to the world."""
+    """A tool as the agent knows it: what the model reads of it and what calling it does to the world."""
 
     spec: ToolSpec
     effect: ToolEffect

@@ -147,7 +147,7 @@ def _unchecked_files(chosen: Sequence[str], results: Sequence[AnalysisResult]) -
 
 
 def _sign_output(output: JSON, analyzers: Sequence[str]) -> JSON:
-    """What an analyzer made, with whose it is: the record of a look, which states nothing besides its findings."""
+    """What an analyzer made, with whose it is: the record of a look, which states nothing but its findings."""
     return {"analyzers": list(analyzers), **cast(dict[str, JSON], output)} if isinstance(output, dict) else output
 
 

@@ -48,7 +48,7 @@ class Delegate:
     output_schema: dict[str, Any] | None = None
     # Lines its answers may end with.
     disclaimers: tuple[str, ...] = ()
-    # The team's own limits; those of the run around it hold besides.
+    # The team's own limits; those of the run around it hold too.
     max_tasks: int | None = None
     deadline_s: float | None = None
     # There is no larger model to exchange it for.

@@ -21,7 +21,7 @@ class Human:
     """Somebody who answers, now or days later. Uses no model and holds no slot while waiting."""
 
     name: str
-    # What the person is told with every task.
+    # What the person reads with every task.
     prompt: str = ""
     output_schema: dict[str, Any] | None = None
     # The highest there is: a person is never exchanged for a larger model.

@@ -105,7 +105,7 @@ class LocalEngine:
         self._inquiries = Inquiries(self.replay, prior, people, self._recorder, self._slots, self._activity, self.clock)
         # Task -> the attempt it is at, for effects whose key does not say.
         self._attempts: dict[str | None, int | None] = {}
-        # What earlier sessions have told and this one comes to again on its way: it is told once.
+        # What earlier sessions recorded and this one comes to again on its way: it is recorded once.
         self._told = Counter(self.replay.told)
 
     # -- life --------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ class Recorder:
         # Those whose batch is being written.
         self._served: list[asyncio.Future[None]] = []
         self._wanted = asyncio.Event()
-        # Why nothing can be written any more; told to everybody who asks.
+        # Why nothing can be written any more; raised for every caller that waits.
         self._broken: ChargehandError | None = None
         self._writer: asyncio.Task[None] | None = None
 
@@ -82,7 +82,7 @@ class Recorder:
             self._leave_out(broken)
 
     def _leave_out(self, broken: list[tuple[Listener, Exception]]) -> None:
-        """Go on without listeners that raised; the others are told, once they have all heard the event itself."""
+        """Continue without listeners that raised; the others get a warning, after all of them got the event itself."""
         self._listeners = tuple(each for each in self._listeners if all(each is not gone for gone, _ in broken))
         for _, error in broken:
             message = f"A listener raised {type(error).__name__}: {error}. The run goes on without it."
@@ -123,7 +123,7 @@ class Recorder:
             try:
                 if events:
                     await self._journal.append(events, blobs)
-            except Exception as error:  # noqa: BLE001 -- told to everybody who waits: nothing may hang on a broken record
+            except Exception as error:  # noqa: BLE001 -- raised for every caller that waits: nothing may hang on a broken record
                 self._broken = error if isinstance(error, ChargehandError) else StorageError(_unwritable(error))
                 for done in (*self._served, *self._waiting):
                     if not done.done():

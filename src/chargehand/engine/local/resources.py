@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Characters a token stands for at the least, in English prose and JSON; an estimate made with it is rarely too low.
 CHARACTERS_PER_TOKEN = 3.2
-# What a message costs besides its text.
+# What a message costs in addition to its text.
 TOKENS_PER_MESSAGE = 6
 
 

@@ -15,7 +15,7 @@ from chargehand.values.event import BudgetReserved, BudgetSettled, Decided
 from chargehand.values.key import Key
 from chargehand.values.outcome import Usage
 
-# An estimate this much above what was set aside is worth setting aside anew.
+# An estimate this much above what was set aside is worth setting aside again.
 TOO_LITTLE = 1.05
 
 
@@ -99,7 +99,7 @@ class SharedLedger:
         return fresh > reservation.input_tokens * TOO_LITTLE or (left is not None and left < 0)
 
     def most(self, site: Site) -> int:
-        """The tokens a call under way looks like at the most: a model may have told too little of those before it."""
+        """The tokens a call under way looks like at the most: a model may have reported too little before."""
         reservation = self.ledger.open[site.key]
         return max(reservation.input_tokens, self._raw[site.key]) + reservation.output_tokens
 
@@ -135,7 +135,7 @@ class SharedLedger:
     ) -> None:
         """Close a reservation. `used` is input and output; None is unknown, and counts as all that was set aside.
 
-        Of a call that was sent and broken off no result will tell: what it may have used goes on the record here.
+        A call that was sent and broken off has no result: what it may have used is recorded here.
         """
         reservation = self.ledger.open[site.key]
         lost = None
