@@ -1,4 +1,5 @@
 """What happens inside of the steps of a run, where models, tools and texts are: refs -> an outcome, and its head.
 
-`task_steps.py` has one method for each kind of step; the other modules are what they are made of.
+`task_steps.py` has one method for each kind of step, `final_report.py` makes the report from the results of a run; the
+other modules are what these two are made of.
 """
