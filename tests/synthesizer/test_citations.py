@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chargehand.synthesizer.check_citations import provenance_of, provenance_of_listing
+from chargehand.synthesizer.check_citations import provenance_of, provenance_of_listing, why_unfounded
 from chargehand.values.outcome import Outcome, done, failed
 
 NUMBERED = ("t1", "t2")
@@ -125,14 +125,16 @@ def test_code_moves_no_paragraph() -> None:
     assert found.citations == {"1": ("t1",), "4": ("t2",)}
 
 
-def test_an_answer_that_cites_nothing_is_a_problem() -> None:
-    """Of one result as of several; brackets in code do not count. Where nothing is done there is nothing to cite."""
-    [problem] = provenance_of("All good. `[t1]`", outcomes("t1", "t2")).problems
-    assert problem.startswith("no_citation: The answer cites no task")
-    one = {**outcomes("t1"), "t2": failed("t2", "ann", "tool", "no")}
-    [problem] = provenance_of("All good.", one).problems
-    assert problem.startswith("no_citation: The answer cites no task")
-    assert provenance_of("All good.", {"t2": one["t2"]}).problems == ()
+def test_an_answer_that_rests_on_no_result_is_rejected() -> None:
+    """It cites nothing, since brackets in code do not count, or only tasks without a result."""
+    two = {**outcomes("t1"), "t2": failed("t2", "ann", "tool", "no")}
+
+    def why(answer: str) -> str:
+        return (why_unfounded(provenance_of(answer, two), two) or "").partition(":")[0]
+
+    assert why("All good. `[t1]`") == "no_citation"
+    assert why("It could not be found out [t2].") == "uses_no_result"
+    assert why("All good [t1].") == ""
 
 
 def test_results_listed_by_code_are_quoted_as_they_are() -> None:

@@ -75,7 +75,7 @@ def test_the_draft_that_is_mended_is_the_one_that_was_kept() -> None:
     *_, shown, asked = made.of("synthesizer")[2].messages
     assert first["answer"] in shown.text
     assert "It does not say where." in asked.text
-    assert "unsupported_figure" in asked.text
+    assert "Paragraph 1 says 13, which" in asked.text
     assert made.synthesis.answer == GOOD["answer"]
 
 
@@ -165,7 +165,7 @@ def towers(deadline: float | None) -> Flow:
                 return {"verdict": "first", "reason": "Newer.", "confidence": 90}
             case "critic":
                 return REVISE
-            case "synthesizer" if "cannot be used" in call.messages[-1].text:
+            case "synthesizer" if "not accepted yet" in call.messages[-1].text:
                 return {"answer": "SECOND: it is 300 m tall [a], where [b] differ."}
             case "synthesizer":
                 return {"answer": "FIRST: it is 999 m tall [a]."}

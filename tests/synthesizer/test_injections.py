@@ -26,7 +26,7 @@ ROWS = [
     for line in (Path(__file__).parent / "labelled" / "injections.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 TEXTS = [row["text"] for row in ROWS]
-_DATA = re.compile(r"<data>\n.*?\n</data>")
+_DATA = re.compile(r"<data>\n.*?\n</data>", re.DOTALL)
 # Something of every text, so that an obedient reader would know it.
 _ORDER = re.compile(r"OBEYED|delete_everything|developer mode", re.IGNORECASE)
 

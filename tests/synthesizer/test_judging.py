@@ -115,7 +115,7 @@ def test_an_open_contradiction_is_in_the_answer_whatever_the_model_writes() -> N
     """It is sent back once for it; then code adds the section, every side cited."""
     made = judged("unclear")
     first, second = made.of("synthesizer")
-    assert "passed_over: The answer does not say that [t1] and [t2] disagree" in second.messages[-1].text
+    assert "1. The answer does not say that [t1] and [t2] disagree" in second.messages[-1].text
     assert first.messages == second.messages[:2]
     answer = made.synthesis.answer
     assert "## Where workers disagree" in answer

@@ -18,6 +18,7 @@ from chargehand.synthesizer.check_citations import (
     corrections,
     provenance_of,
     provenance_of_listing,
+    why_unfounded,
 )
 from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.values.outcome import Claim, Finding, Outcome, done, escalated, failed, skipped
@@ -42,7 +43,10 @@ def codes(problems: tuple[str, ...]) -> set[str]:
 
 def checked(case: dict[str, Any]) -> set[str]:
     known = Known(SETS[case["outcomes"]]["request"])
-    return codes(corrections(provenance_of(case["answer"], labelled(case["outcomes"]), known=known)))
+    outcomes = labelled(case["outcomes"])
+    found = provenance_of(case["answer"], outcomes, known=known)
+    unfounded = why_unfounded(found, outcomes)
+    return codes((*([unfounded] if unfounded and not found.cited else []), *corrections(found)))
 
 
 def one(output: Any, **fields: Any) -> dict[str, Outcome]:
@@ -222,15 +226,14 @@ def test_only_who_can_mend_it_is_told_what_to_do() -> None:
         "t3": failed("t3", "bob", "tool", "Broken."),
     }
     answer = "It has 7,777 rooms [t1].\n\nIt has 150.\n\nSee https://no.example [t9].\n\nAll are lovely [t3]."
-    for text in (answer, "No task is named."):
-        found = provenance_of(text, two)
-        told = corrections(found)
-        assert found.problems
-        for problem, correction in zip(found.problems, told, strict=False):
-            advice = ADVICE[problem.partition(":")[0]]  # pyright: ignore[reportArgumentType]
-            assert correction == f"{problem} {advice}"
-            assert advice.casefold().rstrip(".") not in problem.casefold()
-        assert len(told) == len(found.problems) + len(found.unused)
+    found = provenance_of(answer, two)
+    told = corrections(found)
+    assert found.problems
+    for problem, correction in zip(found.problems, told, strict=False):
+        advice = ADVICE[problem.partition(":")[0]]  # pyright: ignore[reportArgumentType]
+        assert correction == f"{problem} {advice}"
+        assert advice.casefold().rstrip(".") not in problem.casefold()
+    assert len(told) == len(found.problems) + len(found.unused)
 
 
 def test_a_figure_counts_only_where_its_task_is_cited() -> None:

@@ -90,7 +90,8 @@ def test_an_unsupported_figure_goes_back_once_and_then_stands_in_the_report() ->
     wrong = {"answer": "There are 13 mills [t1], and all turn [t2]."}
     said = [wrong, GOOD]
     made = make(TWO, lambda _: said.pop(0))
-    assert "unsupported_figure" in made.calls[1].messages[-1].text
+    asked = made.calls[1].messages[-1].text
+    assert "1. Paragraph 1 says 13, which [t1, t2] does not contain. Cite the task it is from; if no result" in asked
     assert (made.synthesis.answer, made.synthesis.provenance.problems) == (GOOD["answer"], ())
     made = make(TWO, lambda _: wrong)
     assert len(made.calls) == 2

@@ -27,8 +27,8 @@ class SupervisorModel(Value):
         """Whether it is a model of the small tier, which needs shorter and simpler questions."""
         return is_small(self.model)
 
-    def make_call(self, role: Role, messages: Sequence[Message], schema: dict[str, Any]) -> ModelCall:
-        """The call that asks it for JSON of that shape."""
+    def make_call(self, role: Role, messages: Sequence[Message], schema: dict[str, Any] | None) -> ModelCall:
+        """The call that asks it for JSON of that shape, or for plain text."""
         return ModelCall(
             role=role,
             model=self.model,

@@ -6,7 +6,6 @@ Each problem is a code and a sentence:
     unsupported_figure   a figure that no result cited for it holds
     uncited_figure       a figure that a result holds, in a paragraph that cites none
     unknown_url          a url that neither the request, a result nor a tool's result holds
-    no_citation          not one task is cited
     failed_citation      a passage that rests on tasks without a result alone, and does not speak of what is missing
     unused_result        a result that is neither cited nor merged into something cited, nor left out for a reason
 
@@ -100,10 +99,8 @@ def provenance_of(
     problems = [*_unknown(parts), *(problem for _, problem in figures), *check.urls(answer)]
     problems += check.without_result(parts, {paragraph for paragraph, _ in figures})
     cited = {task for paragraph in parts for task in paragraph.tasks}
-    cites_nothing = not cited and not any(code == "unknown_citation" for code, _ in problems)
-    if cites_nothing and any(outcome.ok or outcome.partial for outcome in outcomes.values()):
+    if not cited:  # it is rejected for that, and citations are asked for once
         problems = [problem for problem in problems if problem[0] != "uncited_figure"]
-        problems.insert(0, ("no_citation", "The answer cites no task."))
     return Provenance(
         citations={str(paragraph.number): paragraph.tasks for paragraph in parts if paragraph.tasks},
         problems=tuple(_word_problems(problems)),
@@ -122,6 +119,15 @@ def provenance_of_listing(
             found[str(number)] = tasks
     cited = {task for tasks in found.values() for task in tasks}
     return Provenance(citations=found, unused=_unused_tasks(outcomes, cited, merged))
+
+
+def why_unfounded(provenance: Provenance, outcomes: Mapping[str, Outcome]) -> str | None:
+    """Why an answer that rests on no result is rejected; None for one that rests on some."""
+    if not provenance.cited:
+        return f"no_citation: The answer cites no task of this run. {ADVICE['no_citation']}"
+    if not any(outcomes[task].ok or outcomes[task].partial for task in provenance.cited):
+        return "uses_no_result: The answer uses no result: what it cites has none. Cite the tasks that have results."
+    return None
 
 
 def corrections(provenance: Provenance) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from chargehand.synthesizer.strip_markdown import one_line
 from chargehand.text.citation import Citations
 from chargehand.values.report import Contradiction, Gap, LeftOut
 
-_NOTHING = frozenset({"", "null", "none", "n/a", "[]", "{}"})
+_NOTHING = frozenset({"", "null", "none", "nothing", "n/a", "[]", "{}"})
 _LONGEST = 500
 
 
@@ -84,4 +84,4 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     text = value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return "" if text.casefold() in _NOTHING else text
+    return "" if text.casefold().rstrip(". ") in _NOTHING else text

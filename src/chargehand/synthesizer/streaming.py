@@ -1,160 +1,91 @@
-"""A synthesizer's reply in pieces, JSON as it is written -> the growing text of its "answer", for who watches.
+"""A synthesizer's reply in pieces, as it is written -> the growing text of the answer, for those who watch.
 
-A reply that is sent again after its stream was cut starts over in the middle of the text so far: where the JSON makes
-no sense any more, a new draft is taken to begin.
+Markdown is shown up to the heading of its notes. Of JSON the text of `answer` is shown where it is the first field. A
+reply that is sent again after its stream was cut begins again in the middle of the text so far: where its opening
+comes a second time, a new draft begins.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-# The number of the draft, from 1, and what it grew by. A higher number begins anew.
+from chargehand.synthesizer.read_draft import NOTES
+
+# The number of the draft, from 1, and what it grew by. A higher number begins a new text.
 OnDraft: TypeAlias = Callable[[int, str], None]
 
-_State = Literal["before", "key", "colon", "value", "string", "next", "other", "end"]
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_LOST = "\ufffd"
+# So many characters of a reply are its opening; fewer may come again by chance.
+_OPENING = 24
+_JSON = re.compile(r'\s*(?:```(?:json)?\s*)?\{\s*"answer"\s*:\s*"')
+_MAY_BE_JSON = re.compile(r"\s*(?:`{1,3}j?s?o?n?\s*)?(?:\{.*)?\Z", re.DOTALL)
+# The text of a string so far: not half an escape, and not half of a character outside of the basic plane.
+_STRING = re.compile(r'(?:[^"\\]|\\(?:["\\/bfnrt]|u[dD][89abAB]\w{2}(?:\\u\w{4}|(?=[^\\]))|u(?![dD][89abAB])\w{4}))*')
 
 
 class AnswerText:
-    """Takes a JSON object in piece by piece; `feed` returns what a piece adds to the answer and whether it is new."""
+    """Takes a reply in piece by piece; `feed` returns what a piece adds to the answer and whether it is a new draft."""
 
     def __init__(self) -> None:
-        self._begin("before")
+        self._begin()
 
-    def _begin(self, state: _State) -> None:
-        self._state: _State = state
-        # The string under way, as far as it matters: a key, or the piece of the answer not given out yet.
-        self._text: list[str] = []
-        self._key = ""
-        # In a value that is not the answer: how deep, and whether inside a string.
-        self._depth = 0
-        self._inside = False
-        # A backslash and what follows it, until it is whole; a high surrogate waits for its other half.
-        self._escape: str | None = None
-        self._high: int | None = None
+    def _begin(self) -> None:
+        self._opening = ""
+        # What was not shown yet, and how the reply is written as soon as that is known.
+        self._waiting = ""
+        self._form: str | None = None
+        # The last characters, in which the opening may come again.
+        self._tail = ""
 
     def feed(self, piece: str) -> tuple[str, bool]:
         """The text to add, and whether a new draft began with it."""
-        anew = False
-        given: list[str] = []
-        for character in piece:
-            if self._take(character):
-                anew, given = True, []
-            if self._state == "string" and self._text:
-                given += self._text
-                self._text.clear()
-        return "".join(given), anew
+        new = False
+        if len(self._opening) == _OPENING:
+            self._tail = (self._tail + piece)[-(len(piece) + _OPENING) :]
+            if (at := self._tail.find(self._opening)) >= 0:
+                piece, new = self._tail[at:], True
+                self._begin()
+        if len(self._opening) < _OPENING:
+            rest = _OPENING - len(self._opening)
+            self._opening, self._tail = self._opening + piece[:rest], piece[rest:]
+        self._waiting += piece
+        return self._take(), new
 
-    def _take(self, character: str) -> bool:
-        """Whether the draft so far turned out to be cut off."""
-        match self._state:
-            case "before":
-                if character == "{":
-                    self._begin("next")
-            case "next":
-                if character == '"':
-                    self._begin("key")
-                elif character == "}":
-                    self._state = "end"
-                elif character not in " \t\r\n,":
-                    return self._over(character)
-            case "key":
-                if self._string(character):
-                    self._key, self._state = "".join(self._text), "colon"
-                    self._text.clear()
-            case "colon":
-                if character == ":":
-                    self._state = "value"
-                elif not character.isspace():
-                    return self._over(character)
-            case "value":
-                if character == '"' and self._key == "answer":
-                    self._state = "string"
-                elif not character.isspace():
-                    self._state = "other"
-                    self._skip(character)
-            case "string":
-                if self._string(character):
-                    self._state = "next"
-            case "other":
-                self._skip(character)
-            case "end":
-                pass
-        return False
+    def _take(self) -> str:
+        if self._form is None:
+            if found := _JSON.match(self._waiting):
+                self._form, self._waiting = "json", self._waiting[found.end() :]
+            elif not _MAY_BE_JSON.match(self._waiting):
+                self._form, self._waiting = "text", self._waiting.lstrip()
+            else:
+                return ""
+        return self._take_string() if self._form == "json" else self._take_text() if self._form == "text" else ""
 
-    def _over(self, character: str) -> bool:
-        """What was taken for the end of a string was the opening of the new draft's first key."""
-        self._begin("next" if character == "{" else "key")
-        if character != "{":
-            self._string(character)
-        return True
-
-    def _skip(self, character: str) -> None:
-        """A value that is not wanted: its end is a comma or a brace on the level of the answer."""
-        if self._inside:
-            if self._escape is not None:
-                self._escape = None
-            elif character == "\\":
-                self._escape = character
-            elif character == '"':
-                self._inside = False
-        elif character == '"':
-            self._inside = True
-        elif character in "{[":
-            self._depth += 1
-        elif character in "}]" and self._depth:
-            self._depth -= 1
-        elif character in ",}" and not self._depth:
-            self._begin("next" if character == "," else "end")
-
-    def _string(self, character: str) -> bool:
-        """Whether the string ends here; else the character is part of it, or of an escape in it."""
-        if self._escape is not None:
-            self._escape += character
-            self._unescape(self._escape)
-        elif character == "\\":
-            self._escape = character
-        else:
-            self._flush()
-            if character == '"':
-                return True
-            self._text.append(character)
-        return False
-
-    def _unescape(self, escape: str) -> None:
-        if escape[1] != "u":
-            self._flush()
-            self._text.append(_ESCAPES.get(escape[1], escape[1]))
-        elif len(escape) < 6:
-            return
-        else:
-            self._unit(escape[2:])
-        self._escape = None
-
-    def _unit(self, digits: str) -> None:
-        """One UTF-16 unit: a character, or half of one."""
+    def _take_string(self) -> str:
+        found = _STRING.match(self._waiting)
+        assert found is not None
+        self._waiting = self._waiting[found.end() :]
+        if self._waiting.startswith('"'):
+            self._form = "end"
         try:
-            unit = int(digits, 16)
+            text = json.loads(f'"{found[0]}"', strict=False)
         except ValueError:
-            unit = 0xFFFD
-        if 0xDC00 <= unit <= 0xDFFF and self._high is not None:
-            whole = 0x10000 + ((self._high - 0xD800) << 10) + (unit - 0xDC00)
-            self._high = None
-            self._text.append(chr(whole))
-            return
-        self._flush()
-        if 0xD800 <= unit <= 0xDBFF:
-            self._high = unit
-        else:
-            self._text.append(_LOST if 0xDC00 <= unit <= 0xDFFF else chr(unit))
+            return ""
+        return str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
-    def _flush(self) -> None:
-        """A half without its other half stands for nothing."""
-        if self._high is not None:
-            self._text.append(_LOST)
-            self._high = None
+    def _take_text(self) -> str:
+        """What is there up to a heading of notes; a line that may become one waits for its end."""
+        if found := NOTES.search(self._waiting):
+            if "\n" in self._waiting[found.end() :]:
+                self._form = "end"
+            shown, self._waiting = self._waiting[: found.start()], self._waiting[found.start() :]
+            return shown
+        at = self._waiting.rfind("\n") + 1
+        end = at if self._waiting[at:].lstrip().startswith(("#", "*")) or not self._waiting[at:].strip() else None
+        shown, self._waiting = self._waiting[:end], "" if end is None else self._waiting[end:]
+        return shown
 
 
 class Drafts:
@@ -175,14 +106,14 @@ class Drafts:
         return self._hear
 
     def _hear(self, piece: str) -> None:
-        text, anew = self._answer.feed(piece)
-        if anew and self._shown:
+        text, new = self._answer.feed(piece)
+        if new and self._shown:
             self._number += 1
         if not text or self._listener is None:
             return
         self._shown = True
         try:
             self._listener(self._number, text)
-        except Exception as error:  # noqa: BLE001 -- recorded: who watches cannot break what is watched
+        except Exception as error:  # noqa: BLE001 -- recorded: a listener cannot break what it listens to
             self._listener = None
             self._warn(f"The answer is not shown while it is written: {type(error).__name__}: {error}")

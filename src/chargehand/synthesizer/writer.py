@@ -9,16 +9,15 @@ from typing import Any
 
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
-from chargehand.synthesizer.check_citations import Known, corrections, provenance_of
+from chargehand.synthesizer.check_citations import Known, corrections, provenance_of, why_unfounded
 from chargehand.synthesizer.contradictions import Disagreement
 from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
+from chargehand.synthesizer.read_draft import read_draft
 from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.stated_gaps import contradictions, gaps, left_out
 from chargehand.synthesizer.streaming import Drafts
 from chargehand.synthesizer.synthesis import SynthesisContext, Validate, keeps_open
 from chargehand.synthesizer.typed_figures import SHOWN_ONLY, unsupported_figures
-from chargehand.text.json_repair import read_object
-from chargehand.text.json_schema import violations
 from chargehand.values.base import JSON
 from chargehand.values.effect import usage_of
 from chargehand.values.event import DraftDiscarded
@@ -26,7 +25,6 @@ from chargehand.values.message import Message, system, user
 from chargehand.values.outcome import Fault
 from chargehand.values.plan import Plan
 from chargehand.values.report import Contradiction, Gap, Provenance
-from chargehand.workers.worker_answer import read_confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +79,8 @@ class Writer:
         self._known = Known.of(context.request, context.plan, read)
         self._validate = validate
         self._drafts = drafts
+        self._typed = context.request.answer_schema is not None
+        self._rules = prompt.TYPED_RULES if self._typed else prompt.RULES
         self._schema = prompt.schema(context.request.answer_schema)
         self._calls = 0
         self._asked: tuple[Message, ...] = ()
@@ -94,7 +94,7 @@ class Writer:
 
     async def write(self, text: str) -> Draft | NoDraft:
         """The first draft that is an answer to what is asked in `text`; what is not one goes back once."""
-        self._asked = (system(prompt.RULES), user(text))
+        self._asked = (system(self._rules), user(text))
         first = await self._call(self._asked)
         if isinstance(first.draft, NoDraft):
             self._said = first.said
@@ -143,7 +143,7 @@ class Writer:
 
     async def _call(self, messages: tuple[Message, ...]) -> _Written:
         model, engine = self._context.model, self._context.engine
-        call = model.make_call("synthesizer", messages, self._schema)
+        call = model.make_call("synthesizer", messages, self._schema if self._typed else None)
         self._calls += 1
         on_text = None if self._drafts is None else self._drafts.begin()
         result = await engine.perform(f"@synthesis/{self._context.mark}{self._calls}", call, on_text=on_text)
@@ -153,7 +153,7 @@ class Writer:
             engine.emit(DraftDiscarded(reason=fault.message))
             return _Written(NoDraft(fault))
         said = result.reply.as_message()
-        data, problems = _read(result.reply.text, self._schema)
+        data, problems = read_draft(result.reply.text, self._schema, self._reconciled.outcomes, typed=self._typed)
         if data is None:
             return self._reject("; ".join(problems), said, tuple(problems))
         draft = self._check_draft(data)
@@ -168,16 +168,11 @@ class Writer:
 
     def _no_answer(self, draft: Draft) -> str | None:
         """Why a draft of the right shape is not an answer; None when it is one."""
-        if is_placeholder(draft.answer, self._reconciled.outcomes, prompt.RULES):
-            return "it is a placeholder: write the answer itself"
+        if is_placeholder(draft.answer, self._reconciled.outcomes, self._rules):
+            return "The answer is a placeholder: write the answer itself."
         if is_unfilled(draft.data):
-            return "its `data` holds nothing but placeholders: fill it in from the results"
-        outcomes, cited = self._reconciled.outcomes, draft.provenance.cited
-        if not cited:
-            return "it cites no task of this run"
-        if not any(outcomes[task].ok or outcomes[task].partial for task in cited):
-            return "it uses no result: what it cites has none"
-        return None
+            return "`data` holds nothing but placeholders: fill it in from the results."
+        return why_unfounded(draft.provenance, self._reconciled.outcomes)
 
     def _check_draft(self, data: dict[str, Any]) -> Draft:
         reconciled, answer = self._reconciled, data["answer"]
@@ -239,16 +234,3 @@ def upstream(plan: Plan, tasks: Iterable[str]) -> set[str]:
             found.add(id)
             waiting.extend(depends_on.get(id, ()))
     return found
-
-
-def _read(text: str, schema: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
-    """The synthesizer's answer, or None and what to tell it. An odd confidence is mended, a blank answer is none."""
-    data, problems = read_object(text)
-    if data is None:
-        return None, problems
-    data = {name: value for name, value in data.items() if name == "data" or value is not None}
-    if "confidence" in data:
-        data["confidence"] = read_confidence(data["confidence"], "confidence", [])
-    if problems := violations(data, schema):
-        return None, problems
-    return (data, []) if data["answer"].strip() else (None, ["The answer is empty"])
