@@ -54,10 +54,10 @@ def test_ollama_needs_no_key() -> None:
         ("gpt-6-sol", "did you mean openai:gpt-6-sol?"),
         (
             "llama4",
-            "write PROVIDER:NAME with one of anthropic, openai, gemini, openrouter, ollama, lmstudio, vllm, llamacpp, ",
+            "write PROVIDER:NAME with one of anthropic, openai, gemini, openrouter, embedded, ollama, lmstudio, vllm, ",
         ),
         ("antropic:claude-opus-5", "did you mean anthropic:claude-opus-5?"),
-        ("embedded:tiny", "unknown provider 'embedded'"),
+        ("embeded:tiny", "did you mean embedded:tiny?"),
         ("openai:", "write openai:NAME"),
         ("", "names no provider"),
     ],

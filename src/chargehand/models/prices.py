@@ -45,6 +45,8 @@ def _openai_long(input: float, output: float, cached: float) -> Price:
 
 _HAIKU_LONG = Price(input=0.50, output=2.50, cached=0.05)
 
+_FREE = Price(input=0, output=0, cached=0)
+
 # name -> (price, context window)
 _MODELS: dict[str, dict[str, tuple[Price, int]]] = {
     "anthropic": {
@@ -97,6 +99,8 @@ _SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 def price(provider: str, name: str) -> Price | None:
     """The model's price; None when the table does not know it, never 0."""
+    if provider == "embedded":
+        return _FREE
     known = _find(provider, name)
     return known[0] if known else None
 

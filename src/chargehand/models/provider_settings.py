@@ -118,6 +118,8 @@ def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
             key_env="OPENROUTER_API_KEY",
             key_required=True,
         ),
+        # In this process; the port is chosen when it starts.
+        Provider(name="embedded", base_url="http://127.0.0.1", wire="openai_chat"),
         *(Provider(name=name, base_url=f"http://localhost:{port}/v1", wire="openai_chat") for name, port in _LOCAL),
     )
     return {provider.name: provider for provider in known}

@@ -43,6 +43,8 @@ class Models:
         # By what comes after `scripted:`.
         self._scripts: dict[str, ModelClient] = dict(scripts or {})
         self._clients: dict[tuple[str, WireName], ModelClient] = {}
+        # Models in this process, by their file.
+        self._files: dict[Path, ModelClient] = {}
         self._transport: Transport | None = None
 
     @property
@@ -62,6 +64,8 @@ class Models:
 
                 self._scripts[name] = ScriptedModel.load(Path(name))
             return self._scripts[name]
+        if prefix == "embedded":
+            return self._embedded(Path(name))
         provider, wire = self._providers[prefix], self.wire(model)
         if (prefix, wire) not in self._clients:
             self._clients[prefix, wire] = self._connect(provider, wire, model)
@@ -86,7 +90,13 @@ class Models:
         """The same, None where it is only assumed."""
         prefix, _, name = model.partition(":")
         provider = self._providers.get(prefix)
-        return (provider.window if provider else None) or prices.known_window(prefix, name)
+        if provider is not None and provider.window is not None:
+            return provider.window
+        if prefix == "embedded":
+            from chargehand.models.embedded import usual_window
+
+            return usual_window(Path(name))
+        return prices.known_window(prefix, name)
 
     def limits(self, model: str) -> ProviderLimits:
         """The limits of the model's provider; one for each endpoint in this process."""
@@ -95,7 +105,11 @@ class Models:
         if provider is None:
             return REGISTRY.limits_for(prefix, name)
         at_once = provider.max_concurrent
-        if at_once is None and not self._wide and is_loopback(provider.base_url):
+        if at_once is None and prefix == "embedded":
+            from chargehand.models.embedded import usual_slots
+
+            at_once = usual_slots()
+        elif at_once is None and not self._wide and is_loopback(provider.base_url):
             at_once = LOCAL_AT_ONCE
         limits = {"rpm": provider.rpm, "tpm": provider.tpm, "max_concurrent": at_once}
         return REGISTRY.limits_for(prefix, provider.base_url, **limits)
@@ -110,8 +124,9 @@ class Models:
     async def close(self) -> None:
         if self._transport is not None:
             await self._transport.close()
-        for script in self._scripts.values():
-            await script.close()
+        for client in (*self._scripts.values(), *self._files.values()):
+            await client.close()
+        self._files.clear()
 
     def _split(self, model: str) -> tuple[str, str]:
         prefix, colon, name = model.partition(":")
@@ -125,6 +140,14 @@ class Models:
         close = difflib.get_close_matches(prefix, known, n=1)
         hint = f"did you mean {close[0]}:{name}?" if close else f"use one of {', '.join(known)}."
         raise UsageError(f"The model {model!r} names the unknown provider {prefix!r}: {hint}")
+
+    def _embedded(self, path: Path) -> ModelClient:
+        if path not in self._files:
+            from chargehand.models.embedded import EmbeddedModel
+
+            provider = self._providers["embedded"]
+            self._files[path] = EmbeddedModel(path, provider.window, provider.max_concurrent)
+        return self._files[path]
 
     def _connect(self, provider: Provider, wire_name: WireName, model: str) -> ModelClient:
         # A script needs no wire format.

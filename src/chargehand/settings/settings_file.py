@@ -178,7 +178,9 @@ def read_layer(
     layer.tiers, layer.roles = reader.models(data)
     if (model := reader.top_model(data)) is not None:
         layer.tiers = {**dict.fromkeys(TIERS, model), **layer.tiers}
-    _drop_unknown_providers(reader, layer, {*known, *layer.providers, *NOT_SERVED})
+    mine = {*known, *layer.providers, *NOT_SERVED}
+    # What reads a model file runs in this process: a file from elsewhere needs trust.
+    _drop_unknown_providers(reader, layer, mine if trusted else mine - {"embedded"})
     layer.budget = reader.budget(data)
     layer.plain = {
         "team": _team(reader.text(data, "team"), file.path.parent),
@@ -215,6 +217,10 @@ def _provider(
         reader.unknown((*path, key), keys)
     if name in NOT_SERVED or not _PROVIDER_NAME.fullmatch(name):
         reader.wrong(path, f"{name!r} cannot be the name of a provider: choose another.")
+    if name == "embedded" and (wrong_keys := table.keys() & {"base_url", "wire", "key_env"}):
+        reader.wrong(
+            (*path, min(wrong_keys)), "the provider 'embedded' runs in this process: it has no address or key."
+        )
     built_in = known.get(name)
     url = reader.text(table, "base_url", *path) or (built_in.base_url if built_in else None)
     if url is None:
@@ -259,7 +265,8 @@ def _drop_unknown_providers(reader: SettingsReader, layer: Layer, known: Collect
                 path, f"{provider!r} is not a provider: add [providers.{provider}].{suggestion(provider, known)}"
             )
         else:
-            reader.ignore(path, f"{name!r} is of a provider that you have not defined")
+            why = "is a file" if provider == "embedded" else "is of a provider that you have not defined"
+            reader.ignore(path, f"{name!r} {why}")
         return False
 
     layer.tiers = {tier: name for tier, name in layer.tiers.items() if is_known(name, ("models", tier))}
