@@ -126,7 +126,7 @@ def test_a_small_real_model_keeps_every_promise(tmp_path: Path) -> None:
         Task(id="t2", worker="writer", instruction="Write one sentence on Oslo.", success_criterion="One sentence."),
         Task(id="t3", worker="writer", instruction="Join both.", success_criterion="Text.", depends_on=("t1", "t2")),
     )
-    tokens, deadline = 60_000, 900.0
+    tokens, deadline = 60_000, 240.0
     calls: dict[str, int] = {}
 
     async def main() -> object:
@@ -150,4 +150,4 @@ def test_a_small_real_model_keeps_every_promise(tmp_path: Path) -> None:
     used = report.usage.input_tokens + report.usage.output_tokens  # type: ignore[attr-defined]
     assert used <= tokens + 4_096
     assert report.timing.wall_s < deadline + 30  # type: ignore[attr-defined]
-    assert report.usage.usd == 0  # type: ignore[attr-defined]
+    assert report.usage.usd in (0, None)  # type: ignore[attr-defined]

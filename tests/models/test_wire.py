@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from chargehand.models.openai_chat import OpenAIChat
+from chargehand.models.profiles import Profile
 from chargehand.values.message import Message, Reply, TokenCount, ToolRequest, ToolSpec, system, tool_result, user
 from tests.loopback import Answer, whole
 from tests.models.asking import ALL, ANTHROPIC, KEY, OPENAI, RESPONSES, a_call, ask
@@ -19,7 +21,8 @@ CLOSED = {
     "required": ["name"],
     "additionalProperties": False,
 }
-OPEN = {"type": "object", "properties": {"output": {}}}
+# Any keys: no strict mode can say that.
+OPEN = {"type": "object", "properties": {"output": {"type": "object"}}}
 
 
 @pytest.mark.parametrize("model", ALL)
@@ -246,12 +249,16 @@ def test_a_turn_in_another_order_goes_back_in_that_order() -> None:
     assert seen.body["messages"][1]["content"] == content
 
 
-def test_a_schema_in_chat_completions_is_strict_when_it_qualifies() -> None:
-    """A closed schema is held to strictly, an open one is given as a hint."""
-    for schema, strict in ((CLOSED, True), (OPEN, False)):
-        _, seen = ask(Answer(text="{}"), a_call(OPENAI, output_schema=schema))
+def test_a_schema_in_chat_completions_is_strict_where_it_can_be() -> None:
+    """A closed schema is held to strictly; an open one is a hint, or words for a server that makes a grammar of it."""
+    for profile, schema, strict in (("other", CLOSED, True), ("other", OPEN, False), ("vllm", CLOSED, True)):
+        wire = OpenAIChat(Profile(profile, grammar=profile == "vllm"))
+        body = json.loads(wire.request(a_call(OPENAI, output_schema=schema), 500))
         wanted = {"name": "answer", "schema": schema, "strict": strict}
-        assert seen.body["response_format"] == {"type": "json_schema", "json_schema": wanted}
+        assert body["response_format"] == {"type": "json_schema", "json_schema": wanted}
+    body = json.loads(OpenAIChat(Profile("vllm", grammar=True)).request(a_call(OPENAI, output_schema=OPEN), 500))
+    assert "response_format" not in body
+    assert "JSON Schema" in body["messages"][0]["content"]
 
 
 def test_other_servers_with_tools_are_told_the_schema_in_words() -> None:

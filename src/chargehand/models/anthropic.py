@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any, Literal, cast
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from chargehand.models import schema_modes as schema
 from chargehand.models.call_options import Effort, sendable, take_effort
@@ -17,6 +17,9 @@ from chargehand.values.message import Message, Reply, TokenCount, ToolRequest
 
 _VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
+# Values of several types, and properties that may be left out, in one schema; with more a request is refused.
+_MOST_UNIONS = 16
+_MOST_OPTIONAL = 24
 # How much models before 4.6 may think, and the least they can be told.
 _THINKING_TOKENS = {"none": 0, "low": 1_024, "medium": 4_096, "high": 16_384}
 _LEAST_THINKING = 1_024
@@ -44,8 +47,11 @@ class Anthropic:
         body: dict[str, Any] = {"model": name, "max_tokens": max_output, "messages": _turns(call.messages)}
         output: dict[str, Any] = {}
         if call.output_schema is not None:
-            if version >= (4, 5) and schema.qualifies(call.packed_schema):
-                output = {"format": {"type": "json_schema", "schema": call.output_schema}}
+            fitted = schema.fit(
+                call.packed_schema, all_required=False, most_unions=_MOST_UNIONS, most_optional=_MOST_OPTIONAL
+            )
+            if version >= (4, 5) and fitted is not None:
+                output = {"format": {"type": "json_schema", "schema": from_json(fitted)}}
             else:
                 system.append({"type": "text", "text": schema.instruction(call.packed_schema)})
         if call.tools:

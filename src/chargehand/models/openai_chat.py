@@ -171,18 +171,26 @@ def _rest(
         if own and name.startswith(_TOOLS_WITHOUT_REASONING):
             body["reasoning_effort"] = "none"
     advice = b""
-    wanted = from_json(output_schema)
-    if wanted is not None and (not tools or tool_choice == "none" or profile.takes_schema_with_tools(name)):
-        json_schema = {"name": "answer", "schema": wanted, "strict": schema.qualifies(output_schema)}
-        body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
-    elif wanted is not None:
-        # Local servers turn the schema into a grammar for the whole answer, which forbids tool calls: with tools that
-        # may be called they get it in words.
-        advice = to_json({"role": "system", "content": schema.instruction(output_schema)})
+    if output_schema != b"null":
+        form = _form(output_schema, profile)
+        if form and (not tools or tool_choice == "none" or profile.takes_schema_with_tools(name)):
+            body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", **form}}
+        else:
+            # A grammar for the whole answer would forbid tool calls: where they may be made, it is said in words.
+            advice = to_json({"role": "system", "content": schema.instruction(output_schema)})
     body["stream"] = True
     body["stream_options"] = {"include_usage": True}
     body.update(sendable(given, _SAMPLING if is_reasoning(name) else frozenset()))
     return b"max_completion_tokens" if own else b"max_tokens", to_json(body)[1:], advice
+
+
+def _form(output_schema: bytes, profile: Profile) -> dict[str, Any]:
+    """The schema as the provider takes it; nothing when it can only be said in words."""
+    fitted = schema.fit(output_schema, all_required=profile.all_required)
+    if fitted is not None:
+        return {"schema": from_json(fitted), "strict": True}
+    # Not strict, a schema is advice; where it would become a grammar it may be refused.
+    return {} if profile.grammar else {"schema": from_json(output_schema), "strict": False}
 
 
 def _message(message: Message) -> bytes:

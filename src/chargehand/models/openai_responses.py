@@ -100,8 +100,11 @@ def _rest(name: str, tools: bytes, tool_choice: str, output_schema: bytes, optio
     if "verbosity" in given:
         text["verbosity"] = given.pop("verbosity")
     if (wanted := from_json(output_schema)) is not None:
-        strict = schema.qualifies(output_schema)
-        text["format"] = {"type": "json_schema", "name": "answer", "schema": wanted, "strict": strict}
+        fitted = schema.fit(output_schema, all_required=True)
+        strict = (
+            {"schema": wanted, "strict": False} if fitted is None else {"schema": from_json(fitted), "strict": True}
+        )
+        text["format"] = {"type": "json_schema", "name": "answer", **strict}
     reasoning = dict(cast("dict[str, Any]", given.pop("reasoning", None) or {}))
     if effort is not None:
         reasoning.setdefault("effort", lowest_effort(name) if effort == "none" else effort)

@@ -24,6 +24,11 @@ class Profile:
     # The server turns a schema into a grammar for the whole answer, which forbids tool calls.
     grammar: bool = False
 
+    @property
+    def all_required(self) -> bool:
+        """Whether a schema may not have properties that can be left out."""
+        return not self.grammar and self.name != "gemini"
+
     def effort(self, name: str, effort: Effort) -> dict[str, Any]:
         """The fields of a chat completion that ask a model for that much reasoning."""
         match self.name:

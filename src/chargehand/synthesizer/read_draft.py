@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any
+from typing import Any, cast
 
 from chargehand.text.citation import Citations
 from chargehand.text.json_repair import read_object
 from chargehand.text.json_schema import violations
+from chargehand.text.optional_nulls import without_nulls
 from chargehand.values.base import JSON
 from chargehand.workers.worker_answer import read_confidence
 
@@ -52,7 +53,9 @@ def read_draft(
     if "confidence" in data:
         data["confidence"] = read_confidence(data["confidence"], "confidence", [])
     if problems := violations(data, schema):
-        return None, problems
+        data = cast("dict[str, Any]", without_nulls(data, schema))
+        if violations(data, schema):
+            return None, problems
     return (data, []) if data["answer"].strip() else (None, ["The answer is empty."])
 
 

@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple, cast
 
 from chargehand.text.json_schema import MAX_DEPTH, too_deep, violations
+from chargehand.text.optional_nulls import without_nulls
 from chargehand.values.base import JSON
 from chargehand.values.lazy_regex import lazy_regex
 
@@ -87,7 +88,9 @@ def read_object(text: str, schema: dict[str, JSON] | None = None) -> tuple[dict[
         return None, violations(data, {"type": "object"})
     found = cast("dict[str, JSON]", data)
     if schema is not None and (wrong := violations(found, schema)):
-        return None, wrong
+        found = cast("dict[str, JSON]", without_nulls(found, schema))
+        if violations(found, schema):
+            return None, wrong
     return found, []
 
 

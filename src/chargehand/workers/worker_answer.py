@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from chargehand.text.json_repair import read_json
 from chargehand.text.json_schema import violations
+from chargehand.text.optional_nulls import without_nulls
 from chargehand.values.base import JSON
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Claim, Finding, Severity
@@ -101,8 +102,11 @@ def read_answer(text: str, output_schema: dict[str, Any] | None, *, wants_findin
     if output_schema is not None:
         if problem is not None:
             return Unusable((problem,))
-        wrong = violations(found, output_schema)
-        return Unusable(tuple(wrong)) if wrong else Answer(summary=head(found), output=found)
+        if wrong := violations(found, output_schema):
+            found = without_nulls(found, output_schema)
+            if violations(found, output_schema):
+                return Unusable(tuple(wrong))
+        return Answer(summary=head(found), output=found)
     if wants_findings:
         return Unusable((problem or "findings: Field required",))
     if problem is None and _blank(found):
@@ -141,7 +145,9 @@ def _read_fields(
     if summary is not None and not isinstance(summary, str):
         return Unusable(("summary: should be a string",), empty=_blank(output) and not stated)
     if output_schema is not None and (wrong := violations(output, output_schema)):
-        return Unusable(tuple(f"output: {problem}" for problem in wrong))
+        output = without_nulls(output, output_schema)
+        if violations(output, output_schema):
+            return Unusable(tuple(f"output: {problem}" for problem in wrong))
     if output_schema is None and _blank(output):
         if not stated:
             return Unusable((NOTHING,), empty=True)
