@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-# The serialiser stops at 255 levels. Deeper data is no use to anybody and is cut here.
+# The serialiser stops at 255 levels. Deeper data is of no use and is cut here.
 _DEEPEST = 240
 _CUT = "[nested too deeply]"
 

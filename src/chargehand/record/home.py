@@ -2,7 +2,7 @@
 
     index.sqlite        the list (`index.py`), a copy that is repaired from the records
     runs/<run>.sqlite   the record, with <run>.lock beside it
-    runs/<run>.cancel   there while somebody wants the run to stop
+    runs/<run>.cancel   there while the run is asked to stop
     runs/<run>/         the run's own folder: material from standard input, and documents/ that tools wrote
 
 Reading never creates anything; folders are made, for their owner only, at the first write.
@@ -168,11 +168,11 @@ class Home:
         ids = self._ids()
         gone = known.keys() - ids
         stale = [run for run in ids if run not in known or self._died(known[run])]
-        mended, unreadable = self._fold(stale)
-        if mended or gone:
+        refolded, unreadable = self._fold(stale)
+        if refolded or gone:
             # A home that cannot be written to is still listed; the next process that can write makes the repair.
-            self._index.put(mended.values(), gone)
-        lines = known | mended | unreadable
+            self._index.put(refolded.values(), gone)
+        lines = known | refolded | unreadable
         listed = [self._as_it_is(lines[run]) for run in ids]
         listed.sort(key=lambda info: (info.started, info.run), reverse=True)
         return listed[:limit]
@@ -219,7 +219,7 @@ class Home:
     ) -> list[str]:
         """Remove runs for good and say which. Given both, a run goes only if it is not among the `keep` newest and old.
 
-        Runs that wait for a person go only if `statuses` names `waiting`; a run somebody owns never goes.
+        Runs that wait for a person go only if `statuses` names `waiting`; a run that a process owns never goes.
         """
         chosen = self.prunable(keep, older_than_days, statuses)
         removed = [run for run in chosen if self._remove(run)]
@@ -320,7 +320,7 @@ class Home:
         return info
 
     def _remove(self, run: str) -> bool:
-        """Remove all of a run, unless somebody owns it; the record late, so that one half removed is still listed."""
+        """Remove all of a run, unless a process owns it; its record late, so that one half removed is still listed."""
         record = self._record(run)
         try:
             held = OwnerLock(record.with_suffix(".lock"), run)

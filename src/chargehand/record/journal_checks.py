@@ -114,7 +114,7 @@ async def c06_data_comes_back_as_json_has_it(place: JournalPlace) -> None:
     assert event.data == {"t": [1, 2], "nan": None, "inf": None, "bad\ufffd": "x\ufffd", "nul": "\x00", "deep": deep}
 
 
-async def c07_the_record_is_nobodys_to_change(place: JournalPlace) -> None:
+async def c07_the_record_cannot_be_changed(place: JournalPlace) -> None:
     """7. Changing data after it was appended, or after it was read, leaves the record as it was."""
     data: dict[str, Any] = {"list": [1]}
     journal = place.open()
@@ -206,7 +206,7 @@ JOURNAL_CHECKS: tuple[Callable[[JournalPlace], Awaitable[None]], ...] = (
     c04_a_new_owner_ends_the_old_one,
     c05_blobs_are_kept_under_their_hash,
     c06_data_comes_back_as_json_has_it,
-    c07_the_record_is_nobodys_to_change,
+    c07_the_record_cannot_be_changed,
     c08_large_data_is_kept_whole,
     c09_a_batch_may_be_large,
     c10_task_and_attempt_are_kept,
@@ -216,7 +216,7 @@ JOURNAL_CHECKS: tuple[Callable[[JournalPlace], Awaitable[None]], ...] = (
 
 
 def _event(place: JournalPlace, seq: int, data: dict[str, Any] | None = None) -> Event:
-    """Its kind is one that nobody knows, so that its fields can be any."""
+    """It is of an unknown kind, so that its fields can be any."""
     return Event(place.run, seq, float(seq), None, None, read_body("checked", {} if data is None else data))
 
 

@@ -48,13 +48,14 @@ Called = ModelCalled | ToolCalled
 Returned = ModelReplied | ToolReturned | Reused
 # Calls whose answers are kept when tasks are reopened.
 _PLANNING = ("@plan", "@route", "@extend")
-# What a resumed run comes to again from committed results. Gaps and contradictions are found again by each session.
 _HEDGE = "/hedge"
-TOLD_ONCE = (Extended, SynthesisStarted, DraftDiscarded, Critiqued)
+# A resumed run comes to these again from committed results, and records them once. Each session finds gaps and
+# contradictions again.
+RECORDED_ONCE = (Extended, SynthesisStarted, DraftDiscarded, Critiqued)
 
 
 class InFlight(NamedTuple):
-    """A call that was sent and not settled when its session died: it may have used all that was set aside for it."""
+    """A call that was sent and not settled when its session died: it may have used all that was reserved for it."""
 
     key: str
     tokens: int
@@ -74,7 +75,7 @@ class Replay:
 
     run: str = ""
     seq: int = 0
-    # The request, team and settings the run goes on with.
+    # The request, team and settings that the run continues with.
     start: Data = field(default_factory=dict[str, Any])
     sessions: int = 0
     plan: Data | None = None
@@ -96,31 +97,31 @@ class Replay:
     questions: dict[str, Data] = field(default_factory=dict[str, Data])
     answers: dict[str, JSON] = field(default_factory=dict[str, JSON])
     ended: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    # task/attempt -> the outcome of an attempt that came to nothing.
+    # task/attempt -> the outcome of an attempt that is not done.
     attempted: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     # task, and task/attempt -> when it was first begun, in owned seconds without the task's waits for people.
     begun: dict[str, float] = field(default_factory=dict[str, float])
-    # task -> attempts begun; where a reopened task counts on from.
+    # task -> attempts begun; a reopened task continues to count from there.
     attempts: dict[str, int] = field(default_factory=dict[str, int])
     reopened: dict[str, int] = field(default_factory=dict[str, int])
     # task -> the plan of the tasks in its place, as it was drafted.
     splits: dict[str, Data] = field(default_factory=dict[str, Data])
-    # What was set aside for calls that were sent and broken off.
+    # What was reserved for calls that were sent and cut off.
     lost: list[Usage] = field(default_factory=list[Usage])
     # Tokens counted for each call that came to an end without saying what it used.
     estimated: list[int] = field(default_factory=list[int])
-    # What reopened tasks had used, and the results of calls that are made again: paid for all the same.
+    # What reopened tasks had used, and the results of calls that are made again: they are paid for too.
     set_aside: list[Usage] = field(default_factory=list[Usage])
     unused: list[Data] = field(default_factory=list[Data])
     spent_tokens: int = 0
     spent_usd: float = 0.0
-    # By how many tokens settled calls went over what was set aside for them, in all.
+    # By how many tokens settled calls exceeded their reservations, in all.
     short: int = 0
     # Output tokens of the workers: what the synthesizer will have to read.
     written: int = 0
     # task -> (tokens, usd) of the above, with those of its parts and of its team.
     spent_by_task: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
-    # key -> (tokens, usd) set aside and never settled, and the keys of calls sent, both in the last session only.
+    # key -> (tokens, usd) reserved and never settled, and the keys of calls sent, both in the last session only.
     reserved: dict[str, tuple[int, float | None]] = field(default_factory=dict[str, tuple[int, float | None]])
     sent: set[str] = field(default_factory=set[str])
     # By key, what was in flight when a session died, is counted, and is not settled on the record: a session after it
@@ -130,8 +131,8 @@ class Replay:
     owned_s: float = 0.0
     status: str = "running"
     report: Data | None = None
-    # How often each of these was told (see `telling`).
-    told: Counter[tuple[str, str | None, str]] = field(default_factory=Counter[tuple[str, str | None, str]])
+    # How often each of these was recorded, by `mark_of`.
+    marks: Counter[tuple[str, str | None, str]] = field(default_factory=Counter[tuple[str, str | None, str]])
     _session_began: float = 0.0
     _owned_before: float = 0.0
     # task -> owned seconds of its waits for people that are over; how many questions are open, since when any was.
@@ -167,7 +168,7 @@ class Replay:
                 self.intents[key] = called
                 self.sent.add(key)
             case ModelReplied(result={"cut": True}):
-                pass  # broken off: what had arrived is there to be read by people, the call is made again
+                pass  # cut off: people can read what had arrived, the call is made again
             case ModelReplied() | ToolReturned() | Reused() as returned:
                 called = self.intents.pop(returned.key, None)
                 if isinstance(called, ModelCalled) and called.role == "worker":
@@ -207,14 +208,14 @@ class Replay:
                 self._settle(event.task, settled)
             case RunEnded() as ended:
                 self.status, self.report = ended.status, ended.report
-            case body if isinstance(body, TOLD_ONCE):
-                self.told[telling(event.task, body)] += 1
+            case body if isinstance(body, RECORDED_ONCE):
+                self.marks[mark_of(event.task, body)] += 1
             case _:
                 pass
         self.owned_s = self._owned_at(event)
 
     def _owned_at(self, event: Event) -> float:
-        """The run's own seconds at an event; none pass while nobody runs it."""
+        """The run's own seconds at an event; none pass while no process runs it."""
         return self.owned_s if event.outside else self._owned_before + max(0.0, event.at - self._session_began)
 
     def _end_wait(self, task: str, now: float) -> None:
@@ -306,7 +307,7 @@ class Replay:
         self.decisions[decided.key] = decided.value
 
     def reopen(self, tasks: Iterable[str]) -> None:
-        """Let tasks run again, attempts counting on; of a task that was split only the parts that are not done.
+        """Let tasks run again, with attempts counted on; of a task that was split only the parts that are not done.
 
         The supervisor's own failed calls are made again as well, and the answer is judged and written again.
         """
@@ -330,7 +331,7 @@ class Replay:
             if key.startswith("@") and (not key.startswith(_PLANNING) or returned.result.get("error")):
                 self.unused.append(returned.result)
                 del self.committed[key]
-        self.told = Counter({mark: times for mark, times in self.told.items() if mark[0] == "extension"})
+        self.marks = Counter({mark: times for mark, times in self.marks.items() if mark[0] == "extension"})
 
     def _parts_again(self, task: str) -> list[str]:
         """The parts of a split task that are not done, and those that rest on them; none when all are done."""
@@ -343,8 +344,8 @@ class Replay:
         return found
 
 
-def telling(task: str | None, body: EventBody) -> tuple[str, str | None, str]:
-    """What is told, to be known again."""
+def mark_of(task: str | None, body: EventBody) -> tuple[str, str | None, str]:
+    """What identifies an event that is recorded once, whichever session comes to it."""
     return body.kind, task, json.dumps(vars(body), sort_keys=True, default=str)
 
 
@@ -364,7 +365,7 @@ def usages(results: Iterable[Data]) -> Iterator[Usage]:
 
 
 def replay(events: Iterable[Event], run: str = "") -> Replay:
-    """The fold over a record; RecordDamaged names the event that has not the shape it was written with."""
+    """The fold over a record; RecordDamaged names the event that cannot be read."""
     state = Replay(run=run)
     for event in events:
         if isinstance(event.body, Unreadable):

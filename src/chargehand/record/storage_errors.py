@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chargehand.errors import InvalidPlan, RecordDamaged, StorageError
 
-# What code raises when data of ours has not the shape it was written with; pydantic's errors are ValueErrors.
+# What code raises when data of ours does not have the shape it was written with; pydantic's errors are ValueErrors.
 MISSHAPEN = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RecursionError)
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 

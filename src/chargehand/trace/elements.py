@@ -10,7 +10,7 @@ from chargehand.trace.run_parts import Data
 
 
 def inert_json(value: Any) -> str:
-    """JSON that can stand inside a script element: nothing in it ends the element or a line of script."""
+    """JSON that can be put inside a script element: nothing in it ends the element or a line of script."""
     text = dump_json(value)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -105,7 +105,7 @@ class _Page:
         )
 
     def _main_parts(self) -> tuple[str, ...]:
-        """What the reader came for first."""
+        """What readers look for first."""
         figures, answer, findings = self._figures(), self._answer(), self._findings()
         missing = (self._gaps(), self._contradictions())
         if self.findings_first:

@@ -1,4 +1,4 @@
-"""Markdown a model wrote -> HTML that can do nothing but be read.
+"""Markdown that a model wrote -> HTML without scripts, forms or images.
 
 markdown-it parses and escapes. Raw HTML and entities are plain text, an image is a link. Links go to http,
 https, mailto and to places in the page. A definition (`[name]: url`) and indented text stay text: neither may

@@ -69,7 +69,7 @@ def to_mermaid(plan: Plan) -> str:
 
 
 def to_text(plan: Plan, width: int = 100) -> str:
-    """The plan by levels: what runs at the same time stands together, and each task says what it waits for."""
+    """The plan by levels: tasks that run at the same time are listed together, and each task says what it waits for."""
     lines = [f"Goal      {short(plan.goal, width - 10)}"] if plan.goal else []
     stages = levels(plan)
     widest = max(map(len, stages), default=0)

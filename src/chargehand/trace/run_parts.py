@@ -20,7 +20,7 @@ class Tally:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    # Calls whose usage nobody reported, at all that was set aside for them.
+    # Tokens of calls whose usage was not reported, counted at what was reserved for them.
     estimated_tokens: int = 0
     usd: float | None = 0.0
     calls: int = 0
@@ -115,7 +115,7 @@ class TaskState:
 
     @property
     def depth(self) -> int:
-        """How many teams it is inside of, besides the run's own."""
+        """How many teams it is inside of, the run's own not counted."""
         return len(TaskPath.parse(self.id).around)
 
     @property
@@ -144,7 +144,7 @@ def arrange_tasks(tasks: Iterable[TaskState]) -> list[TaskState]:
 
 @dataclass(slots=True)
 class SessionView:
-    """One process's turn at the run; `ended` is when its last event so far happened."""
+    """The time in which one process ran the run; `ended` is the time of its last event so far."""
 
     epoch: int
     started: float

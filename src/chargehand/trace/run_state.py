@@ -1,7 +1,7 @@
-"""Events -> the state of a run, one event at a time: what the live display shows, and what every export rests on.
+"""Events -> the state of a run, one event at a time: what the live display shows, and what every export is made from.
 
-`RunView.apply` costs the same however long the run is, and forgives what it does not know: additive changes within an
-event version must not break an older reader.
+`RunState.apply` costs the same however long the run is, and passes over what it does not know: additive changes within
+an event version must not break an older reader.
 """
 
 from __future__ import annotations
@@ -324,7 +324,7 @@ def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturne
     call.ended, call.error = event.at, _fault(_part(result, "error"))
     call.ok = call.error is None
     if call.kind == "tool" or result.get("cut"):
-        return  # what a call that was broken off may have used is counted where its budget is settled
+        return  # what a call that was cut off may have used is counted where its budget is settled
     _count_usage(call, result)
     # A call that failed without a reply has no price to be unknown.
     usd = call.usd if result.get("reply") is not None else call.usd or 0.0

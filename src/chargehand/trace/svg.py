@@ -1,4 +1,4 @@
-"""A run's state -> two drawings for the page: the plan as a graph, and who worked when as a timeline.
+"""A run's state -> two drawings for the page: the plan as a graph, and when each task was worked on as a timeline.
 
 Colours come from the page's style sheet by class; status is a word and a pattern too, never colour alone.
 """
@@ -82,7 +82,7 @@ def _node(task: TaskState, x: float, y: float, anchor: str, critical: bool, seco
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """Time of day -> seconds of running: time between sessions, when nobody ran the run, is left out."""
+    """Time of day -> seconds of running: time between sessions, when no process ran the run, is left out."""
 
     sessions: tuple[tuple[float, float, float], ...]  # began, ended, running seconds before
     last: float
@@ -114,7 +114,7 @@ def timeline(view: RunState, anchors: Mapping[str, str]) -> str:
 
 
 def tasks_with_room(view: RunState) -> list[TaskState]:
-    """The tasks a timeline has room for, by when they could start; those that did not go well are kept first."""
+    """The tasks a timeline has room for, by when they could start; those that are not done are kept first."""
     tasks = list(view.tasks.values())
     if len(tasks) > MOST_ROWS:
         tasks = sorted(tasks, key=lambda task: task.status == "done" and len(task.attempts) < 2)[:MOST_ROWS]

@@ -20,7 +20,7 @@ from chargehand.values.key import TaskPath
 DEFAULT_TOKENS = 500_000
 # A call with less room than this for its answer is not worth making.
 SMALLEST_OUTPUT = 256
-# A reservation never squeezes a call's answer below this while there is more left than that.
+# A reservation leaves a call's answer at least this many tokens while there is more left than that.
 SMALLEST_SHARE = 1_024
 # The most of a budget that is held back for writing the answer.
 LARGEST_HOLD = 0.2
@@ -51,7 +51,7 @@ def ceiling(limit: int, synthesis: int, tasks: int) -> int:
 
 
 class Wish(NamedTuple):
-    """What a call would like to set aside. `echo`: what it writes will be read again by the synthesizer.
+    """What a call would like to reserve. `echo`: what it writes will be read again by the synthesizer.
 
     `share` is the number of tasks that still want something; it keeps one reservation from serialising a fan-out. With
     room for less than `least` tokens of output the call is not made. `held`: it may use what is held back.
@@ -69,7 +69,7 @@ class Wish(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """Tokens and money set aside for one call."""
+    """Tokens and money reserved for one call."""
 
     key: str
     task: str | None
@@ -77,7 +77,7 @@ class Reservation(NamedTuple):
     output_tokens: int
     usd: float | None
     echo: bool
-    # What reading again what it writes will cost.
+    # What it costs that the synthesizer reads what the call writes.
     usd_to_read: float = 0.0
 
     @property
@@ -100,7 +100,7 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Not now, but what others have set aside could free enough."""
+    """Not now, but what others have reserved could free enough."""
 
 
 class Deny(NamedTuple):
@@ -109,7 +109,7 @@ class Deny(NamedTuple):
 
 @dataclass(slots=True)
 class Account:
-    """One limit and what is gone from it. Only the ledger writes it."""
+    """One limit and what is used of it. Only the ledger writes it."""
 
     name: str
     limit: Budget
@@ -119,7 +119,7 @@ class Account:
     reserved_usd: float = 0.0
 
     def tokens_left(self, *, in_flight: bool) -> int | None:
-        """Tokens not spent and, unless calls in flight are thought away, not set aside; None without a limit."""
+        """Tokens not spent and, unless calls in flight are left out, not reserved; None without a limit."""
         if self.limit.tokens is None:
             return None
         return self.limit.tokens - self.spent_tokens - (self.reserved_tokens if in_flight else 0)
@@ -134,7 +134,7 @@ class Account:
 class Ledger:
     """How much of the budget of a run and of its tasks is reserved, and for what. Every method is one atomic step.
 
-    Invariant: spent + set aside + held back <= the limit, but for `short`, the estimation error of settled calls.
+    Invariant: spent + reserved + held back <= the limit, but for `short`, the estimation error of settled calls.
     """
 
     limit: Budget
@@ -144,7 +144,7 @@ class Ledger:
     to_read: int = 0
     # USD per token of input and output of the model that writes the answer; None if unknown.
     writer: tuple[float, float] | None = None
-    # By how many tokens settled calls went over what was set aside for them, in all.
+    # By how many tokens settled calls exceeded their reservations, in all.
     short: int = 0
     _run: Account = field(init=False)
     _tasks: dict[str, Account] = field(default_factory=dict[str, Account])
@@ -178,7 +178,7 @@ class Ledger:
         return (own if self.limit.usd is None else min(own, LARGEST_HOLD * self.limit.usd)) + self.to_read * read
 
     def tokens_left(self, *, held: bool = False) -> int | None:
-        """Tokens neither spent, set aside nor held back; None without a limit."""
+        """Tokens neither spent, reserved nor held back; None without a limit."""
         left = self._run.tokens_left(in_flight=True)
         return None if left is None else left - (0 if held else self.held_back)
 
@@ -198,7 +198,7 @@ class Ledger:
         account.limit = account.limit.within(limit)
 
     def reserve(self, wish: Wish) -> Grant | Wait | Deny:
-        """Set aside the estimated input and an output cap clamped to a fair share of what is left."""
+        """Reserve the estimated input and an output cap clamped to a fair share of what is left."""
         accounts = self._accounts(wish.task)
         least = min(wish.least, wish.output_cap)
         times = 2 if wish.echo else 1
@@ -271,7 +271,7 @@ class Ledger:
     def settle(self, key: str, tokens: int | None, usd: float | None, written: int = 0) -> None:
         """Close a reservation with what was used; unknown usage counts as all that the call could have used."""
         reservation = self.open.pop(key)
-        # Less than nothing is unknown too: no number may give back more than was set aside.
+        # A negative number is unknown too: no number may give back more than was reserved.
         used = reservation.tokens if tokens is None or tokens < 0 else tokens
         cost = usd if usd is not None and 0.0 <= usd < inf else reservation.usd or 0.0
         self.short += max(used - reservation.tokens, 0)
@@ -297,7 +297,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class Calibration:
-    """How many tokens a model really counts for an estimate of one, learnt from what it reports."""
+    """How many tokens a model counts for each estimated one, learnt from what it reports."""
 
     # What an estimate is raised by, so that it is rarely too low.
     margin: float = 1.1
@@ -307,7 +307,7 @@ class Calibration:
         return raw if model not in self._ratios else max(int(raw * self._ratios[model] * self.margin), 1)
 
     def learn(self, model: str, raw: int, actual: int) -> None:
-        """Recent calls count more; a ratio beyond reason is a provider that counts something else."""
+        """Recent calls count more; an extreme ratio means that the provider counts something else."""
         if raw <= 0 or actual <= 0:
             return
         ratio = min(max(actual / raw, 0.1), 100.0)

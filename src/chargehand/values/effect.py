@@ -34,11 +34,11 @@ class ModelCall(Value):
     output_schema: dict[str, JSON] | None = None
     options: dict[str, JSON] = Field(default_factory=dict)
     output_cap: int = 4096
-    # How long to wait out a provider that is down before the call counts as failed.
+    # How many seconds to wait for a provider that is down before the call counts as failed.
     patience_s: float = 60.0
 
     def about(self, messages: Iterable[Message]) -> ModelCall:
-        """The same question with another conversation. What is packed of the rest is packed once for all of them."""
+        """The same question with another conversation. The other parts are packed once for all of them."""
         _ = self.packed_tools, self.packed_schema, self.packed_options
         call = self.model_copy(update={"messages": tuple(messages)})
         vars(call).pop("fingerprint", None)
@@ -46,7 +46,7 @@ class ModelCall(Value):
 
     @cached_property
     def packed_tools(self) -> bytes:
-        """One on each line."""
+        """The tools as JSON, one on each line."""
         return b"\n".join([tool.packed for tool in self.tools])
 
     @cached_property
@@ -82,15 +82,15 @@ class ToolCall(Value):
 
 
 class Analysis(Value):
-    """One look of an analyzer at some files. What they hold is read when it is performed: the result says what."""
+    """One run of an analyzer on some files. It reads them when it is performed; the result says what it read."""
 
     kind: Literal["analysis"] = "analysis"
     worker: str
     analyzer: str
-    # The folder the files' names start from: another place, the same question.
+    # The folder that the names of the files start from. It is not part of what is asked.
     root: str
     files: tuple[str, ...]
-    # Path -> the first and last lines of what changed, as it is now; None is a look at whole files.
+    # Path -> the first and last line of each change, in the new text; None means whole files.
     changed: dict[str, tuple[tuple[int, int], ...]] | None = None
     # The revision the change starts from, where there is one.
     base: str | None = None
@@ -112,7 +112,7 @@ class ModelResult(Value):
     estimated: TokenCount | None = None
     # Whether anything of it left this machine.
     sent: bool = True
-    # In flight, and kept from it by slots, backoff and budget; the engine writes both.
+    # Seconds in flight, and seconds it waited for slots, backoff and budget; the engine writes both.
     seconds: float = 0.0
     waiting_s: float = 0.0
 
@@ -138,7 +138,7 @@ def usage_of(result: ModelResult, model: str) -> Usage:
 
 
 class ToolResult(Value):
-    """What the worker is told. `reads` maps each name the tool read to a hash of it, so that a rerun can check.
+    """What a tool returned. `reads` maps each name the tool read to a hash of it, so that a rerun can check.
 
     `lines` maps each file of which something was shown to the number of its lines. `urls` are those in the text, in
     their normal form: an answer may cite them.
@@ -164,11 +164,11 @@ class AnalysisResult(Value):
     notes: tuple[str, ...] = ()
     # Path -> why it could not be checked.
     unchecked: dict[str, str] = Field(default_factory=dict)
-    # What an analyzer made that makes something.
+    # What the analyzer made, if it makes something, such as a test file.
     output: JSON = None
     error: Fault | None = None
     content: str = ""
-    # How many of the files were looked at by this analyzer, and for how many of those the findings were known before.
+    # How many of the files this analyzer checked, and for how many of those the findings were known before.
     files: int = 0
     reused: int = 0
     seconds: float = 0.0
@@ -180,7 +180,7 @@ class AnalysisResult(Value):
 
 
 class Question(Value):
-    """Something only a person can say."""
+    """A question that only a person can answer."""
 
     id: str
     kind: Literal["plan", "escalation", "tool", "task"]

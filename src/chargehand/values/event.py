@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, cast, dataclass_transfo
 
 VERSION = 1
 
-# `Any` stands for JSON here: this module is read at every start and imports nothing that is slow.
+# As in `values.base`, which this module does not import because it is slow and every start reads this module.
 JSON: TypeAlias = Any
 Data: TypeAlias = dict[str, Any]
 
@@ -237,7 +237,7 @@ class ModelReplied(_OfEffect, kind="model_replied"):
     """The reply, or the reason why there is none, is known."""
 
     result: Data
-    """The reply with its usage, or the error; with `cut` the call was broken off and `text` is what had arrived."""
+    """The reply with its usage, or the error; with `cut` the call was cut off and `text` is what had arrived."""
 
 
 class ToolCalled(_OfEffect, kind="tool_called"):
@@ -376,7 +376,7 @@ class BudgetSettled(_Keyed, kind="budget_settled"):
     usd: float | None
     """What it cost; null if that is unknown."""
     estimated: bool | None = None
-    """Whether nobody said what it used: then it is what was reserved."""
+    """Whether the provider did not say what it used: then `tokens` is what was reserved."""
     lost: Data | None = None
     """The usage to count for a call that was cut off."""
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 
 class _LazyRegex:
-    """Stands in for the compiled expression: what is asked of it is kept, so that it is looked up here only once."""
+    """Used in place of the compiled expression: attributes are kept, so that each is looked up only once."""
 
     def __init__(self, expression: str, flags: int) -> None:
         self._expression = expression

@@ -23,14 +23,14 @@ Condition = Literal[
 ]
 Rung = Literal["retry", "refine", "upgrade", "fallback", "reassign", "split", "ask"]
 
-# How far results are held to what they rest on. strict: what nothing confirms fails too; off: only nothing at all does.
+# How much evidence results need. strict: a result that nothing confirms fails; off: only an empty result fails.
 EvidenceRule = Literal["strict", "normal", "off"]
 
 MOST_ATTEMPTS = 3
 
 
 class Policy(Value):
-    """A team's own rules: its ladder is laid over the default one."""
+    """A team's own rules: its steps replace those of the default policy."""
 
     attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)] = MOST_ATTEMPTS
     ladder: dict[Condition, tuple[Rung, ...]] = Field(default_factory=dict[Condition, tuple[Rung, ...]])

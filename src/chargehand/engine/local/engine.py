@@ -36,7 +36,7 @@ from chargehand.engine.local.slots import Slots, never
 from chargehand.engine.outcomes import KeptOutcomes
 from chargehand.engine.port import Steps
 from chargehand.record.journal import Journal
-from chargehand.record.replay import TOLD_ONCE, Replay, telling
+from chargehand.record.replay import RECORDED_ONCE, Replay, mark_of
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget, Ledger
 from chargehand.values.effect import (
@@ -106,7 +106,7 @@ class LocalEngine:
         # Task -> the attempt it is at, for effects whose key does not say.
         self._attempts: dict[str | None, int | None] = {}
         # What earlier sessions recorded and this one comes to again on its way: it is recorded once.
-        self._told = Counter(self.replay.told)
+        self._marks = Counter(self.replay.marks)
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -185,8 +185,8 @@ class LocalEngine:
         if isinstance(body, AttemptStarted):
             self._slots.order(task)
             self._attempts[task] = attempt
-        if isinstance(body, TOLD_ONCE) and self._told[mark := telling(task, body)]:
-            self._told[mark] -= 1
+        if isinstance(body, RECORDED_ONCE) and self._marks[mark := mark_of(task, body)]:
+            self._marks[mark] -= 1
             return
         self._recorder.emit(body, task, attempt)
 
