@@ -13,7 +13,7 @@ WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 PYTEST_ARGS ?=
 
-.PHONY: help install dev check test soak coverage lint format run docs figures bench clean
+.PHONY: help install dev check test soak coverage lint format run docs golden figures bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ run: install ## a review of the sample project in examples/shop: no key, no mode
 
 docs: install ## the pages under docs/reference that are made from the code
 	@$(BIN)/python -m scripts.reference docs/reference
+
+golden: dev ## the wording of messages in tests/golden, as it is now
+	@CHARGEHAND_GOLDEN=write $(BIN)/python -m pytest -q tests/golden
 
 figures: dev ## the table of size and shape in docs/explanation/architecture.md
 	@$(BIN)/python -m scripts.architecture --write

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -244,43 +245,45 @@ def test_every_wrong_key_is_named_at_once_with_its_line(place: Place) -> None:
     with pytest.raises(UsageError) as caught:
         place.load()
     text = str(caught.value)
-    assert "chargehand.toml:1:1: 'modle' is not a setting. Did you mean 'model'?" in text
-    assert "chargehand.toml:2:1: 'max_concurrent' is a whole number" in text
-    assert "chargehand.toml:5:1: 'budget.token' is not a setting. Did you mean 'tokens'?" in text
-    assert "chargehand.toml:7:1: 'models.planer' is not a setting. Did you mean 'planner'?" in text
+    assert sorted(re.findall(r"chargehand\.toml:(\d+:\d+): '([\w.]+)'", text)) == [
+        ("1:1", "modle"),
+        ("2:1", "max_concurrent"),
+        ("5:1", "budget.token"),
+        ("7:1", "models.planer"),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "at"),
     [
-        ("model = \n", "chargehand.toml:1:9: not valid TOML"),
-        ('a = 1\nb = "open\n', "chargehand.toml:2:10: not valid TOML"),
-        ('model = "gpt"\n', "write 'provider:name'"),
-        ("[budget]\ntokens = 0\n", "must be over 0"),
-        ("[budget]\ntokens = true\n", "whole number"),
-        ("budget = 5\n", "is a table"),
-        ("[models.judge]\ntemperature = 3\n", "at most 2"),
-        ("[models.judge.options]\nmessages = []\n", "not an option"),
-        ('[providers.x]\nwire = "openai"\n', "has no base_url"),
-        ('[providers.x]\nbase_url = "ftp://x"\n', "not an http"),
-        ('[providers.x]\nbase_url = "https://u:secret@x/v1"\n', "holds credentials"),
-        ('[providers.x]\nbase_url = "https://x"\nwire = "grpc"\n', "'openai_responses', 'anthropic', not 'grpc'"),
-        ('[providers.scripted]\nbase_url = "https://x"\n', "choose another"),
+        ("model = \n", "1:9"),
+        ('a = 1\nb = "open\n', "2:10"),
+        ('model = "gpt"\n', "1:1"),
+        ("[budget]\ntokens = 0\n", "2:1"),
+        ("[budget]\ntokens = true\n", "2:1"),
+        ("budget = 5\n", "1:1"),
+        ("[models.judge]\ntemperature = 3\n", "2:1"),
+        ("[models.judge.options]\nmessages = []\n", "2:1"),
+        ('[providers.x]\nwire = "openai"\n', "1:1"),
+        ('[providers.x]\nbase_url = "ftp://x"\n', "2:1"),
+        ('[providers.x]\nbase_url = "https://u:secret@x/v1"\n', "2:1"),
+        ('[providers.x]\nbase_url = "https://x"\nwire = "grpc"\n', "3:1"),
+        ('[providers.scripted]\nbase_url = "https://x"\n', "1:1"),
     ],
 )
-def test_a_wrong_value_is_one_clear_error(place: Place, text: str, words: str) -> None:
-    """What is wrong and where; a credential in a URL is not repeated."""
+def test_a_wrong_value_is_one_clear_error(place: Place, text: str, at: str) -> None:
+    """It has file, line and column; a credential in a URL is not repeated. The words are in golden/settings.txt."""
     place.project(text)
-    with pytest.raises(UsageError, match=r"chargehand\.toml:") as caught:
+    with pytest.raises(UsageError) as caught:
         place.load()
-    assert words in str(caught.value)
+    assert re.findall(r"^\S*chargehand\.toml:(\d+:\d+): ", str(caught.value), re.MULTILINE) == [at]
     assert "secret" not in str(caught.value)
 
 
 def test_a_model_of_an_undefined_provider_is_an_error_in_the_users_own_file(place: Place) -> None:
     """There it is a mistake of the user, with a suggestion."""
     place.own('[models]\nsmall = "antropic:x"\n')
-    with pytest.raises(UsageError, match=r"config\.toml:2:1: 'antropic' is not a provider.*'anthropic'"):
+    with pytest.raises(UsageError, match=r"config\.toml:2:1: 'antropic' .*'anthropic'"):
         place.load()
 
 
@@ -388,7 +391,7 @@ def test_no_file_sets_what_chargehand_itself_sets(place: Place, own: bool, name:
     """Not even the user's own: an error with file and line."""
     text = f"[models.planner]\noptions = {{ {name} = 5 }}\n"
     (place.own if own else place.project)(text)
-    with pytest.raises(UsageError, match=rf"toml:2:1: '{name}' is not an option: chargehand itself sets it"):
+    with pytest.raises(UsageError, match=rf"toml:2:1: '{name}' "):
         place.load()
 
 
@@ -396,7 +399,7 @@ def test_options_from_python_are_held_to_the_same(place: Place) -> None:
     """Before anything is sent: UsageError names the role and the option."""
     settings = Settings(home=str(place.home), model="ollama:a", roles={"judge": RoleModel(options={"n": 5})})
     assert settings.model_for("worker").options == {}
-    with pytest.raises(UsageError, match="role judge cannot be sent: 'n' is not an option"):
+    with pytest.raises(UsageError, match=r"judge.*'n'"):
         settings.model_for("judge")
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,13 @@ def problems_of(folder: Path, trust: TrustRegistry | None = None) -> list[Proble
     return found
 
 
+def codes_of(workers: list[Worker], **options: Any) -> list[str]:
+    """What is wrong with a team made in Python; the words are in golden/team_problems.txt."""
+    with pytest.raises(InvalidTeam) as caught:
+        Team(workers, **options)
+    return [problem.code for problem in caught.value.problems if isinstance(problem, Problem)]
+
+
 # --- in Python ------------------------------------------------------------------------------------------------------
 
 
@@ -87,16 +95,13 @@ def test_every_problem_of_a_team_is_reported_at_once() -> None:
             *("fallback_cycle", "unknown_fallback", "invalid_value", "invalid_value", "invalid_value"),
         ]
     )
-    assert "Did you mean 'calculate'?" in str(caught.value)
-    with pytest.raises(InvalidTeam, match="no workers"):
-        Team([])
+    assert codes_of([]) == ["no_workers"]
 
 
 def test_a_tool_in_two_workers_needs_to_be_shared_on_purpose() -> None:
     """Reading tools are no exception."""
     workers = [Worker("a", "A", tools=["read_file"]), Worker("b", "B", tools=["read_file"])]
-    with pytest.raises(InvalidTeam, match="'read_file' is held by 'a' and 'b'"):
-        Team(workers)
+    assert codes_of(workers) == ["shared_tool"]
     assert Team(workers, shared_tools=["read_file"]).tools() == {"read_file": BUILTIN["read_file"]}
 
 
@@ -113,12 +118,10 @@ def test_two_tools_of_one_name_are_refused() -> None:
         """Mine."""
         return reason
 
-    with pytest.raises(InvalidTeam, match="two different tools are named 'population'"):
-        Team([Worker("a", "A", tools=[population]), Worker("b", "B", tools=[other])], shared_tools=["population"])
-    with pytest.raises(InvalidTeam, match="'population' twice"):
-        Team([Worker("a", "A", tools=[population, population])])
-    with pytest.raises(InvalidTeam, match="built-in tool 'escalate'"):
-        Team([Worker("a", "A", tools=[escalate])])
+    two = [Worker("a", "A", tools=[population]), Worker("b", "B", tools=[other])]
+    assert codes_of(two, shared_tools=["population"]) == ["duplicate_tool"]
+    assert codes_of([Worker("a", "A", tools=[population, population])]) == ["duplicate_tool"]
+    assert codes_of([Worker("a", "A", tools=[escalate])]) == ["duplicate_tool"]
 
 
 def test_a_function_shared_by_two_workers_is_one_tool() -> None:
@@ -143,14 +146,15 @@ def test_too_many_workers_or_tools_is_only_a_warning() -> None:
     team = Team([*workers, Worker("many", "M", tools=[numbered(n) for n in range(11)])])
     assert [problem.code for problem in team.problems()] == ["too_many_tools", "too_many_workers"]
     assert errors_in(team.problems()) == []
-    assert "sub-team" in team.problems()[1].message
 
 
 def test_a_fallback_cycle_is_named_once_by_its_path() -> None:
     """Workers that lead into a cycle do not report it again."""
     with pytest.raises(InvalidTeam) as caught:
         Team([Worker("a", "A", fallback="b"), Worker("b", "B", fallback="c"), Worker("c", "C", fallback="b")])
-    assert [str(p) for p in caught.value.problems] == ["fallback_cycle: the fallbacks form a cycle: b -> c -> b."]
+    (problem,) = caught.value.problems
+    assert isinstance(problem, Problem)
+    assert (problem.code, "b -> c -> b" in problem.message) == ("fallback_cycle", True)
 
 
 def test_a_stored_team_comes_back_equal() -> None:
@@ -169,7 +173,7 @@ def test_a_stored_team_comes_back_equal() -> None:
     )
     data = json.loads(json.dumps(team.to_json()))
     assert Team.from_json(data, {"population": population}) == team
-    with pytest.raises(InvalidTeam, match="'population', which does not exist"):
+    with pytest.raises(InvalidTeam, match="'population'"):
         Team.from_json(data, {})
 
 
@@ -420,9 +424,9 @@ def test_a_broken_team_file_still_lets_the_workers_be_checked(tmp_path: Path) ->
     write(tmp_path, {"team.toml": "name = \n", "workers/a.md": agent("a", "tier: huge\n")})
     assert [p.message.split(": ")[0] for p in problems_of(tmp_path)] == ["team.toml:1:8", "workers/a.md:4:1"]
     (tmp_path / "team.toml").write_bytes(b'name = "x"\n# caf\xe9\n')
-    assert problems_of(tmp_path)[0].message == "team.toml:2:1: not UTF-8 text: save it as UTF-8."
+    assert problems_of(tmp_path)[0].message.startswith("team.toml:2:1: ")
     (tmp_path / "workers/a.md").unlink()
-    assert problems_of(tmp_path)[1].message == "team.toml:1:1: the team has no workers: give it at least one."
+    assert [problem.code for problem in problems_of(tmp_path)][1:] == ["no_workers"]
 
 
 def test_warnings_are_told_beside_errors(tmp_path: Path) -> None:
