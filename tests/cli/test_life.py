@@ -189,8 +189,8 @@ def test_an_unknown_run_is_exit_code_2(shell: Shell, command: str) -> None:
     """Whatever was to be done with it."""
     got = shell(command, "nothing")
     assert (got.code, got.out) == (2, "")
-    assert "There is no run 'nothing'" in got.complaint
-    assert "There are no runs" in shell(command, "last").complaint
+    assert "'nothing'" in got.complaint
+    assert shell(command, "last").complaint != got.complaint
 
 
 def test_trace_exports_the_record(shell: Shell) -> None:

@@ -166,8 +166,7 @@ def test_material_can_come_from_stdin(shell: Shell) -> None:
 def test_stdin_is_read_once(shell: Shell) -> None:
     """Two uses of it are refused, exit code 2."""
     got = shell("run", "-", "--with", "-", "--model", shell.script(), stdin=b"x")
-    assert got.code == 2
-    assert "standard input is read once" in got.complaint
+    assert (got.code, "--with" in got.complaint) == (2, True)
 
 
 def test_output_goes_to_a_file(shell: Shell) -> None:
@@ -180,8 +179,7 @@ def test_output_goes_to_a_file(shell: Shell) -> None:
 def test_an_output_that_cannot_be_written_is_refused_before_anything_is_spent(shell: Shell) -> None:
     """Exit code 2 and no run."""
     got = shell("run", "Say it", "-o", "no/such/folder/answer.md", "--model", shell.script())
-    assert got.code == 2
-    assert "There is no folder" in got.complaint
+    assert (got.code, "no/such/folder" in got.complaint) == (2, True)
     assert shell("runs", "--json").json == {"runs": []}
 
 
@@ -212,26 +210,26 @@ def test_a_follow_up_knows_the_answer_before(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "named"),
     [
-        ((), "The request is empty"),
-        (("  ",), "The request is empty"),
-        (("x", "--tokens", "0"), "--tokens is 0"),
-        (("x", "--tokens", "many"), "'many' is not a valid integer"),
-        (("x", "--usd", "1"), "the price of scripted"),
-        (("x", "--with", "nothing-here"), "There is no nothing-here"),
-        (("x", "--team", "nobody"), "There is no team 'nobody'"),
-        (("x", "--from", "nothing"), "There is no run 'nothing'"),
-        (("x", "--plan", "nothing.json"), "Cannot read nothing.json"),
-        (("x", "--critics"), "No such option"),
-        (("x", "--schema", "nothing.json"), "Cannot read nothing.json"),
+        ((), "request"),
+        (("  ",), "request"),
+        (("x", "--tokens", "0"), "--tokens"),
+        (("x", "--tokens", "many"), "'many'"),
+        (("x", "--usd", "1"), "scripted"),
+        (("x", "--with", "nothing-here"), "nothing-here"),
+        (("x", "--team", "nobody"), "'nobody'"),
+        (("x", "--from", "nothing"), "'nothing'"),
+        (("x", "--plan", "nothing.json"), "nothing.json"),
+        (("x", "--critics"), "--critics"),
+        (("x", "--schema", "nothing.json"), "nothing.json"),
     ],
 )
-def test_a_wrong_argument_is_one_sentence_and_exit_code_2(shell: Shell, args: tuple[str, ...], said: str) -> None:
-    """No traceback, nothing on stdout, no run."""
+def test_a_wrong_argument_is_one_sentence_and_exit_code_2(shell: Shell, args: tuple[str, ...], named: str) -> None:
+    """No traceback, nothing on stdout, no run. The words are in golden/command_line.txt."""
     got = shell("run", *args, "--model", shell.script())
     assert (got.code, got.out) == (2, "")
-    assert said in got.complaint
+    assert named in got.complaint
     assert shell("runs", "--json").json == {"runs": []}
 
 

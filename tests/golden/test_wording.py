@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shlex
 import sqlite3
 from pathlib import Path
 from typing import Any, get_args
@@ -24,6 +25,8 @@ from chargehand.values.event import KINDS
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import FactoryLimits, Plan, ProblemCode, Task, WorkerSpec
 from chargehand.values.request import Request
+from tests.cli.terminal import Shell, plan
+from tests.cli.terminal import task as cli_task
 from tests.events import make_event
 from tests.golden import check_wording
 
@@ -357,3 +360,72 @@ def test_notes_about_estimates() -> None:
         "report_notes",
         {"calls cut off": "\n".join(estimate_notes(lost, ())), "both": "\n".join(estimate_notes(lost, (50,)))},
     )
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_complaints_of_commands(shell: Shell) -> None:
+    """One sentence for each mistake in a command line, with the exit code."""
+    shell.write("plan.json", plan(cli_task("a")))
+    shell.write("wrong.json", "{")
+    model = ("--model", shell.script())
+    messages: dict[str, str] = {}
+
+    def complain(*args: str, stdin: bytes = b"", model: tuple[str, ...] = model) -> None:
+        got = shell(*args, *model, stdin=stdin)
+        messages[shlex.join(("chargehand", *args))] = (
+            f"{got.complaint.replace(str(shell.folder), '…')} (exit {got.code})"
+        )
+
+    complain("run")
+    complain("run", "x", "--tokens", "0")
+    complain("run", "x", "--tokens", "many")
+    complain("run", "x", "--usd", "1")
+    complain("run", "x", "--with", "nothing-here")
+    complain("run", "x", "--team", "genral")
+    complain("run", "x", "--from", "nothing")
+    complain("run", "x", "--plan", "nothing.json")
+    complain("run", "x", "--plan", "wrong.json")
+    complain("run", "x", "--plan", ".")
+    complain("run", "x", "--critics")
+    complain("run", "x", "--schema", "nothing.json")
+    complain("run", "x", "-o", "no/such/folder/answer.md")
+    complain("run", "-", "--with", "-", stdin=b"x")
+    complain("run", "-", "--schema", "-", stdin=b"{}")
+    complain("run", "x", model=())
+    complain("resum", "last", model=())
+    complain("check", "nothing.json", model=())
+    for command in ("show", "resume", "rerun", "cancel", "trace"):
+        complain(command, "nothing", model=())
+        complain(command, "last", model=())
+    complain("answer", "nothing", "plan", "approve", model=())
+    complain("review", "nowhere", model=())
+    complain("review", ".", "--patch", "missing.diff", model=())
+    complain("review", ".", "--diff", "a", "--patch", "b", model=())
+    complain("review", ".", "--baseline", "missing.json", model=())
+    complain("review", ".", "--baseline", "wrong.json", model=())
+    complain("review", ".", "--min-confidence", "101", model=())
+    complain("review", ".", "--model", "nonsense", model=())
+    complain("review", ".", "--patch", "-", stdin=b"--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n a\n", model=())
+    assert shell("runs", "--json").json == {"runs": []}
+    check_wording("command_line", messages)
+
+
+def test_complaints_about_answers(shell: Shell) -> None:
+    """To a question that is not open, and in words that cannot be used."""
+    run = shell("run", "x", "--approve", "--json", "--model", shell.script()).json["run"]
+    messages: dict[str, str] = {}
+
+    def complain(when: str, question: str, words: str) -> None:
+        got = shell("answer", "last", question, words)
+        messages[f"{when}: answer last {question} {words}"] = f"{got.complaint.replace(run, 'RUN')} (exit {got.code})"
+
+    complain("waiting", "plam", "approve")
+    complain("waiting", "plan", "perhaps")
+    complain("waiting", "plan", "")
+    shell("answer", "last", "plan", "approve")
+    complain("answered", "plan", "approve")
+    shell("resume", "last")
+    complain("ended", "plan", "approve")
+    check_wording("answers", messages)
