@@ -60,26 +60,26 @@ def task_problems(
         ) -> None:
             found.append(Problem(code=code, severity=severity, task=task.id or None, message=message))
 
-        name = task.id or f"number {number}"
+        name = repr(task.id) if task.id else f"number {number}"
         if not TASK_ID.fullmatch(task.id) and f"{place}.id" not in unread:
-            add("invalid_id", f"Task {name!r}: an id is a letter, then up to 39 letters, digits, '_' or '-'.")
+            add("invalid_id", f"Task {name}: an id is a letter, then up to 39 letters, digits, '_' or '-'.")
         if task.id and task.id in seen:
-            add("duplicate_id", f"Task {name!r} appears twice: ids must differ.")
+            add("duplicate_id", f"Task {name} appears twice: ids must differ.")
         seen.add(task.id)
         if good is not None and task.worker not in good and f"{place}.worker" not in unread:
-            add("unknown_worker", f"Task {name!r} names the worker {task.worker!r}; this team has: {known}.")
+            add("unknown_worker", f"Task {name} names the worker {task.worker!r}; this team has: {known}.")
         if not task.instruction.strip():
             if f"{place}.instruction" not in unread:
-                add("missing_instruction", f"Task {name!r} has no instruction: say what is to be done.")
+                add("missing_instruction", f"Task {name} has no instruction: say what is to be done.")
         elif len(task.instruction.split()) < 3 or _POINTS_ELSEWHERE.search(task.instruction.lower()):
             add(
                 "vague_instruction",
-                f"Task {name!r}: {task.instruction.strip()[:60]!r} may not stand on its own; "
+                f"Task {name}: {task.instruction.strip()[:60]!r} may not stand on its own; "
                 "its worker sees only this task and the results it depends on.",
                 "warning",
             )
         if not task.success_criterion.strip() and f"{place}.success_criterion" not in unread:
-            add("missing_criterion", f"Task {name!r} has no success criterion: say how to tell that it is done.")
+            add("missing_criterion", f"Task {name} has no success criterion: say how to tell that it is done.")
     return found
 
 
@@ -87,18 +87,18 @@ def edge_problems(tasks: Sequence[Task]) -> list[Problem]:
     ids = {task.id for task in tasks}
     found: list[Problem] = []
     for number, task in enumerate(tasks, 1):
-        name = task.id or f"number {number}"
+        name = repr(task.id) if task.id else f"number {number}"
         for dependency in dict.fromkeys(task.depends_on):
             if dependency == task.id:
                 found.append(
-                    Problem(code="self_dependency", task=task.id or None, message=f"Task {name!r} depends on itself.")
+                    Problem(code="self_dependency", task=task.id or None, message=f"Task {name} depends on itself.")
                 )
             elif dependency not in ids:
                 found.append(
                     Problem(
                         code="unknown_dependency",
                         task=task.id or None,
-                        message=f"Task {name!r} depends on {dependency!r}, which is not in the plan.",
+                        message=f"Task {name} depends on {dependency!r}, which is not in the plan.",
                     )
                 )
     for cycle in _cycles(tasks):
