@@ -13,7 +13,7 @@ from chargehand.models.resolve import Models
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.settings import ModelChoice, Settings
 from chargehand.team import Team
-from chargehand.team.roster import options_of
+from chargehand.team.roster import supervisor_model
 from chargehand.values.plan import Tier
 from chargehand.values.role import Role
 
@@ -39,12 +39,12 @@ class Candidate:
         return Models(self.settings.providers, os.environ, wide=self.settings.max_concurrent_set)
 
     def role_model(self, models: Models, role: Role, tier: Tier | None = None) -> SupervisorModel:
-        return _brain(models, self.settings.model_for(role, tier))
+        return supervisor_model(self.settings.model_for(role, tier), models)
 
     def examiner(self, models: Models) -> SupervisorModel:
         """The model that judges rubrics: a scorer of the large tier unless one is named."""
         choice = self.settings.model_for("scorer", "large") if self.judge is None else ModelChoice(model=self.judge)
-        return _brain(models, choice)
+        return supervisor_model(choice, models)
 
     @property
     def fingerprint(self) -> str:
@@ -62,10 +62,6 @@ class Candidate:
         names = {settings.model, self.judge, *settings.tiers.values(), *(r.model for r in settings.roles.values())}
         names |= {worker.model for worker in self.team.workers}
         return {name.removeprefix(SCRIPTED) for name in names if name is not None and name.startswith(SCRIPTED)}
-
-
-def _brain(models: Models, choice: ModelChoice) -> SupervisorModel:
-    return SupervisorModel(model=choice.model, options=options_of(choice), window=models.window(choice.model))
 
 
 def _script(name: str) -> str:

@@ -77,6 +77,13 @@ class Models:
         by_name = "openai_responses" if is_reasoning(name) else "openai_chat"
         return self._providers[prefix].wire or by_name
 
+    def makes_grammar(self, model: str) -> bool:
+        """Whether the model's server turns a schema into a grammar."""
+        from chargehand.models.profiles import profile_of
+
+        provider = self._providers.get(model.partition(":")[0])
+        return provider is not None and profile_of(provider).grammar
+
     def price(self, model: str) -> Price | None:
         """USD per million tokens; None when unknown."""
         prefix, _, name = model.partition(":")

@@ -15,12 +15,16 @@ from chargehand.values.role import Role
 
 
 class SupervisorModel(Value):
-    """A resolved model with its options, its window and how much it may write."""
+    """A resolved model with its options, its window and how much it may write.
+
+    `makes_grammar`: its server turns a schema into a grammar, which the model cannot leave.
+    """
 
     model: str
     options: dict[str, Any] = Field(default_factory=dict)
     window: int = 32_000
     output_cap: int = 8_192
+    makes_grammar: bool = False
 
     @property
     def is_small(self) -> bool:

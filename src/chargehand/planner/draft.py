@@ -11,6 +11,7 @@ from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.lost_details import losses, with_lost_details
+from chargehand.planner.numbered_plan import number_tasks
 from chargehand.team import Team, Worker
 from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import Reading, read, with_valid_ids
@@ -135,7 +136,9 @@ async def make_plan(
     """A valid plan for the request, or why there is none. `used` grows with each call, for who cuts it short."""
     messages = [system(_system(team, request)), user(_ask(request))]
     read = partial(_read, request=request, team=team, engine=engine)
-    return await ask_for_plan(messages, _schema(team, request), read, engine, brain, [] if used is None else used)
+    schema = _schema(team, request)
+    schema = number_tasks(schema) if brain.makes_grammar else schema
+    return await ask_for_plan(messages, schema, read, engine, brain, [] if used is None else used)
 
 
 async def ask_for_plan(

@@ -21,7 +21,7 @@ from chargehand.engine.people import Person, read_words
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
 from chargehand.models.resolve import Models
-from chargehand.models.supervisor_models import RoleName, SupervisorModel, SupervisorModels
+from chargehand.models.supervisor_models import RoleName, SupervisorModels
 from chargehand.record.cache import Cache
 from chargehand.record.home import Home
 from chargehand.record.journal import Journal
@@ -31,7 +31,7 @@ from chargehand.runs.report_from_record import estimate_notes, unfinished_report
 from chargehand.settings import Limits, ModelChoice, Settings
 from chargehand.synthesizer import OnDraft, Validate
 from chargehand.team import Team
-from chargehand.team.roster import TIERS, factory, options_of, roster
+from chargehand.team.roster import TIERS, factory, roster, supervisor_model
 from chargehand.tools import BUILTIN, ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
@@ -261,12 +261,7 @@ class Session:
             return {}
         choices: dict[RoleName, ModelChoice] = {role: settings.model_for(role) for role in SUPERVISOR_ROLES}
         choices["examiner"] = settings.model_for("scorer", "large")
-        return {
-            role: SupervisorModel(
-                model=choice.model, options=options_of(choice), window=self._models.window(choice.model)
-            )
-            for role, choice in choices.items()
-        }
+        return {role: supervisor_model(choice, self._models) for role, choice in choices.items()}
 
 
 def check_models(models: Models, settings: Settings, team: Team, budget: Budget, plan: Plan | None = None) -> None:

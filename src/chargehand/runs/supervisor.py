@@ -17,7 +17,6 @@ from chargehand.engine.engine_session import EngineInputs, Listener
 from chargehand.engine.factory import make_engine
 from chargehand.engine.people import Person
 from chargehand.errors import PlanningFailed, UsageError
-from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.add import add_tasks
 from chargehand.planner.draft import Unplanned, make_plan
 from chargehand.record.memory_journal import MemoryJournal
@@ -26,7 +25,7 @@ from chargehand.runs.existing_runs import OnSession, RunLife, check_plan, positi
 from chargehand.runs.open_record import open_record
 from chargehand.runs.session import RunJob
 from chargehand.synthesizer import OnDraft
-from chargehand.team.roster import options_of
+from chargehand.team.roster import supervisor_model
 from chargehand.text.json_schema import problems_in
 from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON
@@ -179,9 +178,7 @@ class Supervisor(RunLife):
             models.check(choice.model)
             inputs = EngineInputs(run="plan", journal=MemoryJournal(), models=models, budget=asked.budget)
             async with make_engine("local", inputs) as engine:
-                planner = SupervisorModel(
-                    model=choice.model, options=options_of(choice), window=models.window(choice.model)
-                )
+                planner = supervisor_model(choice, models)
                 if plan is None:
                     planned = await make_plan(asked, self.team, engine, planner)
                 else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias, assert_never
 
+from chargehand.models.resolve import Models
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.settings import DEFAULT_TIER, ModelChoice, Settings
 from chargehand.team.team import Team
 from chargehand.team.worker import Worker
@@ -99,6 +101,16 @@ def _agent(worker: Worker, settings: Settings, ask: bool) -> Agent:
 
 def _tool(tool: Tool) -> AgentTool:
     return AgentTool(tool.spec, tool.effect, tool.approve, tool.code)
+
+
+def supervisor_model(choice: ModelChoice, models: Models) -> SupervisorModel:
+    """The chosen model as a role of the supervisor uses it."""
+    return SupervisorModel(
+        model=choice.model,
+        options=options_of(choice),
+        window=models.window(choice.model),
+        makes_grammar=models.makes_grammar(choice.model),
+    )
 
 
 def options_of(choice: ModelChoice, temperature: float | None = None) -> dict[str, Any]:
