@@ -378,7 +378,7 @@ def test_people_need_no_model_and_cost_nothing_in_the_preview() -> None:
     made = parse(plan(task("t1", worker="boss")))
     text = preview(made, team, workers, "scripted:x", REQUEST)
     assert "0 calls" in text
-    assert "besides the time people take" in text
+    assert "and the time people take" in text
     assert "about $0.00" in text
 
 

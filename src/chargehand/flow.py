@@ -119,7 +119,7 @@ class _Work:
             return False
         lacks = () if draft is None else draft.gaps
         more = partial(extend_plan, self.plan, self.outcomes, self.filled, lacks, number, self.used)
-        work = partial(more, request=request, team=self.team, engine=engine, brain=self.planner)
+        work = partial(more, request=request, team=self.team, engine=engine, planner_model=self.planner)
         stop_at = _workers_stop_at(request)
         time = None if stop_at is None else max(stop_at - engine.clock.now(), 0.0)
         extension = await in_time(engine, f"@extend/{number}", time, work)

@@ -46,7 +46,7 @@ _SCHEMA: dict[str, Any] = {
     },
     "required": ["tasks"],
 }
-# What can be told of a draft as problems is not told as a wrong shape.
+# Only the outer shape: what is wrong inside of the tasks is reported as problems.
 _SHAPE: dict[str, Any] = {"type": "object", "required": ["tasks"], "properties": {"tasks": {"type": "array"}}}
 
 _RULES = """You are the planner of a team. A plan is given and will be run as it is. You may add tasks to it, where
@@ -74,18 +74,18 @@ async def add_tasks(
     request: Request,
     team: Team,
     engine: Engine,
-    brain: SupervisorModel,
+    planner_model: SupervisorModel,
     used: list[Usage],
 ) -> Planned | Unplanned:
-    """The plan with tasks for those of its workers who are models, validated like any plan, or why there are none."""
+    """The plan with tasks for those of its workers that are models, validated like any plan, or why there are none."""
     agents = {worker.name for worker in team.workers if worker.kind == "agent"}
     workers = tuple(dict.fromkeys(task.worker for task in plan.tasks if task.worker in agents))
     if not workers or not subject.files or len(plan.tasks) >= request.max_tasks:
         return Planned(plan, Usage())
     words = _RULES.format(most=MOST_TASKS, workers=in_words(team, workers))
-    messages = [system(words), user(_ask(plan, subject, request, room_for(brain, words)))]
+    messages = [system(words), user(_ask(plan, subject, request, room_for(planner_model, words)))]
     read = partial(_read, plan=plan, subject=subject, request=request, workers=workers, engine=engine)
-    return await ask_for_plan(messages, _SCHEMA, read, engine, brain, used)
+    return await ask_for_plan(messages, _SCHEMA, read, engine, planner_model, used)
 
 
 def _ask(plan: Plan, subject: Subject, request: Request, room: int) -> str:
@@ -104,7 +104,7 @@ def _ask(plan: Plan, subject: Subject, request: Request, room: int) -> str:
 
 
 def _files_of(task: Task, subject: Subject) -> JSON:
-    """The names in the task's context, never what stands under them."""
+    """The names of files in the task's context, without their contents."""
     context = cast("dict[str, Any]", task.context) if isinstance(task.context, dict) else {}
     found = {
         name

@@ -42,7 +42,7 @@ _LONGEST_STEP = 70
 ADVISED_TASKS = 20
 # A task is split into at most this many.
 MOST_PARTS = 8
-# What is wrong in the tasks is told as problems, as for any plan.
+# Only the outer shape: what is wrong inside of the tasks is reported as problems, as for any plan.
 SPLIT_SCHEMA: dict[str, Any] = {"type": "object", "required": ["tasks"]}
 
 PLAN_SCHEMA: dict[str, Any] = {
@@ -123,7 +123,7 @@ class Planned(NamedTuple):
 
 
 class Unplanned(NamedTuple):
-    """No valid plan came of it: why, and what trying used."""
+    """There is no valid plan: why, and what trying used."""
 
     fault: Fault
     problems: tuple[Problem, ...]
@@ -131,14 +131,17 @@ class Unplanned(NamedTuple):
 
 
 async def make_plan(
-    request: Request, team: Team, engine: Engine, brain: SupervisorModel, used: list[Usage] | None = None
+    request: Request, team: Team, engine: Engine, planner_model: SupervisorModel, used: list[Usage] | None = None
 ) -> Planned | Unplanned:
-    """A valid plan for the request, or why there is none. `used` grows with each call, for who cuts it short."""
+    """A valid plan for the request, or why there is none.
+
+    `used` grows with each call, so that a caller that stops it knows what was used.
+    """
     messages = [system(_system(team, request)), user(_ask(request))]
     read = partial(_read, request=request, team=team, engine=engine)
     schema = _schema(team, request)
-    schema = number_tasks(schema) if brain.makes_grammar else schema
-    return await ask_for_plan(messages, schema, read, engine, brain, [] if used is None else used)
+    schema = number_tasks(schema) if planner_model.makes_grammar else schema
+    return await ask_for_plan(messages, schema, read, engine, planner_model, [] if used is None else used)
 
 
 async def ask_for_plan(
@@ -146,14 +149,14 @@ async def ask_for_plan(
     schema: dict[str, Any],
     read: Callable[[str, int], tuple[Plan | None, list[Problem]]],
     engine: Engine,
-    brain: SupervisorModel,
+    planner_model: SupervisorModel,
     used: list[Usage],
 ) -> Planned | Unplanned:
     """What `read` makes of the planner's answer in a round: a plan without errors, or its problems are sent back."""
     asked = list(messages)
     problems: list[Problem] = []
     for number in range(1, REPAIRS + 2):
-        call = brain.make_call("planner", asked, schema)
+        call = planner_model.make_call("planner", asked, schema)
         result = await engine.perform(f"@plan/{number}", call)
         used.append(usage_of(result, call.model))
         if result.reply is None:
@@ -224,7 +227,7 @@ async def split_task(
     request: Request,
     team: Team,
     engine: Engine,
-    brain: SupervisorModel,
+    planner_model: SupervisorModel,
 ) -> Plan | None:
     """A plan of smaller tasks to take the task's place, validated like any plan; None when there is none.
 
@@ -235,7 +238,7 @@ async def split_task(
         system(_SPLIT.format(most=MOST_PARTS, workers=in_words(team))),
         user(f"{task_prompt(task, {})}\n\nWhat came of it\n{quote_data(what)}"),
     ]
-    asked = await consult(engine, f"{task.id}/{number}/split", "planner", brain, messages, SPLIT_SCHEMA, used)
+    asked = await consult(engine, f"{task.id}/{number}/split", "planner", planner_model, messages, SPLIT_SCHEMA, used)
     if asked.data is None:
         return None
     reading, _ = read_draft(asked.data)
@@ -275,7 +278,7 @@ _OF_A_TASK = frozenset(Task.model_fields)
 
 
 def _known_fields(data: dict[str, Any]) -> dict[str, Any]:
-    """The draft without fields a plan does not have: what a model adds besides is not an error."""
+    """The draft without fields a plan does not have: further fields of a model are not an error."""
     known = {name: value for name, value in data.items() if name in Plan.model_fields}
     tasks = known.get("tasks")
     if isinstance(tasks, list):
@@ -309,7 +312,7 @@ def _corrections(problems: list[Problem]) -> Message:
 
 
 def in_words(team: Team, only: Collection[str] = ()) -> str:
-    """The workers, a pool as one, as who chooses between them sees them; or `only` those of these names."""
+    """The workers as the planner and the router read them, a pool as one; or `only` those of these names."""
     if only:
         return "\n".join(_line(worker, worker.name) for worker in team.workers if worker.name in only)
     first_of = {members[0]: pool for pool, members in team.pools().items()}
@@ -336,7 +339,7 @@ def _system(team: Team, request: Request) -> str:
 
 
 def _outline(request: str, plan: Plan) -> str:
-    """An example as who does what after which: it shows the cut, and cannot be sent back as a plan."""
+    """An example as a list of workers and steps: it shows how to divide, and cannot be sent back as a plan."""
     number = {task.id: place for place, task in enumerate(plan.tasks, 1)}
     steps = [
         f"{number[task.id]} {task.worker}"

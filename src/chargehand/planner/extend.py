@@ -1,4 +1,4 @@
-"""A plan and what came of it -> tasks for what is still missing: one more planner call, all evidence kept.
+"""A plan and its outcomes -> tasks for what is still missing: one more planner call, all evidence kept.
 
 plan     t1 done   t2 failed   t3<-t2 skipped
 answer   {"tasks": [{"id": "n1", "depends_on": ["t1"], "replaces": ["t2", "t3"], ...}]}
@@ -34,7 +34,7 @@ THIN = 40
 MOST_TASKS = 20
 # What one outcome may take of the prompt.
 _MOST_CHARACTERS = 2_000
-# Less than this tells nothing of a task that is done.
+# Less than this says nothing about a task that is done.
 _LEAST_SHOWN = 120
 _LEAST_CHARACTERS = 8_000
 _CHARACTERS_PER_TOKEN = 3
@@ -99,7 +99,7 @@ async def extend_plan(
     request: Request,
     team: Team,
     engine: Engine,
-    brain: SupervisorModel,
+    planner_model: SupervisorModel,
 ) -> Extension | None:
     """Tasks under ids of this round (`x1.n1`), validated like any plan; None when there is nothing to add.
 
@@ -107,7 +107,7 @@ async def extend_plan(
     """
     gaps = [id for id, each in outcomes.items() if (not each.ok or is_thin(each)) and id not in filled]
     words = _RULES.format(most=MOST_TASKS, workers=in_words(team))
-    so_far = _so_far(plan, outcomes, gaps, room_for(brain, words))
+    so_far = _so_far(plan, outcomes, gaps, room_for(planner_model, words))
     if lacks:
         stated = quote_data([gap.to_json() for gap in lacks], _MOST_CHARACTERS)
         so_far = f"What a draft of the answer lacks\n{stated}\n\n{so_far}"
@@ -120,7 +120,7 @@ async def extend_plan(
         problems[:] = errors_in(read_more(data["tasks"], plan, request, team.names)[1])
         return [problem.message for problem in problems] + _unreadable(data["tasks"])
 
-    asked = await consult(engine, f"@extend/{number}", "planner", brain, messages, _SCHEMA, used, check)
+    asked = await consult(engine, f"@extend/{number}", "planner", planner_model, messages, _SCHEMA, used, check)
     if asked.data is None:
         rejected = problems or [Problem(code="empty_plan", message=asked.fault.message if asked.fault else "no answer")]
         engine.emit(PlanRejected(problems=[problem.to_json() for problem in rejected], round=number))
@@ -141,9 +141,9 @@ async def extend_plan(
     return extension
 
 
-def room_for(brain: SupervisorModel, words: str) -> int:
+def room_for(planner_model: SupervisorModel, words: str) -> int:
     """Characters that data may take beside the words: half of the window is for it."""
-    return max(brain.window * _CHARACTERS_PER_TOKEN // 2 - len(words), _LEAST_CHARACTERS)
+    return max(planner_model.window * _CHARACTERS_PER_TOKEN // 2 - len(words), _LEAST_CHARACTERS)
 
 
 def _so_far(plan: Plan, outcomes: Mapping[str, Outcome], gaps: Sequence[str], room: int) -> str:

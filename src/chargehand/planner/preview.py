@@ -14,11 +14,11 @@ from chargehand.values.request import Request
 from chargehand.workers import Roster
 
 CHARACTERS_PER_TOKEN = 4
-# What a worker is told besides its own prompt, what describes one tool, and what a typical answer has, in tokens.
+# In tokens: the words around a worker's own prompt, the description of one tool, and a typical answer.
 FRAME, TOOL, ANSWER = 400, 150, 700
 # A worker with tools typically makes this many calls, one without makes one.
 CALLS_WITH_TOOLS = 3
-# What a team within the team takes besides its workers: to plan and to put it together.
+# Calls of a team within the team in addition to its workers': its planner and its synthesizer.
 AROUND_A_TEAM = 2
 # The synthesizer's own words and what frames each result, in tokens.
 SYNTHESIS_FRAME = 1_500
@@ -26,12 +26,12 @@ SYNTHESIS_FRAME = 1_500
 STATEMENTS, COMPARED, STATEMENT = 6, 40, 40
 # In a plan of so few tasks statements are compared in two calls at most.
 FEW_TASKS = 10
-# What a call with such an answer typically takes.
+# A typical call with such an answer.
 SECONDS_A_CALL = 10.0
 
 
 def cost_of_synthesis(plan: Plan, synthesizer: SupervisorModel | None) -> int:
-    """What writing the answer will cost besides reading the results; a single task needs no synthesis."""
+    """Tokens for writing the answer, without those for reading the results; a single task needs no synthesis."""
     return 0 if synthesizer is None or len(plan.tasks) == 1 else synthesizer.output_cap + SYNTHESIS_FRAME
 
 
@@ -79,7 +79,7 @@ def preview(
     if ceiling is not None and any(task.budget is None or task.budget.tokens is None for task in plan.tasks):
         limit += f", at most {ceiling:,} for a task without a budget of its own"
     parallel = f"{several(len(plan.tasks), 'task')}, {plan.strategy}, {plan.depth} deep"
-    time = f"some {duration(took)}{' besides the time people take' if _people(plan, team) else ''}"
+    time = f"some {duration(took)}{' and the time people take' if _people(plan, team) else ''}"
     estimate = f"an estimated {several(calls, 'call')}, {tokens:,} tokens, {time}, {cost}{limit}."
     return f"Running it: {parallel}; {estimate}{_web(plan, team)}"
 
@@ -123,8 +123,8 @@ def _input(task: Task, team: Team) -> int:
     worker = team.worker(task.worker)
     context = len(json.dumps(task.context, default=str)) if task.context is not None else 0
     written = len(worker.prompt) + len(task.instruction) + len(task.success_criterion) + context
-    told = len(worker.tool_names) * TOOL + len(task.depends_on) * ANSWER
-    return FRAME + written // CHARACTERS_PER_TOKEN + told
+    described = len(worker.tool_names) * TOOL + len(task.depends_on) * ANSWER
+    return FRAME + written // CHARACTERS_PER_TOKEN + described
 
 
 def _usd(model: str | None, read: int, written: int) -> float | None:

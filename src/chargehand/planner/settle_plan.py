@@ -25,7 +25,7 @@ from chargehand.workers import Roster
 from chargehand.workers.factory import WorkerFactory
 from chargehand.workers.worker_prompt import task_prompt
 
-# What adding to a plan that is there may take of the time left: the rest is for the plan.
+# The share of the time left that adding tasks to a given plan may take: the rest is for the plan.
 ADDING_SHARE = 0.2
 
 
@@ -40,7 +40,7 @@ class Agreed(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A person let no plan run."""
+    """A person rejected the plan."""
 
     plan: Plan
     reason: str
@@ -178,7 +178,7 @@ async def _approve(
     *,
     planned: bool,
 ) -> Plan | str:
-    """The plan a person lets run, perhaps edited, or why they let none."""
+    """The plan a person lets run, perhaps edited, or why it was rejected."""
     writer = role_models["synthesizer"]
     ceiling = ceiling_of(plan, request, writer) if planned else None
     judge = role_models["judge"].model if "judge" in role_models else None

@@ -66,11 +66,13 @@ def make_help(
     planner = role_models.get("planner") if planned_here else None
     return SupervisorHelp(
         refine=partial(refine, engine=engine, model=refiner) if refiner else None,
-        split=partial(split_task, request=request, team=team, engine=engine, brain=planner) if planner else None,
+        split=partial(split_task, request=request, team=team, engine=engine, planner_model=planner)
+        if planner
+        else None,
         ask=question_about if request.ask else None,
         score=partial(score, engine=engine, model=scorer) if scorer and team.recovery.score else None,
         select=partial(_best_of, engine=engine, model=role_models.get("judge")),
-        reroute=partial(reroute, team=team, engine=engine, brain=router) if router else None,
+        reroute=partial(reroute, team=team, engine=engine, router_model=router) if router else None,
     )
 
 
