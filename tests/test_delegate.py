@@ -126,6 +126,16 @@ def test_a_team_does_a_task_of_another_team() -> None:
     assert report.usage.calls == len(run.model.asked) == 8
 
 
+def test_a_chain_of_teams_is_not_called_a_chain_if_tasks_ran_in_parallel_inside() -> None:
+    """The remark looks at what ran: a team of two at once is faster than one after the other."""
+    chain = tasks(task("a", worker="research"), task("b", "a", worker="research"))
+    wide = draft(("t1", "digger", []), ("t2", "sifter", []))
+    report = Flow(lambda call, who: wide if call.role == "planner" else talk(call, who), chain, team=outer()).run()
+    assert (report.strategy, [note for note in report.notes if "pure chain" in note]) == ("sequential", [])
+    deep = Flow(talk, chain, team=outer()).run()
+    assert [note for note in deep.notes if "pure chain" in note]
+
+
 @pytest.mark.parametrize("schema", [None, {"type": "object"}])
 def test_disclaimers_of_teams_that_took_part_are_handed_up_from_any_depth(schema: dict[str, Any] | None) -> None:
     """Each once, the run's own last, also when a resumed run takes the outcome from the record; of no idle team."""

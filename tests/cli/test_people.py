@@ -52,7 +52,7 @@ def test_a_plan_waits_for_approval_and_then_runs(shell: Shell) -> None:
     for command in (f"chargehand answer {run} plan approve", f"chargehand resume {run}"):
         assert command in result.err
     assert "2 tasks, parallel" in result.err
-    assert "7 calls" in result.err
+    assert "8 calls" in result.err
     assert shell("runs", "--json").json["runs"][0]["status"] == "waiting"
     (asked,) = shell("show", "last", "--json").json["questions"]
     assert (asked["id"], asked["kind"], asked["schema"]) == ("plan", "plan", None)

@@ -83,7 +83,7 @@ def test_the_page_says_everything_without_scripts() -> None:
     text = _visible(page)
     for words in ("Partial", "5 of 8", "15.2 s", "18,620", "$0.1053", "Oslo suits a small data team better",
                   "Travel times are missing.", "Inhabitants of Bergen", "Find travel times from both cities",
-                  "Each figure has a source and a year.", "transport_retry", "run_ended", "1.3 s · escalated",
+                  "Each figure has a source and a year.", "transport_retry", "run_ended", "1.2 s · escalated",
                   "2 attempts", "ambiguous_input: Rent is per month"):  # fmt: skip
         assert words in text, words
     assert [a["class"] for tag, a in page.elements if tag == "svg"] == ["graph", "timeline"]

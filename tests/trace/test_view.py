@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from chargehand.trace import RunState, fold
 from chargehand.values.event import BODIES, KINDS, Event, fields_of, read_body
+from tests.flows import Flow, task, tasks, works
 from tests.trace.sample import BEGAN, MODEL, Recorder, many, plan, sample
 
 EVENTS = sample()
@@ -17,6 +18,24 @@ ANY_JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
+
+
+def test_the_time_of_a_task_is_what_its_calls_took() -> None:
+    """Not the time it waited for a slot: the same as in its outcome, which `show` prints."""
+    flow = Flow(works, tasks(task("a"), task("b")), request={"max_concurrent": 1})
+    report = flow.run()
+    view = fold(flow.events)
+    assert (view.tasks["b"].ended or 0) - (view.tasks["b"].ready or 0) > 1.5
+    for outcome in report.outcomes:
+        assert view.tasks[outcome.task].worked_seconds() == outcome.usage.seconds == 1.0
+
+
+def test_the_time_of_a_task_goes_on_while_a_call_is_in_flight() -> None:
+    """What ended counts as recorded, what runs up to now."""
+    events = [event for event in EVENTS if event.seq <= next(e.seq for e in EVENTS if e.kind == "tool_called")]
+    running = next(each for each in fold(events).tasks.values() if any(call.ok is None for call in each.calls))
+    since = next(call.started for call in running.calls if call.ok is None)
+    assert running.worked_seconds(since + 3) == running.worked_seconds() + 3
 
 
 def test_the_sample_folds_to_what_happened() -> None:

@@ -238,7 +238,7 @@ class LiveTable:
 
 
 def _time(task: TaskState, now: float) -> str:
-    return "" if task.started is None else _seconds((task.ended or now) - task.started)
+    return "" if task.started is None else _seconds(task.worked_seconds(now))
 
 
 def _seconds(passed: float) -> str:

@@ -201,6 +201,6 @@ def detail(event: Event) -> str:
 def _describe_end(task: str, view: RunState) -> str:
     ended = view.tasks[task]
     outcome: dict[str, Any] = ended.outcome or {}
-    took = duration(max(ended.ended - ended.started, 0.0)) if ended.ended and ended.started else ""
+    took = duration(worked) if (worked := ended.worked_seconds()) else ""
     figures = ", ".join(part for part in (took, f"{ended.tokens:,} tokens" if ended.tokens else "") if part)
     return f"{task} {ended.status}{f' ({figures})' if figures else ''}: {outcome.get('summary', '')}"

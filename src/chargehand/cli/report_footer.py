@@ -16,7 +16,7 @@ import click
 
 from chargehand.cli.screen import WIDEST, Screen
 from chargehand.record.home import Home, default_path
-from chargehand.trace.number_text import duration, money, several
+from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, several
 
 if TYPE_CHECKING:
     from chargehand.values.report import Report
@@ -89,7 +89,7 @@ def figures(report: ReportData) -> str:
     total = len(report["plan"]["tasks"]) if report["plan"] else len(report["outcomes"])
     parts = [f"{done} of {several(total, 'task')} done" if total else "no plan"]
     if timing["sequential_s"] > 0:
-        faster = f", {timing['speedup']:.1f} times as fast" if timing["speedup"] >= 1.05 else ""
+        faster = f", {timing['speedup']:.1f} times as fast" if timing["speedup"] >= LEAST_SPEEDUP else ""
         parts.append(f"{duration(timing['wall_s'])} ({duration(timing['sequential_s'])} one after the other{faster})")
     else:
         parts.append(duration(timing["wall_s"]))

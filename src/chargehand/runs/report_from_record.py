@@ -45,16 +45,18 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
     """What the record of a run that has not ended says so far."""
     written = state.plan or state.drafted
     plan = parse(written) if written else None
+    now: RunStatus = status or "interrupted"
     outcomes: tuple[Outcome, ...] = ()
     gaps: tuple[Gap, ...] = ()
     if plan is not None:
         outcomes = tuple(state.ended[task.id] for task in plan.tasks if task.id in state.ended)
+    # What a run that goes on has still to do is not missing.
+    if plan is not None and now not in _UNDER_WAY:
         gaps = tuple(
             Gap(task=task.id, reason="not ended when the run stopped", impact=f"Not met: {task.success_criterion}")
             for task in plan.tasks
             if task.id not in state.ended
         )
-    now: RunStatus = status or "interrupted"
     total = len(plan.tasks) if plan else 0
     # While it runs, calls in flight are expected to say themselves what they used.
     lost = Usage.total([*state.lost, *(each.usage for each in state.in_flight() if now != "running")])
@@ -77,6 +79,7 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
     )
 
 
+_UNDER_WAY: frozenset[RunStatus] = frozenset({"running", "waiting"})
 _NEVER_BEGAN = (
     "Stopped before anything of it was recorded: nothing was done or spent. Start it again with `chargehand run`."
 )

@@ -13,6 +13,7 @@ from chargehand.planner.settle_plan import Rejected
 from chargehand.synthesizer import Synthesis
 from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.team import Team
+from chargehand.trace.number_text import LEAST_SPEEDUP
 from chargehand.values.event import ContradictionFound, GapFound
 from chargehand.values.outcome import Fault, Outcome, Usage
 from chargehand.values.plan import Plan
@@ -52,6 +53,9 @@ def report_nothing_run(request: Request, team: Team, engine: Engine, why: Unplan
 def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis, engine: Engine) -> Report:
     status = _status(done, synthesis)
     usage = Usage.total([done.planning, *(outcome.usage for outcome in done.outcomes.values()), synthesis.usage])
+    timing = _timing(done, synthesis, engine.clock.now())
+    # A chain of teams is not a chain if tasks ran in parallel inside of them.
+    by_teams = team.does_by_teams(done.plan.tasks) and timing.speedup >= LEAST_SPEEDUP
     return Report(
         run=engine.run,
         request=request.text,
@@ -64,10 +68,10 @@ def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis
         provenance=synthesis.provenance,
         outcomes=tuple(done.outcomes.values()),
         usage=usage,
-        timing=_timing(done, synthesis, engine.clock.now()),
+        timing=timing,
         strategy=done.plan.strategy,
         plan=done.plan,
-        notes=(*done.plan.advice(), *synthesis.notes, *evidence_notes(done.outcomes.values())),
+        notes=(*done.plan.advice(by_teams=by_teams), *synthesis.notes, *evidence_notes(done.outcomes.values())),
         error=_common_fault(done.outcomes) if status == "failed" else None,
         data=synthesis.data,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from chargehand.values.plan import (
     Plan,
     Problem,
     SynthesisSpec,
+    Task,
     Tier,
     WorkerSpec,
     errors_in,
@@ -197,6 +198,10 @@ class Team:
         """The lines its answers may have to end with: those of its inner teams, then its own."""
         lines = [*(line for team in self.nested for line in team.disclaimers), self.disclaimer]
         return tuple(dict.fromkeys(line for line in lines if line))
+
+    def does_by_teams(self, tasks: Iterable[Task]) -> bool:
+        """Whether a team within this one does any of these tasks."""
+        return any(worker.team is not None for worker in (self.worker(name) for name in {t.worker for t in tasks}))
 
     def fallbacks(self) -> dict[str, str]:
         return {worker.name: worker.fallback for worker in self.workers if worker.fallback is not None}

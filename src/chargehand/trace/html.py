@@ -34,7 +34,7 @@ from chargehand.trace.elements import (
     table,
 )
 from chargehand.trace.export import summary
-from chargehand.trace.number_text import duration, moment, money, several, short
+from chargehand.trace.number_text import LEAST_SPEEDUP, duration, moment, money, several, short
 from chargehand.trace.run_parts import CallView, Data, TaskState, arrange_tasks
 from chargehand.trace.run_state import RunState
 from chargehand.values.event import Event
@@ -144,7 +144,8 @@ class _Page:
         timing = cast(Data, report.get("timing") or {})
         other = ", ".join(f"{number} {status}" for status, number in counts.items() if status != "done")
         speedup = timing.get("speedup")
-        faster = f"{speedup:.1f} × one after another" if isinstance(speedup, int | float) and speedup > 1.05 else ""
+        is_faster = isinstance(speedup, int | float) and speedup >= LEAST_SPEEDUP
+        faster = f"{speedup:.1f} × one after another" if is_faster else ""
         cached = f"{usage.cached_tokens:,} from cache" if usage.cached_tokens else ""
         estimated = f"{usage.estimated_tokens:,} estimated" if usage.estimated_tokens else cached
         cards = [
@@ -263,7 +264,7 @@ class _Page:
 
     def _task(self, task: TaskState) -> str:
         outcome = task.outcome or {}
-        seconds = f"{duration(svg.seconds_worked(task, self.view))}" if task.started is not None else ""
+        seconds = f"{duration(task.worked_seconds(self.view.last_event))}" if task.started is not None else ""
         tries = f"{len(task.attempts)} attempts" if len(task.attempts) > 1 else ""
         facts = [seconds, f"{task.tokens:,} tokens" if task.tokens else "", tries, "reused" if task.reused else ""]
         brief = short(str(outcome.get("summary") or task.instruction), 160)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+# A run is called faster than one call after the other from this factor on.
+LEAST_SPEEDUP = 1.1
+
 
 def duration(seconds: float) -> str:
     """`350 ms`, `4.2 s`, `2 min 05 s`, `1 h 03 min`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from chargehand.values.key import TaskPath
 
@@ -61,7 +61,8 @@ class CallView:
     output_tokens: int = 0
     cached_tokens: int = 0
     usd: float | None = None
-    # Seconds it waited for budget, for a slot and between transport retries.
+    # Seconds it took, without those that it waited for budget, for a slot and between transport retries.
+    seconds: float = 0.0
     waiting_s: float = 0.0
     error: str | None = None
     # More than 1: the same bytes were sent again after a crash or a transport error.
@@ -112,6 +113,19 @@ class TaskState:
     @property
     def usd(self) -> float | None:
         return self.usage.usd
+
+    def worked_seconds(self, now: float | None = None) -> float:
+        """The time of a task: seconds that its calls took, those in flight up to `now`.
+
+        Not in it are the time between sessions and the time it waited for a slot, for budget or for a person. Of a task
+        that has ended it is `usage.seconds` of its outcome.
+        """
+        usage: Any = self.outcome.get("usage") if self.outcome is not None else None
+        if isinstance(usage, dict) and (seconds := cast(Data, usage).get("seconds")):
+            return float(seconds)
+        running = [call.started for call in self.calls if call.ok is None]
+        passed = 0.0 if now is None else sum(max(now - started, 0.0) for started in running)
+        return passed + sum(call.seconds for call in self.calls)
 
     @property
     def depth(self) -> int:

@@ -105,6 +105,11 @@ class RunState:
             passed += max(now - self.sessions[-1].ended, 0.0)
         return passed
 
+    @property
+    def last_event(self) -> float | None:
+        """When the last session so far had its last event."""
+        return self.sessions[-1].ended if self.sessions else None
+
     def counts(self) -> dict[TaskStatus, int]:
         """How many tasks there are of each status that occurs."""
         counted = Counter(task.status for task in self.tasks.values())
@@ -323,6 +328,8 @@ def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturne
     result = returned.result
     call.ended, call.error = event.at, _fault(_part(result, "error"))
     call.ok = call.error is None
+    waited, worked = _money(result, "waiting_s") or 0.0, _money(result, "seconds")
+    call.seconds = max(event.at - call.started - waited, 0.0) if worked is None else worked
     if call.kind == "tool" or result.get("cut"):
         return  # what a call that was cut off may have used is counted where its budget is settled
     _count_usage(call, result)

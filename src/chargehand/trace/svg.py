@@ -29,7 +29,7 @@ GLYPHS = {"done": "✓", "failed": "✕", "escalated": "▲", "skipped": "–", 
 def graph(plan: Plan, view: RunState, anchors: Mapping[str, str]) -> str:
     """The plan with what became of each task; the critical path is drawn stronger."""
     placed = layout(plan)
-    seconds = {id: seconds_worked(task, view) for id, task in view.tasks.items()}
+    seconds = {id: task.worked_seconds(view.last_event) for id, task in view.tasks.items()}
     path = plan.critical_path(seconds)[1] if any(seconds.values()) else ()
     critical = set(pairwise(path))
     edges = "".join(_edge(edge, (edge.source, edge.target) in critical) for edge in placed.edges)
@@ -43,14 +43,6 @@ def graph(plan: Plan, view: RunState, anchors: Mapping[str, str]) -> str:
         f'<svg class="graph" viewBox="{-_MARGIN} {-_MARGIN} {width:g} {height:g}" width="{width:g}" '
         f'height="{height:g}" role="group" aria-label="Plan of {len(plan.tasks)} tasks">{edges}{nodes}</svg>'
     )
-
-
-def seconds_worked(task: TaskState, view: RunState) -> float:
-    """Seconds between the start of a task's first attempt and its end, on the run's own clock."""
-    if task.started is None:
-        return 0.0
-    clock = _Clock.of(view)
-    return max(clock.running(clock.last if task.ended is None else task.ended) - clock.running(task.started), 0.0)
 
 
 def _edge(edge: Edge, critical: bool) -> str:
@@ -159,7 +151,7 @@ class _Timeline:
         parts += [self._call(call, self._row - 16) for call in task.calls]
         end = self._x(task.ended) if task.started or task.ended else None
         if task.started is not None:
-            took = duration((self._x(task.ended) - self._x(task.started)) / self._scale)
+            took = duration(task.worked_seconds(self._clock.last))
             parts.append(self._tail(end or _GUTTER, took if task.status == "done" else f"{took} · {task.status}"))
         elif end is not None:
             parts.append(f'<path class="never" d="M{end:.1f} 8V{self._row - 8}"/>{self._tail(end, task.status)}')
