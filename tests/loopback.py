@@ -94,6 +94,9 @@ class Answer:
     cut: int | None = None
     reset: bool = False
     silent: bool = False
+    # The connection is closed after the answer; by a server that speaks HTTP/1.0 that is how the answer ends.
+    closes: bool = False
+    old: bool = False
 
 
 Handler = Callable[[Seen], Answer]
@@ -213,8 +216,15 @@ class _Connection(asyncio.Protocol):
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.transport.abort()
             return
+        if answer.old:
+            said = b"".join(f"{event}\n\n".encode() for event in events(seen, answer))
+            self.transport.write(b"HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + said)
+            self.transport.close()
+            return
         if answer.raw is None and answer.streams and seen.body.get("stream"):
             self.stream(seen, answer)
+            if answer.closes:
+                self.transport.close()
             return
         body = answer.raw if answer.raw is not None else json.dumps(whole(seen, answer)).encode()
         kind = "application/json" if body[:1] == b"{" else "text/html"

@@ -139,10 +139,12 @@ def test_a_success_that_is_no_reply_is_a_contract_fault(
 
 
 @pytest.mark.parametrize("model", BOTH)
-def test_a_page_instead_of_a_stream_is_a_cut_stream(model: str) -> None:
-    """A stream without a single event is never a reply."""
-    found = fault(Answer(raw=b"<html>hi</html>"), a_call(model), lambda _: None)
-    assert found.transient
+@pytest.mark.parametrize("headers", [{}, {"Content-Type": "text/event-stream"}])
+def test_a_page_instead_of_a_stream_is_a_contract_fault(model: str, headers: dict[str, str]) -> None:
+    """Whatever it says it is; it comes from something on the way, and is often gone at the next try."""
+    found = fault(Answer(raw=b"<html>hi</html>", headers=headers), a_call(model), lambda _: None)
+    assert (found.kind, found.transient) == ("contract", True)
+    assert "<html>hi</html>" in str(found)
 
 
 @pytest.mark.parametrize(("code", "kind"), [(429, "rate_limited"), (502, "overloaded"), (400, "bad_request")])

@@ -13,6 +13,7 @@ from chargehand.models import model_errors as faults
 from chargehand.models.model_errors import Endpoint
 from chargehand.models.received_json import pair_pieces, read_json
 from chargehand.models.text_tool_calls import read_calls_in_text
+from chargehand.models.tool_requests import with_distinct_ids
 from chargehand.models.transport import Transport
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply
@@ -80,7 +81,7 @@ class HttpModel:
             raise faults.cut(self._endpoint)
         if whole is not None and on_text is not None:
             on_text(reply.text)
-        return read_calls_in_text(reply, call)
+        return with_distinct_ids(read_calls_in_text(reply, call))
 
     async def close(self) -> None:
         await self._transport.close()

@@ -143,8 +143,14 @@ def too_large(endpoint: Endpoint, limit: int) -> ModelError:
     return ModelError("contract", f"{message}; ask for less at once, or check that the base URL is a model server's")
 
 
+def badly_packed(endpoint: Endpoint) -> ModelError:
+    message = f"the reply of {endpoint.provider} at {endpoint.url} is not compressed in the way its header says"
+    return ModelError("contract", f"{message}; check the server, or the proxy before it")
+
+
 def cut(endpoint: Endpoint) -> ModelError:
-    return ModelError("connection", f"{endpoint.provider} at {endpoint.url} ended its reply before it was complete")
+    message = f"{endpoint.provider} at {endpoint.url} ended its reply before it was complete"
+    return ModelError("connection", f"{message}; if it always does, check the wire that is set for this provider")
 
 
 def _error(endpoint: Endpoint, status: int, said: str, code: str, wait: float | None) -> ModelError:

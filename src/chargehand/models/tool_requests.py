@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from chargehand.models.received_json import read_json
 from chargehand.values.base import JSON
-from chargehand.values.message import ToolRequest
+from chargehand.values.message import Reply, ToolRequest
 
 
 def read_request(
@@ -23,3 +23,15 @@ def read_request(
     if isinstance(found, dict):
         return ToolRequest(id=id, name=name, arguments=cast("dict[str, Any]", found), extra=extra or {})
     return ToolRequest(id=id, name=name, arguments=None, raw=raw, extra=extra or {})
+
+
+def with_distinct_ids(reply: Reply) -> Reply:
+    """The reply with its place added to each id that it repeats: the result of a call names the call by its id."""
+    ids = [call.id for call in reply.tool_calls]
+    if len(set(ids)) == len(ids):
+        return reply
+    calls = (
+        call.model_copy(update={"id": f"{call.id}_{place}"}) if call.id in ids[:place] else call
+        for place, call in enumerate(reply.tool_calls)
+    )
+    return reply.model_copy(update={"tool_calls": tuple(calls)})

@@ -245,6 +245,8 @@ def _connection_error(endpoint: Endpoint, error: Exception) -> ModelError:
         case aiohttp.ConnectionTimeoutError():
             message = f"no connection to {where} within {_CONNECT_S:g} s"
             return ModelError("connection", f"{message}; check the network, proxy and base URL", unsent=True)
+        case aiohttp.ClientPayloadError() if _is_badly_packed(error):
+            return faults.badly_packed(endpoint)
         case aiohttp.ClientConnectorCertificateError():
             why = endpoint.safe(str(error.certificate_error))
             remedy = "name the right CA file in SSL_CERT_FILE"
@@ -272,3 +274,9 @@ def _connection_error(endpoint: Endpoint, error: Exception) -> ModelError:
         case _:
             # The text of aiohttp's response errors can hold request headers, so only the type's name is shown.
             return ModelError("connection", f"the connection to {where} broke ({type(error).__name__})")
+
+
+def _is_badly_packed(error: BaseException) -> bool:
+    from aiohttp.http_exceptions import ContentEncodingError
+
+    return isinstance(error.__cause__, ContentEncodingError)
