@@ -10,6 +10,7 @@ import pytest
 from chargehand.cli.schemas import NAMES, schema_of
 from chargehand.values.plan import Plan
 from tests.cli.terminal import EXAMPLE, Shell, plan, task
+from tests.loopback import Answer, error, serving
 
 KEY = "sk-ant-canary-0123456789abcdef"
 
@@ -73,6 +74,21 @@ def test_doctor_finds_an_endpoint_that_does_not_answer(shell: Shell, monkeypatch
     got = shell("doctor", "--online")
     assert got.code == 1
     assert "openai does not answer at http://127.0.0.1:9/v1" in got.out
+
+
+def test_doctor_says_what_a_model_can_do(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it lacks is a note with what follows; a key that is refused is a problem."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("CHARGEHAND_MODEL", "openai:some-model")
+    with serving(lambda seen: Answer(raw=b"{}") if seen.method == "GET" else Answer(text="Hm.")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        got = shell("doctor", "--online", "--json")
+        states = {check["name"]: check["state"] for check in got.json["checks"]}
+        assert (got.code, states["online"], states["tools"], states["schema"]) == (0, "ok", "note", "note")
+    with serving(lambda _: error(401, "no such key")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        got = shell("doctor", "--online")
+        assert (got.code, "PROBLEM  probe" in got.out, KEY in got.out) == (1, True, False)
 
 
 def test_doctor_finds_settings_that_cannot_be_read(shell: Shell) -> None:

@@ -36,7 +36,9 @@ class DoctorCheck:
 
 
 @click.command(cls=Command)
-@click.option("--online", is_flag=True, help="Also check whether the endpoints of the configured models answer.")
+@click.option(
+    "--online", is_flag=True, help="Also call the configured models, a few small calls each, and say what they can do."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print {ok, checks} as one JSON document.")
 def doctor(online: bool, as_json: bool) -> int:
     """Check whether chargehand works here. Without --online nothing is sent anywhere; keys are never shown.
@@ -152,11 +154,34 @@ def _reach(settings: Settings) -> Iterator[DoctorCheck]:
     from chargehand.errors import ChargehandError
 
     try:
-        names = {settings.model_for(role).model.partition(":")[0] for role in ("planner", "worker", "synthesizer")}
+        chosen = dict.fromkeys(settings.model_for(role).model for role in ("planner", "worker", "synthesizer"))
     except ChargehandError:
         return
-    for name in sorted(names & settings.providers.keys()):
+    names = {model.partition(":")[0] for model in chosen}
+    for name in sorted((names & settings.providers.keys()) - {"embedded"}):
         yield asyncio.run(_answers(settings.providers[name]))
+    for model in chosen:
+        if model.partition(":")[0] in settings.providers:
+            yield from asyncio.run(_try_out(settings, model))
+
+
+async def _try_out(settings: Settings, model: str) -> list[DoctorCheck]:
+    """What the model can do, by a few small calls."""
+    from chargehand.errors import ChargehandError
+    from chargehand.models.probe import probe
+    from chargehand.models.resolve import Models
+
+    models = Models(settings.providers, os.environ)
+    found: list[DoctorCheck] = []
+    try:
+        async for ability in probe(models, model):
+            state = "ok" if ability.well else "note"
+            found.append(DoctorCheck(ability.name, state, f"{model}: {ability.says}"))
+    except ChargehandError as error:
+        found.append(DoctorCheck("probe", "problem", f"{model}: {error}"))
+    finally:
+        await models.close()
+    return found
 
 
 async def _answers(provider: Provider) -> DoctorCheck:

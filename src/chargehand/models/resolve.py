@@ -77,6 +77,10 @@ class Models:
         by_name = "openai_responses" if is_reasoning(name) else "openai_chat"
         return self._providers[prefix].wire or by_name
 
+    def key(self, model: str) -> str | None:
+        """The key that goes to the model's provider; None where there is none."""
+        return self._key(self._providers[model.partition(":")[0]], model)
+
     def makes_grammar(self, model: str) -> bool:
         """Whether the model's server turns a schema into a grammar."""
         from chargehand.models.profiles import profile_of
