@@ -50,6 +50,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("exam
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 # About other programs' flags.
 OTHER_FLAGS = {
+    "docs/adr/0012-unified-diffs-are-read-by-our-own-reader.md": {"--numstat"},
     "CONTRIBUTING.md": {"--randomly-seed", "--exclude-editable"},
     "CHANGELOG.md": {"--from-ref"},
     "docs/how-to/generate-tests.md": {"--cov-fail-under"},
