@@ -60,7 +60,7 @@ def test_what_is_not_as_the_class_says_is_unreadable() -> None:
     event = make_event("task_ended", "t1", 1, seq=3, outcome="done")
     assert isinstance(event.body, Unreadable)
     assert event.kind == "task_ended"
-    with pytest.raises(RecordDamaged, match=r"event 3, task_ended, .*the field outcome is not of the type Data"):
+    with pytest.raises(RecordDamaged, match=r"event 3, task_ended, .*the field outcome is not of the type object"):
         replay([event])
 
 

@@ -497,7 +497,7 @@ def shape_problem(body: type[Body], data: Data) -> str:
     for name, field in fields_of(body).items():
         if name in data:
             if not isinstance(data[name], field.types):
-                return f"the field {name} is not of the type {field.type}"
+                return f"the field {name} is not of the type {field.type.replace('Data', 'object')}"
         elif field.required:
             return f"the field {name} is missing"
     return ""
