@@ -67,3 +67,64 @@ def test_a_plan_copied_from_a_shipped_example_was_run(name: str) -> None:
     example = team.examples[0]
     assert "copied_example" in codes(example.plan, "say how many legs a spider has", team=team)
     assert "copied_example" not in codes(example.plan, example.request, team=team)
+
+
+def test_nouns_of_a_language_that_capitalises_them_cost_a_planner_call() -> None:
+    """One of several words in another form is given by code, without another call."""
+    request = "Schreibe dem Kunden über die Lieferung der Maschine nach Gdynia."
+    drafted = plan("Schreibe dem Auftraggeber, dass die Maschine nach Gdynia geliefert wird: Lieferungen im Mai.")
+    assert codes(drafted, request) == []
+    assert request in str(with_lost_details(drafted, Request(text=request)).tasks[0].context)
+
+
+@pytest.mark.parametrize(
+    ("request_text", "instruction"),
+    [
+        ("give 3 ideas for a name", "Give three ideas for a name."),
+        ("what happened on 2023-05-01?", "Say what happened on 1 May 2023."),
+        ("add 1.200,50 EUR", "Add 1200.5 EUR."),
+        ("add 0.125 and 4,350.00", "Add 0,125 and 4350."),
+        ("explain i18n", "Explain internationalization."),
+        ("do this:\n1. wash the car\n12. dry it", "Wash the car and dry it."),
+        ("WRITE ME A POEM ABOUT THE SEA", "Write a poem about waves."),
+        ("say **Why** it rains and what I'm to do", "Say why it rains and what to do."),
+        ("how is Okafor's car?", "Look at the car of Okafor."),
+    ],
+)
+def test_a_plan_that_keeps_what_is_meant_is_not_sent_back(request_text: str, instruction: str) -> None:
+    """Numbers as words, dates and thousands in another form, marks of lists and capitals that are not names."""
+    assert codes(plan(instruction), request_text) == []
+
+
+@pytest.mark.parametrize(
+    ("request_text", "instruction"),
+    [
+        ("add 0.125 to it", "Add 125 to it."),
+        ("write to Dr. Okafor", "Write the letter."),
+        ("compare:\n- PostgreSQL\n- SQLite", "Compare the databases."),
+        ("add 4.5 to it", "Add 45 to it."),
+    ],
+)
+def test_a_plan_that_lost_what_is_meant_is_sent_back(request_text: str, instruction: str) -> None:
+    """A decimal is not its digits, a title does not end a sentence, and names begin the lines of lists."""
+    assert codes(plan(instruction), request_text) == ["dropped_detail"]
+
+
+def test_a_text_pasted_into_the_request_reached_no_worker() -> None:
+    """No plan repeats it: it is given to the tasks that begin, once, without another planner call."""
+    text = "shorten this text: " + "it was a long day at sea and nothing happened. " * 60
+    drafted = plan("Shorten the text.")
+    assert codes(drafted, text) == []
+    given = with_lost_details(drafted, Request(text=text))
+    assert text in str(given.tasks[0].context)
+    assert with_lost_details(given, Request(text=text)) is given
+
+
+@pytest.mark.parametrize("piece", ["A-", "a-b/", "1.1,", "A'", "a.", "A ", "1-1-", "word. "])
+@pytest.mark.timeout(10)
+def test_a_long_request_took_minutes(piece: str) -> None:
+    """The time grows with the length of the text and not with its square."""
+    text = piece * (200_000 // len(piece))
+    drafted = plan(text)
+    assert losses(drafted, Request(text=text), load("general")) == []
+    with_lost_details(drafted, Request(text=text))

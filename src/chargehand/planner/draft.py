@@ -34,7 +34,7 @@ from chargehand.values.request import Request
 from chargehand.workers.worker_prompt import quote_data, task_prompt
 
 REPAIRS = 2
-# Drafts that are sent back for what they lost of the request; after that code puts it in.
+# Drafts that are sent back for what they lost of the request. What is still lost then, code puts in.
 ROUNDS_OF_CARE = 1
 # Examples of the team that the planner is shown.
 MOST_EXAMPLES = 3
@@ -193,7 +193,7 @@ def _read(text: str, number: int, *, request: Request, team: Team, engine: Engin
     plan = reading.plan
     if number <= ROUNDS_OF_CARE:
         problems += losses(plan, request, team)
-    else:
+    if not errors_in(problems):
         plan = with_lost_details(plan, request)
     synthesis = plan.synthesis if plan.synthesis.instruction else team.synthesis
     plan = plan.model_copy(update={"team": team.name, "synthesis": synthesis})
