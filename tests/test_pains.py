@@ -144,7 +144,7 @@ def test_pain_4_the_cost_is_known_before_anything_is_spent(tmp_path: Path) -> No
     report, _ = run(tmp_path, model, approve=True, person=person)
     assert [call.role for call, _ in model.calls] == ["planner"]
     assert (report.status, report.outcomes) == ("failed", ())
-    assert "7 calls" in shown[0]
+    assert "8 calls" in shown[0]
     assert "tokens" in shown[0]
 
 

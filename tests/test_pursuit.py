@@ -593,6 +593,7 @@ def test_a_reopened_split_repeats_only_the_parts_that_are_not_done() -> None:
     assert [(call.role, who.task) for call, _, who in fine.model.asked] == [
         ("worker", "a.s.p2"),
         ("worker", "b"),
+        ("judge", None),
         ("synthesizer", None),
     ]
     assert Plan.model_validate(replay(fine.events).plan).tasks[0].id == "a", "the plan is the run's, not the split's"

@@ -84,7 +84,7 @@ def test_a_draft_mended_for_the_critic_is_held_to_the_same() -> None:
     made = make(TWO, in_turn(GOOD, BAD, critic=[REVISE]), critic=BRAIN)
     assert (made.synthesis.answer, made.synthesis.provenance.problems) == (GOOD["answer"], ())
     [note] = made.synthesis.notes
-    assert note.startswith("The critic did not accept the answer, and it was not mended (it was worse")
+    assert note.startswith("The critic did not accept the answer, and it was not corrected (it was worse")
     assert note.endswith("It does not say where.")
 
 

@@ -79,7 +79,7 @@ def test_a_draft_that_cannot_be_mended_stands() -> None:
     """With what the critic said."""
     made = reviewed(REVISE, answers=[GOOD, ModelError("bad_request", "no")])
     assert made.synthesis.answer == GOOD["answer"]
-    assert "it was not mended" in made.synthesis.notes[0]
+    assert "it was not corrected" in made.synthesis.notes[0]
 
 
 # -- what code finds -------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_a_deadline_after_the_draft_keeps_the_draft() -> None:
     """Not reviewed in time is said; it is not thrown away."""
     made = make(TWO, lambda call: GOOD if call.role == "synthesizer" else ACCEPT, critic=BRAIN, seconds=1.5)
     assert made.synthesis.answer == GOOD["answer"]
-    assert "no time to mend or review" in made.synthesis.notes[0]
+    assert "no time to correct or review" in made.synthesis.notes[0]
 
 
 # -- streaming -------------------------------------------------------------------------------------------------------

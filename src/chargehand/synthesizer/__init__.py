@@ -108,8 +108,8 @@ async def write_answer(
     """One answer from all outcomes, failures included. Without a model, or when it fails, the text is made by code.
 
     `filled` are tasks that others have taken the place of: they are no gaps. `rater` rates findings, and `examiner`
-    looks again at those in doubt. A critic may have the answer mended `rounds` times; on a result that is the answer as
-    it is, it only has its say. `read` are the urls in what tools returned; `on_draft` hears the answer grow.
+    looks again at those in doubt. A critic may have the answer corrected `rounds` times; a result that is the answer as
+    it is gets a note only. `read` are the urls in what tools returned; `on_draft` gets the answer as it grows.
 
     With `pause` a first draft that states gaps comes back as it is. An answer that is written again, `before` being the
     draft it replaces, has a `mark` of its own for its keys, such as `x1/`.
@@ -141,7 +141,7 @@ async def write_answer(
         if rater is not None:
             await flow.rate(rater, examiner)
         if len(plan.tasks) == 1 and (only := flow.only_answer()) is not None:
-            return await flow.looked_at(only)
+            return await flow.review_as_it_is(only)
         if model is None:
             return flow.by_code("No model is configured: the answer lists the results.")
         engine.emit(SynthesisStarted(mode=plan.synthesis.mode, outcomes=len(outcomes)))
@@ -149,7 +149,7 @@ async def write_answer(
         if judge is not None:
             await flow.judge(judge, picked)
         if picked is not None:
-            return await flow.looked_at(flow.select_result(picked))
+            return await flow.review_as_it_is(flow.select_result(picked))
         return await flow.write(model, rounds, read, on_draft, pause=pause)
 
     made = await in_time(engine, key, seconds, work)

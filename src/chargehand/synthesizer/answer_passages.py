@@ -108,7 +108,7 @@ def _parts(text: str) -> Iterator[tuple[Kind, str]]:
         kind = _kind(line, kind)
         if n + 1 in ruled:
             kind = "heading"
-        # Lines after an item that begin nothing go on with it; lines of prose and of a quotation stay together.
+        # Lines after an item that begin nothing continue it; lines of prose and of a quotation stay together.
         if kind in ("heading", "row") or _ITEM.match(line) or not kinds or kinds[-1][0] != kind:
             number += 1
         kinds.append((kind, number))

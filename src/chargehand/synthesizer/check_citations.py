@@ -9,8 +9,8 @@ Each problem is a code and a sentence:
     failed_citation      a passage that rests on tasks without a result alone, and does not speak of what is missing
     unused_result        a result that is neither cited nor merged into something cited, nor left out for a reason
 
-The first two keep a run from being complete. All are worth telling the synthesizer, and it alone is told what to do
-about them. Unused results stand in `unused` and not among the problems; they keep a run from being complete as well.
+The first two keep a run from being complete. All are sent back to the synthesizer, with what to do about them.
+Unused results are in `unused` and not among the problems; they keep a run from being complete as well.
 
 Not looked up: whole numbers up to 3, or up to the number of items that the answer lists (at most 12), what the request
 itself says, the number of this run's own tasks and findings, number words, and code.
@@ -18,6 +18,7 @@ itself says, the number of this run's own tasks and findings, number words, and 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +28,9 @@ from typing import Literal, TypeAlias
 from chargehand.synthesizer.answer_passages import AnswerPassage, Paragraph, read
 from chargehand.synthesizer.evidence import Evidence, readings, values_in
 from chargehand.synthesizer.figures import Figure, figures, most_counted
-from chargehand.synthesizer.gap_wording import speaks_of_a_gap
 from chargehand.synthesizer.plain_report import paragraphs
 from chargehand.synthesizer.statements import is_record
+from chargehand.synthesizer.words import overlap, terms
 from chargehand.text.citation import Citations
 from chargehand.text.urls import normal, urls
 from chargehand.values.outcome import Claim, Finding, Outcome
@@ -57,11 +58,21 @@ ADVICE: dict[Code, str] = {
 }
 # Problems of one kind that are spelled out; more help neither the model nor the reader.
 MOST_OF_A_KIND = 10
+# How a missing result is spoken of; a denial is one way.
+_MISSING = re.compile(
+    r"n['’]t\b|\b(?:not?\b|never\b|none\b|nothing\b|without\b|cannot\b|lack|missing|absent"
+    r"|nicht|kein|ohne\b|pas\b|aucun|sans\b|nada\b|sin\b|non\b|senza\b|niet\b|geen\b|ikke\b|inte\b"
+    r"|fail|unavailab|skip|time[ds]?[ -]?out|unknown|open\b|incomplete|pending|gap|error|unable|unread|unanswer"
+    r"|undeterm|unclear|uncertain|unresolved|unfinished|abort|cancel|refus|denied|block|stopped|broke|outage|escalat|wait"
+    r"|remains?\b|still\b|only partial|left (?:out|open)|fehl|unbekannt|offen|manqu|échou|falta|fall[óo])",
+    re.IGNORECASE,
+)
+_OF_ITS_REASON = 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an answer may say besides its results: figures and urls of `text`, and `urls` in their normal form."""
+    """What an answer may also say: figures and urls of `text`, and `urls` in their normal form."""
 
     text: str = ""
     urls: frozenset[str] = frozenset()
@@ -111,7 +122,7 @@ def provenance_of(
 def provenance_of_listing(
     answer: str, outcomes: Mapping[str, Outcome], merged: Iterable[Claim | Finding] = ()
 ) -> Provenance:
-    """What a text made by code cites. Results stand in it as they are: brackets in them are nobody's mistake."""
+    """What a text made by code cites. Results are in it as they are: brackets in them are not mistakes."""
     citations = Citations(outcomes)
     found: dict[str, tuple[str, ...]] = {}
     for number, paragraph in enumerate(paragraphs(answer), 1):
@@ -131,7 +142,7 @@ def why_unfounded(provenance: Provenance, outcomes: Mapping[str, Outcome]) -> st
 
 
 def corrections(provenance: Provenance) -> tuple[str, ...]:
-    """What to tell a synthesizer that can still mend its answer: the problems, what it left out, and what to do."""
+    """What a synthesizer has to correct: the problems, what it left out, and what to do about each."""
     unused = [("unused_result", f"The answer does not use [{task}], which is done.") for task in provenance.unused]
     problems = (*provenance.problems, *_word_problems(unused))
     advice = {str(code): words for code, words in ADVICE.items()}
@@ -142,12 +153,12 @@ _Problem: TypeAlias = tuple[Code, str]
 
 
 def _word_problems(problems: Iterable[tuple[str, str]]) -> Iterator[str]:
-    told: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     for code, sentence in problems:
-        told[code] += 1
-        if told[code] <= MOST_OF_A_KIND:
+        counted[code] += 1
+        if counted[code] <= MOST_OF_A_KIND:
             yield f"{code}: {sentence}"
-    for code, number in told.items():
+    for code, number in counted.items():
         if number > MOST_OF_A_KIND:
             yield f"{code}: {number - MOST_OF_A_KIND} more of this kind."
 
@@ -212,9 +223,9 @@ class _Check:
                     seen.add((passage.paragraph, figure.value))
                     yield passage.paragraph, problem
 
-    def without_result(self, parts: Sequence[Paragraph], told: Collection[int]) -> Iterator[_Problem]:
-        """What rests on failure; once for each paragraph, and not of those whose figures are told already."""
-        seen = set(told)
+    def without_result(self, parts: Sequence[Paragraph], reported: Collection[int]) -> Iterator[_Problem]:
+        """What rests on failure; once for each paragraph, and not of those whose figures are reported already."""
+        seen = set(reported)
         for passage in _passages(parts):
             if passage.paragraph not in seen and passage.kind != "heading" and self._is_baseless(passage):
                 seen.add(passage.paragraph)
@@ -225,7 +236,7 @@ class _Check:
         outcomes = [self.outcomes[task] for task in passage.tasks]
         if not outcomes or any(outcome.ok or outcome.partial for outcome in outcomes):
             return False
-        return not speaks_of_a_gap(passage.text, [outcome.summary for outcome in outcomes])
+        return not _speaks_of_a_gap(passage.text, [outcome.summary for outcome in outcomes])
 
     def _figure(self, figure: Figure, passage: AnswerPassage, cited: Collection[str]) -> _Problem | None:
         if not self._given.isdisjoint(readings(figure)) or self.evidence.has(figure, cited):
@@ -262,3 +273,14 @@ class _Check:
     def _urls(self) -> frozenset[str]:
         given = (normal(url) for url in urls(self.known.text))
         return self.evidence.urls.union(self.known.urls, given)
+
+
+def _speaks_of_a_gap(text: str, reasons: Iterable[str]) -> bool:
+    """Whether a text says that something is missing, or why: in words for it, by a denial, or in those of a reason.
+
+    A single word, as in `Source:`, says nothing else.
+    """
+    if _MISSING.search(text):
+        return True
+    said = frozenset(terms(text))
+    return len(said) < 2 or any(overlap(said, frozenset(terms(why))) >= _OF_ITS_REASON for why in reasons)

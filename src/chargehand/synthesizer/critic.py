@@ -1,5 +1,7 @@
 """A draft of the answer and the results it rests on -> a reviewer's verdict: accepted, returned with reasons, or none.
 
+A draft that is returned is corrected a bounded number of times.
+
 A review that could not be made is NotReviewed, never Accepted.
 """
 
@@ -7,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.prompt import clean, heading, room, section, size
+from chargehand.synthesizer.synthesis import SynthesisContext
+from chargehand.synthesizer.writer import Draft, NoDraft, Writer
 from chargehand.values.base import JSON
 from chargehand.values.event import Critiqued
 from chargehand.values.message import system, user
@@ -53,7 +57,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The reviewer wants it mended, and says what."""
+    """The reviewer wants it corrected, and says what."""
 
     problems: tuple[str, ...]
 
@@ -105,7 +109,7 @@ def _verdict(data: dict[str, Any]) -> Critique:
         return Accepted()
     problems = tuple(said[:LONGEST_PROBLEM] for each in data["problems"] if (said := clean(each).strip()))
     if not problems:
-        return NotReviewed("The critic wants the draft mended and does not say what is wrong with it.")
+        return NotReviewed("The critic wants the draft corrected and does not say what is wrong with it.")
     return Returned(problems[:MOST_PROBLEMS])
 
 
@@ -133,3 +137,39 @@ def _result(outcome: Outcome) -> dict[str, JSON]:
         "findings": [finding.to_json() for finding in outcome.findings],
     }
     return {name: value for name, value in data.items() if value not in (None, "", [])}
+
+
+async def review_draft(
+    draft: Draft,
+    writer: Writer,
+    outcomes: Mapping[str, Outcome],
+    critic: SupervisorModel,
+    rounds: int,
+    context: SynthesisContext,
+) -> tuple[Draft, tuple[str, ...]]:
+    """What goes out was looked at last by the critic, or a note says that it was not."""
+    for number in range(1, rounds + 2):
+        verdict = await critique(
+            context.request, draft.text, outcomes, context.engine, critic, number, context.used, context.mark
+        )
+        if not isinstance(verdict, Returned) or number > rounds:
+            return draft, notes_for_reader(verdict)
+        revised = await writer.revise(verdict.problems)
+        if isinstance(revised, NoDraft):
+            why = f"The critic did not accept the answer, and it was not corrected ({revised.fault.message}):"
+            return draft, (f"{why} {' '.join(verdict.problems)}",)
+        draft = revised
+    raise AssertionError("the last round returns")
+
+
+def notes_for_reader(verdict: Critique) -> tuple[str, ...]:
+    """What a reader should know about the last review of an answer."""
+    match verdict:
+        case Accepted():
+            return ()
+        case Returned(problems):
+            return (f"The critic did not accept the answer: {' '.join(problems)}",)
+        case NotReviewed(reason):
+            return (f"The answer was not reviewed: {reason}",)
+        case _:
+            assert_never(verdict)

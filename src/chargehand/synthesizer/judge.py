@@ -220,11 +220,11 @@ class _Judging:
     def _group_question(self, group: Sequence[Statement], known: Sequence[Pair]) -> list[Message]:
         asked = self._context.asked
         tasks = dict.fromkeys(statement.task for statement in group)
-        told = {task: asked[task][:_LONGEST_INSTRUCTION] for task in tasks if asked.get(task)}
+        instructions = {task: asked[task][:_LONGEST_INSTRUCTION] for task in tasks if asked.get(task)}
         lines = [f"{number}. {_line(statement)}" for number, statement in enumerate(group, 1)]
         parts = [
             f"Request\n{self._context.request.text}",
-            section("What the tasks were asked", told, _MOST_MATERIAL),
+            section("What the tasks were asked", instructions, _MOST_MATERIAL),
             f"Statements\n{_quote_lines(lines)}",
         ]
         if known:

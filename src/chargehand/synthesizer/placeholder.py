@@ -1,4 +1,4 @@
-"""A text -> whether it only stands in the place of an answer: marks to be filled in, or words copied from a prompt.
+"""A text -> whether it only takes the place of an answer: marks to be filled in, or words copied from a prompt.
 
     <markdown>    {answer}    [your answer]    ...    [t1] and nothing else    a sentence of the prompt
 
@@ -26,7 +26,7 @@ _COPIED = 5
 
 
 def is_placeholder(text: str, tasks: Iterable[str] = (), prompt: str = "") -> bool:
-    """Whether no word is left beside marks and citations of tasks, or all words stand in this order in the prompt."""
+    """Whether no word is left beside marks and citations of tasks, or all words are in this order in the prompt."""
     words = _words(_MARKS.sub(" ", _drop_citations(text, tasks)))
     return not words or (len(words) >= _COPIED and f" {' '.join(words)} " in f" {' '.join(_words(prompt))} ")
 

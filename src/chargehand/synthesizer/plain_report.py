@@ -3,7 +3,7 @@
     # goal    each result, quoted, sinks first    ## Findings by severity and file    ## Claims
     ## Where workers disagree    ## Missing
 
-Equal outcomes give equal bytes. What workers wrote stands in quotations or on one line, so that no text of theirs can
+Equal outcomes give equal bytes. What workers wrote is in quotations or on one line, so that no text of theirs can
 pass for a part of the report.
 """
 

@@ -74,7 +74,7 @@ def schema(answer: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def room(model: SupervisorModel) -> int:
-    """How many bytes of material one call can take in, besides an answer that is sent back and the one it writes."""
+    """How many bytes of material one call can take in, with room for an answer that is sent back and the new one."""
     return max(model.window - 2 * model.output_cap - FRAME, model.window // 2) * CHARACTERS_PER_TOKEN
 
 
@@ -123,8 +123,8 @@ def ask(
         parts.append(f"The JSON schema that `data` must satisfy\n{quote_data(request.answer_schema)}")
     parts.extend(material)
     if disagreements:
-        told = [disagreement.contradiction().to_json() for disagreement in disagreements]
-        parts.append(section("Where results disagree, as judged", told, room(model) // LISTS))
+        judged = [disagreement.contradiction().to_json() for disagreement in disagreements]
+        parts.append(section("Where results disagree, as judged", judged, room(model) // LISTS))
     return clean("\n\n".join(parts))
 
 

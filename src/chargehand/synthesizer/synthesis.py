@@ -44,7 +44,7 @@ class Synthesis:
 
 @dataclass(frozen=True, slots=True)
 class SynthesisContext:
-    """What a synthesis is made at. `used` grows with each call, for who cuts it short.
+    """What all steps of a synthesis need. `used` grows with each call, so that one that is cut short is accounted for.
 
     `mark` tells the keys of an answer that is written once more (`x1/`) from those of the one before.
     """

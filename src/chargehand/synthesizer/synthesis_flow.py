@@ -13,8 +13,7 @@ from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.check_citations import provenance_of_listing
 from chargehand.synthesizer.code_excerpts import Exhibits
 from chargehand.synthesizer.contradictions import Rulings
-from chargehand.synthesizer.critic import NotReviewed, critique, record_critique
-from chargehand.synthesizer.critic_loop import notes_for_reader, review_draft
+from chargehand.synthesizer.critic import NotReviewed, critique, notes_for_reader, record_critique, review_draft
 from chargehand.synthesizer.judge import judge
 from chargehand.synthesizer.only_result import answer_with, is_as_asked, is_empty_form
 from chargehand.synthesizer.quoted_results import gather
@@ -33,7 +32,7 @@ from chargehand.values.request import Request
 
 
 class Flow:
-    """Made for one synthesis. What is known so far stands: `cut_short` can be called at any time."""
+    """Made for one synthesis. `cut_short` can be called at any time and uses what is known so far."""
 
     def __init__(
         self,
@@ -111,8 +110,8 @@ class Flow:
         proven = [pair for pair in self._merged.proven if pair.first.task in used and pair.second.task in used]
         self._notes += await judge(statements, proven, self._context(model), self._rulings, judged)
 
-    async def looked_at(self, ready: Synthesis) -> Synthesis:
-        """An answer nobody wrote for the purpose: the critic's word on it is noted, and nothing is mended."""
+    async def review_as_it_is(self, ready: Synthesis) -> Synthesis:
+        """A result that is the answer as it is: what the critic says is noted, and nothing is corrected."""
         critic = self._critic
         if critic is None:
             return ready
@@ -128,7 +127,7 @@ class Flow:
     ) -> Synthesis | tuple[Gap, ...]:
         """The model's answer, reviewed where there is a critic; by code when there is none to be had.
 
-        With `pause` it stops at a first draft that states gaps of its own, and gives these: `finish` goes on with it.
+        With `pause` it stops at a first draft that states gaps of its own, and gives these: `finish` continues with it.
         """
         context, known = self._context(model), self._reconcile()
         if self._drafts is None and on_draft is not None:
@@ -197,7 +196,7 @@ class Flow:
         )
 
     def cut_short(self) -> Synthesis:
-        """What there is when the deadline comes: the draft that was to be mended or reviewed, else the results."""
+        """The answer when the deadline comes: the draft that was to be corrected or reviewed, else the results."""
         if self._ready is not None:
             note = "The deadline left no time to review the answer."
             return replace(self._ready, usage=Usage.total(self._used), notes=(*self._ready.notes, note))
@@ -205,7 +204,7 @@ class Flow:
         if draft is None:
             self._engine.emit(DraftDiscarded(reason="The deadline came before the synthesis was finished."))
             return self._instead("The deadline left no time for a synthesis")
-        self._notes.append("The deadline left no time to mend or review the answer: it stands as it was written.")
+        self._notes.append("The deadline left no time to correct or review the answer: it is as it was first written.")
         return self._of(draft, self._reconcile())
 
     def _instead(self, why: str) -> Synthesis:
@@ -229,7 +228,7 @@ class Flow:
         if self._request.answer_schema is not None:
             missing = Gap(reason="There is no answer in the form that was asked for.", impact="`data` is missing.")
             gaps = (*gaps, missing)
-        unseen = NotReviewed("it was made by code, and there is nothing in it to mend.")
+        unseen = NotReviewed("it was made by code, and there is nothing in it to correct.")
         review = () if self._critic is None else notes_for_reader(record_critique(unseen, self._engine))
         return Synthesis(
             answer=answer,
@@ -269,8 +268,8 @@ class Flow:
 
     def _own_gaps(self, draft: Draft) -> tuple[Gap, ...]:
         """What only the model states. A gap of a task that code has listed already is the same gap."""
-        told = {*(gap.task for gap in self._gaps if gap.task is not None), *self._filled}
-        return tuple(gap for gap in draft.gaps if gap.task not in told)
+        listed = {*(gap.task for gap in self._gaps if gap.task is not None), *self._filled}
+        return tuple(gap for gap in draft.gaps if gap.task not in listed)
 
     def _why_rejected(self) -> str | None:
         """Why a text was not taken for the answer, when none was."""

@@ -99,7 +99,7 @@ def _is_named(disagreement: Disagreement, parts: Sequence[_Part]) -> bool:
 
 
 def _turns(disagreement: Disagreement, sides: frozenset[str], sentences: Sequence[_Part]) -> bool:
-    """Whether one sentence sets the sides against each other; one that begins with `however` goes on with the last."""
+    """Whether one sentence sets the sides against each other; one that begins with `however` continues the last."""
     for number, sentence in enumerate(sentences):
         if not _TURNS.search(sentence.text):
             continue

@@ -56,7 +56,7 @@ class NoDraft:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What came of one call, as it was said, and what to send back, if it can be mended."""
+    """What came of one call: the draft, the reply itself, and what to send back if it can be corrected."""
 
     draft: Draft | NoDraft
     said: Message | None = None
@@ -98,31 +98,31 @@ class Writer:
         first = await self._call(self._asked)
         if isinstance(first.draft, NoDraft):
             self._said = first.said
-            return await self._anew(first.wrong) if first.wrong else first.draft
+            return await self._write_again(first.wrong) if first.wrong else first.draft
         self._keep(first.draft, first.said)
         self._wrong_at_first = first.wrong
         return first.draft
 
     async def correct(self, draft: Draft) -> Draft:
-        """What is wrong with a first draft goes back once, and then stands.
+        """What is wrong with a first draft goes back once.
 
-        Without a draft the money was there to be spent; to mend one, only what the budget can spare.
+        The first draft has money of its own; a correction gets only what the budget can spare.
         """
         wrong, self._wrong_at_first = self._wrong_at_first, ()
         if wrong and await self._affordable(wrong):
-            second = await self._anew(wrong)
+            second = await self._write_again(wrong)
             return second if isinstance(second, Draft) else draft
         return draft
 
-    async def mend(self, problems: Sequence[str]) -> Draft | NoDraft:
-        """The draft written anew, told what a reader and code find wrong with it; NoDraft when that makes it worse.
+    async def revise(self, problems: Sequence[str]) -> Draft | NoDraft:
+        """The draft written again with what a reader and code find wrong with it; NoDraft if that makes it worse.
 
         A reader may have wanted a result left out: that is not worse.
         """
         mine = () if self.last is None else self._wrong(self.last)
-        return await self._anew(tuple(dict.fromkeys((*problems, *mine))), wanted=True)
+        return await self._write_again(tuple(dict.fromkeys((*problems, *mine))), wanted=True)
 
-    async def _anew(self, problems: Sequence[str], *, wanted: bool = False) -> Draft | NoDraft:
+    async def _write_again(self, problems: Sequence[str], *, wanted: bool = False) -> Draft | NoDraft:
         # Only the draft that counts is shown: the conversation does not outgrow the window.
         last = () if self._said is None else (self._said,)
         kept, made = self.last, await self._call((*self._asked, *last, user(prompt.again(problems))))
@@ -203,8 +203,8 @@ class Writer:
         """What is worth another call."""
         invalid = () if draft.invalid is None else (draft.invalid,)
         problems = tuple(each for each in draft.provenance.problems if not each.startswith(SHOWN_ONLY))
-        mending = corrections(draft.provenance.model_copy(update={"problems": problems}))
-        return (*mending, *mention.problems(draft.silent), *invalid)
+        wrong = corrections(draft.provenance.model_copy(update={"problems": problems}))
+        return (*wrong, *mention.problems(draft.silent), *invalid)
 
     def _rank(self, draft: Draft, *, wanted: bool) -> tuple[int, ...]:
         """What is wrong with a draft, the gravest first; `wanted`: someone may have asked to leave a result out."""
@@ -218,7 +218,7 @@ class Writer:
         )
 
     async def _affordable(self, problems: Sequence[str]) -> bool:
-        """To mend a draft takes at least what it took to write it."""
+        """To correct a draft takes at least what it took to write it."""
         engine, needed = self._context.engine, self._context.used[-1].tokens
         choose = partial(engine.budget.affordable, needed)
         return bool(await engine.decide(f"@synthesis/{self._context.mark}mend", "mend", choose, "; ".join(problems)))

@@ -201,7 +201,8 @@ class Team:
 
     def does_by_teams(self, tasks: Iterable[Task]) -> bool:
         """Whether a team within this one does any of these tasks."""
-        return any(worker.team is not None for worker in (self.worker(name) for name in {t.worker for t in tasks}))
+        teams = {name for worker in self.workers if worker.team is not None for name in (worker.name, worker.pool)}
+        return any(task.worker in teams for task in tasks)
 
     def fallbacks(self) -> dict[str, str]:
         return {worker.name: worker.fallback for worker in self.workers if worker.fallback is not None}
