@@ -32,6 +32,7 @@ from chargehand.cli.command import Command, output_options
     metavar="FILE",
     help="A JSON schema: the answer is JSON that fits it. `-` is stdin.",
 )
+@click.option("--single", is_flag=True, help="Answer with one plain call instead of a team: same record, same report.")
 @click.option("--web", is_flag=True, help="Let the workers that the team names for it search the web and fetch pages.")
 @click.option("--from", "follow_up", metavar="RUN", help="Follow up on that run: this one is given its answer.")
 @output_options
@@ -50,6 +51,7 @@ def run(
     ask: bool,
     critic: bool,
     schema_file: str | None,
+    single: bool,
     web: bool,
     follow_up: str | None,
     output: Path | None,
@@ -65,6 +67,7 @@ def run(
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.cli.screen import check_writable
     from chargehand.cli.watch_run import watch
+    from chargehand.errors import UsageError
 
     inputs.check_one_stdin(
         {
@@ -74,6 +77,8 @@ def run(
             "--schema": schema_file == "-",
         }
     )
+    if single and (team or plan_file):
+        raise UsageError("--single is one plain call, without a team and a plan: leave out --team and --plan.")
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None
     schema = inputs.read_json(schema_file, "a JSON schema") if schema_file else None
@@ -99,6 +104,7 @@ def run(
         approve=approve,
         ask=ask,
         critic=critic,
+        single=single,
         web=web,
     )
     return watch(supervisor, start, as_json=as_json, as_data=schema is not None, output=output)

@@ -24,6 +24,7 @@ from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.existing_runs import OnSession, RunLife, check_plan, positive, team_for
 from chargehand.runs.open_record import open_record
 from chargehand.runs.session import RunJob
+from chargehand.runs.single_call import single_plan, single_team
 from chargehand.synthesizer import OnDraft
 from chargehand.team.roster import supervisor_model
 from chargehand.text.json_schema import problems_in
@@ -63,6 +64,7 @@ class Supervisor(RunLife):
         ask: bool = False,
         critic: bool = False,
         web: bool = False,
+        single: bool = False,
         person: Person | None = None,
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
@@ -76,8 +78,8 @@ class Supervisor(RunLife):
         `approve` asks a person before the plan runs, `ask` lets escalations and tool calls reach one. `person` is
         somebody to ask now; without, the run parks with status `waiting` when nothing else can go on. With `critic` a
         reviewer accepts the answer or sends it back. `web` lets the workers that the team names for it search the web
-        and fetch pages. `on_draft` gets the answer as it grows: the number of the draft,
-        and the text it grew by.
+        and fetch pages. `on_draft` gets the answer as it grows: the number of the draft, and the text it grew by.
+        `single` answers with one plain call instead of the team: same record, same report.
         """
         positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
@@ -85,6 +87,10 @@ class Supervisor(RunLife):
         if max_concurrent is not None:
             settings = settings.model_copy(update={"max_concurrent_set": True})
         text = request.strip() or (given.goal.strip() if given else "")
+        if single and given is not None:
+            raise UsageError("One plain call has no plan: leave out --single or --plan.")
+        if single and text:
+            given = single_plan(text)
         asked = Request(
             text=text,
             material=materials(material),
@@ -104,7 +110,7 @@ class Supervisor(RunLife):
         )
         if not text:
             raise UsageError('The request is empty: say what is to be done, as in chargehand run "Compare ...".')
-        team, notes = team_for(self.team, asked)
+        team, notes = team_for(single_team() if single else self.team, asked)
         if given is not None:
             check_plan(given, team, asked)
         async with (
@@ -120,7 +126,7 @@ class Supervisor(RunLife):
                 team,
                 settings,
                 given,
-                self.team_ref,
+                None if single else self.team_ref,
                 warnings=(*self.warnings, *notes),
                 validate=partial(_invalid, output_type) if output_type else None,
             )
