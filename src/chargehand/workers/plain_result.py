@@ -14,7 +14,8 @@ from chargehand.values.outcome import Claim
 from chargehand.workers.check_sources import Grounded, Grounds
 from chargehand.workers.worker_answer import Answer
 
-# Of one text so many statements become claims.
+# Of one text so much is read for statements, and so many of them become claims.
+MOST_CHARACTERS = 40_000
 MOST_CLAIMS = 60
 # How sure code is of a text, by how much of it a source confirms.
 ALL_CONFIRMED = 90
@@ -22,8 +23,8 @@ MOST_CONFIRMED = 75
 SOME_CONFIRMED = 60
 NONE_CONFIRMED = 50
 
-_MARK = lazy_regex(r"\s*\[([^\[\]\n]{3,300})\](?!\()")
-_SENTENCE = lazy_regex(r"(?<=[.!?])(?:\s*\[[^\[\]\n]{3,300}\])*\s+(?=[^\W_])|\n+")
+_MARK = lazy_regex(r" ?\[([^\[\]\n]{3,300})\](?!\()")
+_SENTENCE = lazy_regex(r"(?<=[.!?])(?: ?\[[^\[\]\n]{3,300}\]){0,9}\s(?=\s{0,9}[^\W_])|\n")
 _LIST_MARK = lazy_regex(r"^\s*(?:[-*+>#|]+|\d{1,3}[.)])\s+")
 _WORDS = lazy_regex(r"\w{2,}")
 # A statement says something of something: shorter lines are headings and single words.
@@ -33,8 +34,9 @@ _FEWEST_WORDS = 3
 def hold_text(answer: Answer, grounds: Grounds) -> Grounded:
     """The answer with the sources in its text checked. `output` is text and there are no claims yet."""
     text = str(answer.output)
+    read = text[:MOST_CHARACTERS]
     stated: list[tuple[str, tuple[str, ...]]] = []
-    for sentence in _sentences(text):
+    for sentence in _sentences(read):
         marks = tuple(source for mark in _MARK.findall(sentence) if (source := mark.strip()) and _is_source(source))
         stated.append((_bare(sentence), marks))
     claims = [Claim(statement=words, sources=sources) for words, sources in stated[:MOST_CLAIMS]]
@@ -44,7 +46,7 @@ def hold_text(answer: Answer, grounds: Grounds) -> Grounded:
         found = claim.sources or grounds.find_source(claim.statement)
         if found:
             kept.append(claim if claim.sources else claim.model_copy(update={"sources": found}))
-    output = _without(text, held.false)
+    output = _without(read, held.false) + text[MOST_CHARACTERS:]
     confidence = None
     if grounds.files:
         confidence = NONE_CONFIRMED if held.false else _confidence(len(kept), len(claims))
