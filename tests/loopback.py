@@ -280,7 +280,8 @@ def events(seen: Seen, answer: Answer) -> list[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    return [text[i : i + 5] for i in range(0, len(text), 5)]
+    size = max(5, len(text) // 2_000)
+    return [text[i : i + size] for i in range(0, len(text), size)]
 
 
 def _whole_openai(seen: Seen, answer: Answer) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> Callable[[Price | None], None]:
 @pytest.mark.usefixtures("priced")
 def test_money_is_held_back_for_the_answer() -> None:
     """Twenty workers with half the money they want leave enough for the synthesis, and finish what is left for them."""
-    usage = TokenCount(input_tokens=500, output_tokens=1_000)
+    usage = TokenCount(input_tokens=500, output_tokens=256)
     usd = 20 * PRICE.usd(usage) / 2
     flow = Flow(works, tasks(*(task(f"t{n}") for n in range(20))), request={"budget": Budget(usd=usd)}, usage=usage)
     report = flow.run()

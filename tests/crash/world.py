@@ -166,6 +166,8 @@ def answer(seen: Seen) -> Answer:
         case "synthesizer":
             cited = " ".join(f"[{id}]" for id in _shape(seen).tasks)
             return answer_json({"answer": f"All of it <{name}> {cited}.", "confidence": 70}, delay=delay)
+        case "judge":
+            return answer_json({"contradictions": [], "note": f"None <{name}>"}, delay=delay)
         case _:
             return _work(seen, name, delay)
 

@@ -33,9 +33,9 @@ def _inner(chance: random.Random, depth: int, *, calm: bool) -> Team:
     workers = [Worker("plain", "Does anything", tools=[look]), Worker("bare", "Has no tools")]
     if depth:
         workers.append(Worker("group", "Has it done", kind="delegate", team=_inner(chance, depth - 1, calm=calm)))
-    budget = None if calm or chance.random() < 0.8 else Budget(tokens=chance.choice((800, 4_000)))
+    budget = Budget() if calm or chance.random() < 0.8 else Budget(tokens=chance.choice((800, 4_000)))
     mode = chance.choice(("plan", "plan", "route"))
-    return Team(workers, name=f"inner{depth}", budget=budget, mode=mode)  # type: ignore[arg-type]
+    return Team(workers, name=f"inner{depth}", budget=budget, mode=mode)
 
 
 @dataclass

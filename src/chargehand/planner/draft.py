@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, cast
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.planner.lost_details import losses, with_lost_details
 from chargehand.planner.numbered_plan import number_tasks
 from chargehand.team import Team, Worker
 from chargehand.text.json_repair import read_object
@@ -190,6 +189,8 @@ def _read(text: str, number: int, *, request: Request, team: Team, engine: Engin
     if reading.misshapen:
         engine.emit(PlanDrafted(plan=data, round=number, problems=[p.to_json() for p in problems], source="planner"))
         return None, problems
+    from chargehand.planner.lost_details import losses, with_lost_details  # a given plan is not compared
+
     plan = reading.plan
     if number <= ROUNDS_OF_CARE:
         problems += losses(plan, request, team)

@@ -24,7 +24,6 @@ from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.existing_runs import OnSession, RunLife, check_plan, positive, team_for
 from chargehand.runs.open_record import open_record
 from chargehand.runs.session import RunJob
-from chargehand.runs.single_call import single_plan, single_team
 from chargehand.synthesizer import OnDraft
 from chargehand.team.roster import supervisor_model
 from chargehand.text.json_schema import problems_in
@@ -89,8 +88,11 @@ class Supervisor(RunLife):
         text = request.strip() or (given.goal.strip() if given else "")
         if single and given is not None:
             raise UsageError("One plain call has no plan: leave out --single or --plan.")
+        base = None
         if single and text:
-            given = single_plan(text)
+            from chargehand.runs.single_call import single_plan, single_team  # no other run needs it
+
+            base, given = single_team(), single_plan(text)
         asked = Request(
             text=text,
             material=materials(material),
@@ -110,7 +112,7 @@ class Supervisor(RunLife):
         )
         if not text:
             raise UsageError('The request is empty: say what is to be done, as in chargehand run "Compare ...".')
-        team, notes = team_for(single_team() if single else self.team, asked)
+        team, notes = team_for(base or self.team, asked)
         if given is not None:
             check_plan(given, team, asked)
         async with (

@@ -22,7 +22,6 @@ from chargehand.values.recovery_policy import EvidenceRule
 from chargehand.workers import Assignment, RunTerms
 from chargehand.workers.check_result import ECHO, asks_for_findings, is_echo
 from chargehand.workers.check_sources import Grounded, Grounds
-from chargehand.workers.plain_result import hold_text
 from chargehand.workers.worker_answer import FINDINGS_SCHEMA, Answer, Unusable, as_text, read_answer
 from chargehand.workers.worker_prompt import ESCALATE, LAST_STEP, Shape, system_prompt, task_prompt, with_material
 
@@ -255,7 +254,11 @@ class _Attempt:
         means = bool(self.agent.material or self.agent.tools)
         assigned = self.assignment
         grounds = Grounds(self.task, assigned.inputs, self.results, means, assigned.tasks)
-        hold = partial(hold_text, answer, grounds) if answer.is_text else partial(grounds.hold, answer)
+        hold = partial(grounds.hold, answer)
+        if answer.is_text:
+            from chargehand.workers.plain_result import hold_text  # not every answer is text
+
+            hold = partial(hold_text, answer, grounds)
         many = len(answer.claims) + len(answer.findings) > _MOST_ON_THE_LOOP or len(str(answer.output)) > _LONG_TEXT
         held = await self.engine.clock.compute(hold) if many else hold()
         if rule == "strict" and (why := grounds.doubts(held)):
