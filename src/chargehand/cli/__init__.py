@@ -100,6 +100,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         # The reader of stdout has left: print nothing, and let nothing flush it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
+    # The process ends: the collector need not look through everything once more.
+    gc.freeze()
     sys.exit(code)
 
 
