@@ -153,6 +153,17 @@ def test_a_tool_round_in_messages() -> None:
     assert body["max_tokens"] == 500
 
 
+@pytest.mark.parametrize(("characters", "marked"), [(5_000, True), (4_095, False), (0, False)])
+def test_what_tasks_share_is_marked_where_it_ends(characters: int, marked: bool) -> None:
+    """Long enough to be kept, it is a block of its own with a mark; other wires have one text."""
+    shared = "m" * characters
+    message = user(f"{shared}Task t1", shared=characters)
+    content = ask(Answer(text="hi"), a_call(ANTHROPIC, message))[1].body["messages"][0]["content"]
+    assert "".join(block["text"] for block in content) == message.text
+    assert [block.get("cache_control") for block in content] == ([{"type": "ephemeral"}, None] if marked else [None])
+    assert ask(Answer(text="hi"), a_call(OPENAI, message))[1].body["messages"][0]["content"] == message.text
+
+
 def test_tools_without_a_system_prompt_are_the_cached_prefix() -> None:
     """With no system prompt the last tool carries the cache mark."""
     _, seen = ask(Answer(text="hi"), a_call(ANTHROPIC, tools=(ADD,)))

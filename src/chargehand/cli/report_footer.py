@@ -16,7 +16,7 @@ import click
 
 from chargehand.cli.screen import WIDEST, Screen
 from chargehand.record.home import Home, default_path
-from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, several
+from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, several, share
 
 if TYPE_CHECKING:
     from chargehand.values.report import Report
@@ -93,7 +93,9 @@ def figures(report: ReportData) -> str:
         parts.append(f"{duration(timing['wall_s'])} ({duration(timing['sequential_s'])} one after the other{faster})")
     else:
         parts.append(duration(timing["wall_s"]))
-    parts += [f"{several(usage['calls'], 'call')}, {tokens(usage):,} tokens", f"cost {money(usage['usd'])}"]
+    cached = usage["cached_tokens"]
+    hits = f" ({share(cached, usage['input_tokens'])} of the input from cache)" if cached else ""
+    parts += [f"{several(usage['calls'], 'call')}, {tokens(usage):,} tokens{hits}", f"cost {money(usage['usd'])}"]
     if report["confidence"] is not None:
         parts.append(f"confidence {report['confidence']}")
     return " · ".join(parts)

@@ -23,6 +23,8 @@ _MOST_OPTIONAL = 24
 # How much models before 4.6 may think, and the least they can be told.
 _THINKING_TOKENS = {"none": 0, "low": 1_024, "medium": 4_096, "high": 16_384}
 _LEAST_THINKING = 1_024
+# In characters: a provider keeps no prefix of less than 1,024 tokens, and writing one costs a quarter more.
+_LEAST_SHARED = 4_096
 _EPHEMERAL = {"type": "ephemeral"}
 
 _STOPS: dict[str, Literal["tools", "length", "refused"]] = {
@@ -38,6 +40,7 @@ class Anthropic:
 
     The prefix all calls of a worker share (tools and system prompt) is marked for the provider's prompt cache. With
     tools another turn is likely, so the newest turn is marked too: the next one reads all before it from the cache.
+    Material that tasks share is before what differs between them, and marked where it ends.
     """
 
     def request(self, call: ModelCall, max_output: int) -> bytes:
@@ -178,7 +181,8 @@ def _turns(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
                 if content := _assistant(message):
                     turns.append({"role": "assistant", "content": content})
             case "user":
-                _say(turns, {"type": "text", "text": message.text})
+                for block in _blocks(message):
+                    _say(turns, block)
             case "tool":
                 block: dict[str, Any] = {
                     "type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.text,
@@ -187,6 +191,14 @@ def _turns(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
                     block["is_error"] = True
                 _say(turns, block)
     return turns
+
+
+def _blocks(message: Message) -> list[dict[str, Any]]:
+    """The text of a user's message, what other calls share marked for the cache where it is long enough to be kept."""
+    text, end = message.text, message.shared
+    if not _LEAST_SHARED <= end < len(text):
+        return [{"type": "text", "text": text}]
+    return [{"type": "text", "text": text[:end], "cache_control": _EPHEMERAL}, {"type": "text", "text": text[end:]}]
 
 
 def _say(turns: list[dict[str, Any]], block: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ from chargehand.trace.elements import (
     table,
 )
 from chargehand.trace.export import summary
-from chargehand.trace.number_text import LEAST_SPEEDUP, duration, moment, money, several, short
+from chargehand.trace.number_text import LEAST_SPEEDUP, duration, moment, money, several, share, short
 from chargehand.trace.run_parts import CallView, Data, TaskState, arrange_tasks
 from chargehand.trace.run_state import RunState
 from chargehand.values.event import Event
@@ -146,12 +146,15 @@ class _Page:
         speedup = timing.get("speedup")
         is_faster = isinstance(speedup, int | float) and speedup >= LEAST_SPEEDUP
         faster = f"{speedup:.1f} × one after another" if is_faster else ""
-        cached = f"{usage.cached_tokens:,} from cache" if usage.cached_tokens else ""
-        estimated = f"{usage.estimated_tokens:,} estimated" if usage.estimated_tokens else cached
+        cached = (
+            f"{share(usage.cached_tokens, usage.input_tokens)} of the input from cache" if usage.cached_tokens else ""
+        )
+        estimated = f"{usage.estimated_tokens:,} estimated" if usage.estimated_tokens else ""
+        of_tokens = ", ".join(filter(None, (estimated, cached)))
         cards = [
             ("Tasks done", f"{counts.get('done', 0):,} of {len(view.tasks):,}", other),
             ("Time", duration(view.elapsed_seconds()), faster),
-            ("Tokens", f"{usage.tokens:,}", estimated or f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"),
+            ("Tokens", f"{usage.tokens:,}", of_tokens or f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"),
             ("Cost", money(usage.usd), "a price is not known" if usage.usd is None else ""),
             ("Model calls", f"{usage.calls:,}", _tools(view)),
         ]

@@ -39,3 +39,8 @@ def short(text: str, most: int) -> str:
     """The text on one line of at most so many characters."""
     line = " ".join(text[: most * 4].split())
     return line if len(line) <= most and len(text) <= most * 4 else line[: max(most - 1, 0)].rstrip() + "…"
+
+
+def share(part: int, whole: int) -> str:
+    """A part of a whole in percent, never rounded up to all of it."""
+    return f"{min(part * 100 // whole, 100) if whole else 0} %"

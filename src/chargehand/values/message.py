@@ -35,6 +35,8 @@ class Message(Value):
     tool_call_id: str | None = None
     tool_failed: bool = False
     opaque: tuple[dict[str, Any], ...] = ()
+    # How many characters at the beginning of the text other calls have too: a provider may cache up to there.
+    shared: int = 0
 
     @cached_property
     def packed(self) -> bytes:
@@ -98,8 +100,8 @@ def system(text: str) -> Message:
     return Message(role="system", text=text)
 
 
-def user(text: str) -> Message:
-    return Message(role="user", text=text)
+def user(text: str, *, shared: int = 0) -> Message:
+    return Message(role="user", text=text, shared=shared)
 
 
 def tool_result(request: ToolRequest, text: str, *, failed: bool = False) -> Message:

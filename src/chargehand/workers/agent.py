@@ -160,7 +160,7 @@ class _Attempt:
     async def _converse(self) -> Outcome:
         asked = task_prompt(self.task, self.assignment.inputs)
         shown = await self._read_material()
-        self.messages = [self.agent.openings[self.shape], user(with_material(shown, asked) if shown else asked)]
+        self.messages = [self.agent.openings[self.shape], with_material(shown, asked) if shown else user(asked)]
         for step in range(1, self.steps + 1):
             last = step == self.steps
             if last and step > 1:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from chargehand.values.message import ToolSpec
+from chargehand.values.message import Message, ToolSpec, user
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Task
 
@@ -58,10 +58,11 @@ def system_prompt(name: str, description: str, prompt: str, *, shape: Shape = "p
     return f"{opening}\n\n{_TEAM}\n{rules}\n{_DATA}"
 
 
-def with_material(shown: str, task: str) -> str:
+def with_material(shown: str, task: str) -> Message:
     """What was read of the material for the worker, before its task: tasks of one run have it in common."""
     quoted = shown.replace("</data", "</ data")
-    return f"Material\n<data>\n{quoted}\n</data>\n\n{task}"
+    common = f"Material\n<data>\n{quoted}\n</data>\n\n"
+    return user(f"{common}{task}", shared=len(common))
 
 
 def task_prompt(task: Task, inputs: Mapping[str, Outcome]) -> str:
