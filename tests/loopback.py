@@ -228,7 +228,8 @@ class _Connection(asyncio.Protocol):
             return
         body = answer.raw if answer.raw is not None else json.dumps(whole(seen, answer)).encode()
         kind = "application/json" if body[:1] == b"{" else "text/html"
-        headers = {"Content-Type": kind, "Content-Length": str(len(body)), **answer.headers}
+        length = {} if "Transfer-Encoding" in answer.headers else {"Content-Length": str(len(body))}
+        headers = {"Content-Type": kind, **length, **answer.headers}
         head = _head(answer.status, headers)
         if answer.drip:
             self.drip([head, *(body[i : i + 1] for i in range(len(body)))], answer.drip)

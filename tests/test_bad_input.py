@@ -209,7 +209,8 @@ def test_a_reply_that_is_not_json_is_exit_code_1(desk: Desk, given: bool) -> Non
 def test_a_reply_of_ten_megabytes_is_an_answer(desk: Desk) -> None:
     """It reaches stdout whole, and can be read again from the record."""
     text = "0123456789" * 1_000_000
-    desk.server.handler = lambda _: answer_json({"summary": "Long.", "output": text, "confidence": 80})
+    said = {"summary": "Long.", "output": text, "confidence": 80}
+    desk.server.handler = lambda _: answer_json(said, streams=False)
     got = desk("run", "--plan", desk.write("plan.json", plan(task("t1"))), *MODEL)
     assert (got.code, got.out.strip()) == (0, text)
     assert desk("resume", "last").out == got.out
@@ -217,7 +218,7 @@ def test_a_reply_of_ten_megabytes_is_an_answer(desk: Desk) -> None:
 
 def test_a_reply_beyond_all_bounds_is_one_sentence(desk: Desk) -> None:
     """40 MB are not read."""
-    desk.server.handler = lambda _: Answer(text="x" * 40_000_000)
+    desk.server.handler = lambda _: Answer(text="x" * 40_000_000, streams=False)
     got = desk("run", "--plan", desk.write("plan.json", plan(task("t1"))), *MODEL)
     assert (got.code, got.out) == (1, "")
     assert "over 32 MB" in got.complaint

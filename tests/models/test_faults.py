@@ -246,6 +246,19 @@ def test_a_reply_over_the_limit_is_one_sentence(headers: dict[str, str], on_text
     assert "32 MB" in str(found)
 
 
+def test_a_stream_may_be_larger_than_the_reply_it_brings() -> None:
+    """40 MB of events that say little: what counts for a reply is not what a stream wraps around it."""
+
+    def handler(seen: Seen) -> Answer:
+        filler = f"data: {json.dumps({'choices': [], 'filler': 'x' * 2**20})}\n\n" * 40
+        said = "".join(f"{event}\n\n" for event in events(seen, Answer(text="hi")))
+        headers = {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"}
+        data = (filler + said).encode()
+        return Answer(raw=b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data), headers=headers)
+
+    assert ask(handler, a_call(OPENAI))[0].text == "hi"
+
+
 def test_a_large_request_works() -> None:
     """A request over a megabyte is sent without a warning."""
     _, seen = ask(Answer(text="ok"), a_call(OPENAI, user("x" * 3_000_000)))

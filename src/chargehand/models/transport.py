@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from yarl import URL
 
 REPLY_LIMIT = 32 * 2**20
+# A stream says hundreds of bytes for each token: 128,000 of them are some 40 MB.
+STREAM_LIMIT = 256 * 2**20
 _ERROR_LIMIT = 64 * 2**10
 _CONNECT_S = 15.0
 # How long the rest of a refusal is waited for: its status alone says most of it.
@@ -217,8 +219,8 @@ async def _read(endpoint: Endpoint, response: ClientResponse, on_events: Callabl
     size = 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
-        if size > REPLY_LIMIT:
-            raise faults.too_large(endpoint, REPLY_LIMIT)
+        if size > (limit := REPLY_LIMIT if events is None else STREAM_LIMIT):
+            raise faults.too_large(endpoint, limit)
         if events is not None:
             data = chunk
         elif data := chunk if chunks else chunk.lstrip():
@@ -273,7 +275,8 @@ def _connection_error(endpoint: Endpoint, error: Exception) -> ModelError:
             return ModelError("connection", f"{message}; check that it runs, the base URL and the network", unsent=True)
         case _:
             # The text of aiohttp's response errors can hold request headers, so only the type's name is shown.
-            return ModelError("connection", f"the connection to {where} broke ({type(error).__name__})")
+            message = f"the connection to {where} broke ({type(error).__name__})"
+            return ModelError("connection", f"{message}; check the network, and the server's own log")
 
 
 def _is_badly_packed(error: BaseException) -> bool:
