@@ -406,3 +406,23 @@ def test_streamed_input_that_is_no_object_is_kept_raw(written: str, arguments: o
     reply, _ = ask(answer, a_call(ANTHROPIC), lambda _: None)
     assert (reply.tool_calls[0].arguments, reply.tool_calls[0].raw) == (arguments, raw)
     assert reply.usage is None
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("model", [OPENAI, "openai:gpt-6-sol", ANTHROPIC])
+def test_a_turn_from_the_record_is_sent_byte_by_byte_as_the_first_time(model: str, streaming: bool) -> None:
+    """Signatures, thinking blocks and encrypted reasoning survive being written down and read again."""
+    tools = (("add", {"a": 1, "b": ["ü", None]}),)
+    answer = Answer(thinking="Hm ü.", signature="sig==", text="Let me.", tools=tools, streams=streaming)
+    reply, _ = ask(answer, a_call(model, tools=(ADD,)))
+    stored = Reply.model_validate_json(json.dumps(reply.to_json()))
+    assert stored == reply
+    sent = [
+        ask(
+            Answer(text="ok"),
+            a_call(model, user("u"), each.as_message(), tool_result(each.tool_calls[0], "2"), tools=(ADD,)),
+        )
+        for each in (reply, stored)
+    ]
+    assert sent[0][1].raw == sent[1][1].raw
+    assert b"Hm" in sent[0][1].raw
