@@ -12,7 +12,7 @@ from chargehand.planner.draft import Planned, make_plan
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall
-from chargehand.values.message import Reply
+from chargehand.values.message import Reply, ToolRequest
 from chargehand.values.request import Request
 from tests.kernel import MODEL, FunctionModel, engine, stored
 
@@ -57,3 +57,27 @@ def test_shape_and_sense_go_back_in_one_round() -> None:
     assert "tasks[0].tier" in told
     assert "'nobody'" in told
     assert "'x'" in told
+
+
+def test_a_planner_that_called_a_tool_was_refused_by_the_provider() -> None:
+    """No tool is offered to it: its call goes back as words, which every provider takes."""
+    good = {"goal": "g", "tasks": [task("a")]}
+    replies = [
+        Reply(tool_calls=(ToolRequest(id="c1", name="make_plan", arguments={}),), stop="tools"),
+        Reply(text=json.dumps(good)),
+    ]
+
+    async def answer(call: ModelCall, attribution: Attribution) -> Reply:
+        return replies.pop(0)
+
+    model = FunctionModel(answer)
+
+    async def main() -> Any:
+        async with engine(model, MemoryJournal(MemoryStore())) as local:
+            team = Team(workers=[Worker("ann", "Finds numbers")])
+            return await make_plan(Request(text="r"), team, local, SupervisorModel(model=MODEL))
+
+    planned, _ = run_virtual(main())
+    assert isinstance(planned, Planned)
+    assert [message.tool_calls for message in model.asked[1][0].messages] == [()] * 4
+    assert "make_plan" in model.asked[1][0].messages[2].text

@@ -53,6 +53,6 @@ async def consult(
             if not problems:
                 return Consulted(data)
         again = f"Your answer could not be used: {'; '.join(problems)}. Answer with the one JSON object only."
-        asked += [result.reply.as_message(), user(again)]
+        asked += [result.reply.as_text(), user(again)]
     message = f"The {role} gave no usable answer: {'; '.join(problems)}"
     return Consulted(None, Fault(kind="contract", message=message))

@@ -166,7 +166,7 @@ async def ask_for_plan(
         if draft is not None and not errors_in(problems):
             return Planned(draft, Usage.total(used))
         engine.emit(PlanRejected(problems=[p.to_json() for p in problems], round=number))
-        asked += [result.reply.as_message(), _corrections(problems)]
+        asked += [result.reply.as_text(), _corrections(problems)]
     listing = "; ".join(problem.message for problem in problems[:5])
     fault = Fault(kind="contract", message=f"The planner gave no valid plan in {REPAIRS + 1} rounds: {listing}")
     return Unplanned(fault, tuple(problems), Usage.total(used))

@@ -152,7 +152,7 @@ class Writer:
             fault = result.error or Fault(kind="refused", message="the answer was refused or cut off")
             engine.emit(DraftDiscarded(reason=fault.message))
             return _Written(NoDraft(fault))
-        said = result.reply.as_message()
+        said = result.reply.as_text()
         data, problems = read_draft(result.reply.text, self._schema, self._reconciled.outcomes, typed=self._typed)
         if data is None:
             return self._reject("; ".join(problems), said, tuple(problems))

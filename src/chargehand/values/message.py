@@ -95,6 +95,13 @@ class Reply(Value):
     def as_message(self) -> Message:
         return Message(role="assistant", text=self.text, tool_calls=self.tool_calls, opaque=self.opaque)
 
+    def as_text(self) -> Message:
+        """The same in a conversation without tools, in which providers refuse calls of tools."""
+        if not self.tool_calls:
+            return self.as_message()
+        names = ", ".join(call.name for call in self.tool_calls)
+        return Message(role="assistant", text=self.text or f"(called {names}, which does not exist here)")
+
 
 def system(text: str) -> Message:
     return Message(role="system", text=text)
