@@ -40,7 +40,7 @@ def test_nothing_is_stored_and_reasoning_comes_encrypted() -> None:
 
 
 def test_tools_reasoning_and_a_schema_go_into_one_call() -> None:
-    """A worker with tools is not told to stop reasoning, and its answer is held to the schema."""
+    """A worker with tools is not asked to stop reasoning, and its answer is held to the schema."""
     call = a_call(GPT, output_schema=CLOSED, tools=(ADD,), options={"effort": "high", "verbosity": "low"})
     body = ask(Answer(text="{}"), call)[1].body
     assert body["reasoning"] == {"effort": "high"}
@@ -98,7 +98,7 @@ def test_what_a_message_carries_in_addition_goes_back() -> None:
 
 
 def test_a_refusal_is_a_refused_reply() -> None:
-    """It stands in a part of its own and becomes the text."""
+    """It is in a part of its own and becomes the text."""
     item = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}
     reply, _ = ask(Answer(raw=json.dumps({"status": "completed", "output": [item]}).encode()), a_call(RESPONSES))
     assert (reply.stop, reply.text, reply.usage) == ("refused", "No.", None)

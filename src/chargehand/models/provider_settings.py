@@ -15,7 +15,7 @@ WireName = Literal["openai_chat", "openai_responses", "anthropic"]
 WIRES: tuple[WireName, ...] = get_args(WireName)
 
 
-# Servers on this machine, at the ports they have unless told otherwise.
+# Servers on this machine, at their usual ports.
 _LOCAL = (("ollama", 11434), ("lmstudio", 1234), ("vllm", 8000), ("llamacpp", 8080))
 
 

@@ -1,4 +1,4 @@
-"""JSON data -> the same without the nulls that stand for a property left out.
+"""JSON data -> the same without the nulls that mean a property left out.
 
 Strict schema modes have no properties that can be left out: a model writes null instead. Where the schema itself does
 not allow the null, it counts as not written.
