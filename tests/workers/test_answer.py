@@ -1,4 +1,4 @@
-"""A worker's answer is read generously: the optional is mended or left out, only what is missing is asked for."""
+"""A worker's answer is read generously: the optional is corrected or left out, only what is missing is asked for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read(**fields: Any) -> Answer:
         ([90], None, True),
     ],
 )
-def test_an_odd_confidence_is_mended_wherever_it_stands(written: Any, read_as: int | None, said: bool) -> None:
+def test_an_odd_confidence_is_corrected_wherever_it_is(written: Any, read_as: int | None, said: bool) -> None:
     """In the answer, a claim and a finding alike; what changes its meaning is said."""
     answer = read(
         confidence=written,
@@ -44,7 +44,7 @@ def test_an_odd_confidence_is_mended_wherever_it_stands(written: Any, read_as: i
         findings=[{"message": "m", "confidence": written}],
     )
     assert (answer.confidence, answer.claims[0].confidence, answer.findings[0].confidence) == (read_as,) * 3
-    assert [place.split()[0] for place in answer.mended] == (
+    assert [place.split()[0] for place in answer.corrected] == (
         ["claims[0].confidence", "findings[0].confidence", "confidence"] if said else []
     )
 
@@ -57,7 +57,7 @@ def test_only_the_misshapen_part_is_lost() -> None:
     )
     assert [claim.statement for claim in answer.claims] == ["good"]
     assert [finding.message for finding in answer.findings] == ["good"]
-    assert [said.split()[0] for said in answer.mended] == ["claims[1]", "claims[2]", "claims[3]", "findings[0]"]
+    assert [said.split()[0] for said in answer.corrected] == ["claims[1]", "claims[2]", "claims[3]", "findings[0]"]
 
 
 def test_words_in_place_of_a_claim_or_finding_are_one() -> None:
@@ -92,7 +92,7 @@ def test_sources_of_a_wrong_type_are_left_out() -> None:
     """A single one is a list of one."""
     answer = read(claims=[{"statement": "a", "sources": "x.py:3"}, {"statement": "b", "sources": ["u", {"url": "v"}]}])
     assert [claim.sources for claim in answer.claims] == [("x.py:3",), ("u",)]
-    assert answer.mended == ('claims[1].sources: {"url": "v"} left out',)
+    assert answer.corrected == ('claims[1].sources: {"url": "v"} left out',)
 
 
 @pytest.mark.parametrize(
@@ -167,3 +167,87 @@ def test_an_output_is_held_to_its_schema() -> None:
     assert isinstance(unusable, Unusable)
     assert "n" in unusable.problems[0]
     assert isinstance(read_answer(text, {"type": "object"}), Answer)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nprint({})\n```",
+        "The list is empty: []",
+        "[1] says so, and [2] as well.",
+        "[1] Smith says that it rains in Bergen on most days, as does [2]",
+        "Use `{}` for an empty object.",
+    ],
+)
+def test_json_inside_of_prose_was_taken_for_the_result(text: str) -> None:
+    """An example in a text, or a citation at its beginning, is not the answer."""
+    assert read_answer(text, None) == Answer(summary=text.replace("\n", " "), output=text, is_text=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"$schema": "x", "properties": {"summary": {"type": "string"}}}),
+        json.dumps({"properties": {"summary": {"type": "string"}}, "required": ["summary"]}),
+        json.dumps({"name": "read_file", "arguments": {"path": "a.md"}}),
+        json.dumps({"summary": "<summary>", "output": "<markdown>"}),
+        "<markdown>",
+        "...",
+        "```json\n{}\n```",
+        "<think>What could it be?</think>",
+    ],
+)
+def test_what_small_models_write_instead_of_a_result_was_one(text: str) -> None:
+    """A schema, a call of a tool, a placeholder and thinking alone hold no result."""
+    answer = read_answer(text, None)
+    assert isinstance(answer, Unusable)
+    assert answer.empty
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"summary": "a", "output": "first and then',
+        '```json\n{"output": {"a": 1, "b": [1, 2',
+        '{"summary": "s", "output": "o", "confidence": NaN}',
+        '{"output": ' * 200,
+    ],
+)
+def test_half_a_json_was_a_text(text: str) -> None:
+    """It is asked for once more; it is a text only where that does not help."""
+    answer = read_answer(text, None)
+    assert isinstance(answer, Unusable)
+    assert not answer.empty
+
+
+def test_of_two_answers_in_one_text_one_is_left_out_visibly() -> None:
+    """The first is read, or the one that is in a fence."""
+    one, two = ({"summary": "s", "output": each} for each in ("first", "second"))
+    for between in ("\n", ",\n", "\n```\n```json\n"):
+        answer = read_answer(json.dumps(one) + between + json.dumps(two), None)
+        assert isinstance(answer, Answer)
+        assert answer.output == ("second" if "`" in between else "first")
+        assert answer.corrected == ("another answer in the same text left out",)
+
+
+def test_claims_without_end_are_bounded() -> None:
+    """200 are read, and of 20,000 the first; the rest is left out visibly."""
+    assert len(read(claims=[f"Claim {number}" for number in range(200)]).claims) == 200
+    answer = read(claims=[f"Claim {number}" for number in range(20_000)])
+    assert len(answer.claims) == 500
+    assert answer.corrected == ("claims: 19,500 beyond the first 500 left out",)
+
+
+def test_thinking_was_part_of_the_result() -> None:
+    """The text after it is the result, also where the tag that opens it is missing."""
+    for text in ('<think>Is it {"a": 1}?</think>\nParis.', "Hm.\n</think>\n\nParis."):
+        assert read_answer(text, None) == Answer(summary="Paris.", output="Paris.", is_text=True)
+
+
+@pytest.mark.parametrize("text", ["word " * 600_000, "{" * 2_000_000, "```" * 600_000, " " * 2_000_000 + "x"])
+@pytest.mark.timeout(10)
+def test_a_text_of_megabytes_is_read(text: str) -> None:
+    """In time linear in its length; its summary is short."""
+    answer = read_answer(text, None)
+    assert isinstance(answer, Answer)
+    assert 0 < len(answer.summary) <= 300

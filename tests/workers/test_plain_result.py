@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from chargehand.values.effect import ToolResult
 from chargehand.values.plan import Task
 from chargehand.workers.check_sources import Grounds
@@ -71,3 +73,34 @@ def test_thousands_of_sentences_are_read_in_time() -> None:
     """At most sixty become claims; nothing is quadratic in the text."""
     answer, _ = hold("The ferry makes fourteen crossings a day in winter. " * 20_000)
     assert len(answer.claims) == 60
+
+
+def test_an_invented_source_far_down_in_the_text_was_kept() -> None:
+    """Sources are checked in every sentence and in short lines; only so many statements become claims."""
+    text = "An adult pays 64 kroner [ferry.md:3].\n" * 80 + "Total [other.md:3]\nIt is so far away [ghost.md:1]."
+    answer, false = hold(text)
+    assert set(false) == {"other.md:3", "ghost.md:1"}
+    assert answer.output.endswith("Total\nIt is so far away.")  # type: ignore[union-attr]
+    assert len(answer.claims) == 60
+    assert answer.confidence == 50
+
+
+def test_of_several_sources_in_one_mark_the_invented_one_is_taken_out() -> None:
+    """Each is looked at by itself."""
+    answer, false = hold("An adult pays 64 kroner [ferry.md:3, other.md:3].")
+    assert false == ("other.md:3",)
+    assert answer.output == "An adult pays 64 kroner [ferry.md:3]."
+    assert answer.claims[0].sources == ("ferry.md:3",)
+
+
+def test_a_remark_in_brackets_made_a_statement_sure() -> None:
+    """It is not a source that anybody can look up."""
+    answer, _ = hold("Whales are mammals that breathe air [fig.three].")
+    assert answer.confidence == 50
+
+
+@pytest.mark.parametrize("piece", [" ", "[", "[abc", ". ", ". [abc]", "   [", "- ", "* ", "\n", "a.b:1 [", "1. "])
+@pytest.mark.timeout(20)
+def test_a_text_of_marks_without_an_end_is_read(piece: str) -> None:
+    """In time linear in its length."""
+    hold("So" + piece * (200_000 // len(piece)) + "end")

@@ -28,7 +28,7 @@ from chargehand.workers.worker_prompt import ESCALATE, LAST_STEP, Shape, system_
 _REASONS: tuple[EscalationReason, ...] = ("out_of_scope", "ambiguous_input", "confidence_too_low", "timeout")
 # Members of a best_of would all say the same at a temperature of 0.
 VARIED_TEMPERATURE = 0.7
-# What one warning lists of what was mended in an answer, or removed from it.
+# What one warning lists of what was corrected in an answer, or removed from it.
 _MOST_DETAILS = 10
 _LONGEST_DETAIL = 200
 # Statements whose sources are checked at once; more would hold up the other tasks.
@@ -273,7 +273,7 @@ class _Attempt:
 
     def _make_done(self, held: Grounded) -> Outcome:
         answer = held.answer
-        self._warn(f"The answer of {self.agent.name} to {self.task.id} was mended", answer.mended)
+        self._warn(f"The answer of {self.agent.name} to {self.task.id} was corrected", answer.corrected)
         self._warn(f"Sources that {self.agent.name} was not given and did not read were removed", held.false)
         outcome = done(
             self.task.id,

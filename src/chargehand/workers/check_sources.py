@@ -124,14 +124,15 @@ class Grounds:
             return max(len(answer.claims) + len(answer.findings), 1)
         stated = [(claim.sources, None) for claim in answer.claims]
         stated += [(finding.sources, finding.path) for finding in answer.findings]
-        return sum(not self._is_confirmed(sources, path) for sources, path in stated)
+        return sum(not self.is_confirmed(sources, path) for sources, path in stated)
 
     @cached_property
     def is_own_knowledge(self) -> bool:
         """Whether nothing was given and nothing could be read: neither material, nor tools, nor sources of others."""
         return not (self.has_means or self._in_context or any(map(_has_source, self.inputs.values())))
 
-    def _is_confirmed(self, sources: Sequence[str], path: str | None) -> bool:
+    def is_confirmed(self, sources: Sequence[str], path: str | None = None) -> bool:
+        """Whether one of the sources names something that was given or read."""
         return (path is not None and self._find_named_file(path) is not None) or any(
             source in self.inputs
             or (self._find_named_file(source.partition(":")[0]) is not None)

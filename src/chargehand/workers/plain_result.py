@@ -1,13 +1,14 @@
 """A result in plain text -> its statements with the sources that hold, as claims, and a confidence that code can give.
 
 A worker writes its sources into the text, `[notes.md:12]` or `[https://a.example]`. A statement without one gets the
-line of the material whose words it has, where one line stands out. What is cited and was never given or read is taken
-out of the text.
+line of the material that has its words, if only one line has most of them. A source that was never given or read is
+taken out of the text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from re import Match
 
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Claim
@@ -25,6 +26,7 @@ NONE_CONFIRMED = 50
 
 _MARK = lazy_regex(r" ?\[([^\[\]\n]{3,300})\](?!\()")
 _SENTENCE = lazy_regex(r"(?<=[.!?])(?: ?\[[^\[\]\n]{3,300}\]){0,9}\s(?=\s{0,9}[^\W_])|\n")
+_BETWEEN = lazy_regex(r"[,;]\s+")
 _LIST_MARK = lazy_regex(r"^\s*(?:[-*+>#|]+|\d{1,3}[.)])\s+")
 _WORDS = lazy_regex(r"\w{2,}")
 # A statement says something of something: shorter lines are headings and single words.
@@ -35,21 +37,29 @@ def hold_text(answer: Answer, grounds: Grounds) -> Grounded:
     """The answer with the sources in its text checked. `output` is text and there are no claims yet."""
     text = str(answer.output)
     read = text[:MOST_CHARACTERS]
-    stated: list[tuple[str, tuple[str, ...]]] = []
+    stated: list[Claim] = []
+    # What is beyond the claims, or too short for one, is only looked at for its sources.
+    other: list[Claim] = []
     for sentence in _sentences(read):
-        marks = tuple(source for mark in _MARK.findall(sentence) if (source := mark.strip()) and _is_source(source))
-        stated.append((_bare(sentence), marks))
-    claims = [Claim(statement=words, sources=sources) for words, sources in stated[:MOST_CLAIMS]]
-    held = grounds.hold(answer._replace(claims=tuple(claims)))
+        words, sources = _bare(sentence), tuple(_sources_in(sentence))
+        if len(stated) < MOST_CLAIMS and len(_WORDS.findall(words)) >= _FEWEST_WORDS:
+            stated.append(Claim(statement=words, sources=sources))
+        elif sources:
+            other.append(Claim(statement=words, sources=sources))
+    held = grounds.hold(answer._replace(claims=(*stated, *other)))
     kept: list[Claim] = []
-    for claim in held.answer.claims:
-        found = claim.sources or grounds.find_source(claim.statement)
-        if found:
-            kept.append(claim if claim.sources else claim.model_copy(update={"sources": found}))
+    for claim in held.answer.claims[: len(stated)]:
+        if grounds.is_confirmed(claim.sources):
+            kept.append(claim)
+        elif found := grounds.find_source(claim.statement):
+            kept.append(claim.model_copy(update={"sources": (*claim.sources, *found)}))
+        elif claim.sources:
+            kept.append(claim)
     output = _without(read, held.false) + text[MOST_CHARACTERS:]
     confidence = None
     if grounds.files:
-        confidence = NONE_CONFIRMED if held.false else _confidence(len(kept), len(claims))
+        confirmed = sum(grounds.is_confirmed(claim.sources) for claim in kept)
+        confidence = NONE_CONFIRMED if held.false else _confidence(confirmed, len(stated))
     return held._replace(answer=held.answer._replace(output=output, claims=tuple(kept), confidence=confidence))
 
 
@@ -73,7 +83,7 @@ def _sentences(text: str) -> Iterator[str]:
     for piece in pieces:
         if piece.lstrip().startswith("```"):
             in_fence = not in_fence
-        elif not in_fence and len(_WORDS.findall(_bare(piece))) >= _FEWEST_WORDS:
+        elif not in_fence:
             yield piece
 
 
@@ -81,11 +91,31 @@ def _bare(sentence: str) -> str:
     return _LIST_MARK.sub("", _MARK.sub("", sentence)).strip().strip("*_ ")
 
 
+def _sources_in(sentence: str) -> Iterator[str]:
+    return (source for mark in _MARK.finditer(sentence) for source in _named_in(mark))
+
+
+def _named_in(mark: Match[str]) -> list[str]:
+    """The sources in a mark: one, or several with a comma between them; none where it is another remark."""
+    parts = [part.strip() for part in _BETWEEN.split(mark[1])]
+    if not all(map(_is_source, parts)):
+        parts = [mark[1].strip()]
+    return [part for part in parts if _is_source(part)]
+
+
 def _is_source(mark: str) -> bool:
     return ":" in mark or "." in mark or "#" in mark
 
 
 def _without(text: str, false: tuple[str, ...]) -> str:
-    """The text without the marks that name what is not there."""
+    """The text without the sources that name what was neither given nor read."""
     wrong = set(false)
-    return _MARK.sub(lambda mark: "" if mark[1].strip() in wrong else mark[0], text)
+
+    def replace(mark: Match[str]) -> str:
+        named = _named_in(mark)
+        right = [source for source in named if source not in wrong]
+        if len(right) == len(named):
+            return mark[0]
+        return f"{mark[0].partition('[')[0]}[{', '.join(right)}]" if right else ""
+
+    return _MARK.sub(replace, text) if wrong else text
