@@ -20,7 +20,8 @@ from bench.measure import measured
 from bench.provider import MODEL
 from chargehand.models import Attribution
 from chargehand.models.model_errors import Endpoint
-from chargehand.models.openai_chat import OpenAI
+from chargehand.models.openai_chat import OpenAIChat
+from chargehand.models.profiles import Profile
 from chargehand.models.transport import Transport
 from chargehand.runs.event_loop import less_collecting
 from chargehand.tools import BUILTIN
@@ -81,7 +82,7 @@ def add_delta(message: dict[str, Any], event: dict[str, Any]) -> None:
 
 
 def by_own_transport(transport: Transport, url: str) -> Send:
-    endpoint, wire = Endpoint("bench", url, {"Content-Type": "application/json"}), OpenAI(url)
+    endpoint, wire = Endpoint("bench", url, {"Content-Type": "application/json"}), OpenAIChat(Profile("other"))
 
     async def send(body: bytes, role: str, task: str) -> dict[str, Any]:
         listener = wire.listen()
