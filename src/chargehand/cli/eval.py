@@ -28,6 +28,11 @@ PARTIAL, FAILED, USAGE, INTERRUPTED = 3, 1, 2, 130
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="How often to try each case.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=4, show_default=True, help="How many cases at once.")
 @click.option("--baseline", metavar="FILE", help="The output of an earlier --json: exit 1 if anything got worse.")
+@click.option(
+    "--single/--no-single",
+    default=None,
+    help="Compare with one plain call of the same model on whole runs. [default: unless the model is scripted]",
+)
 @click.option("--fresh", is_flag=True, help="Measure everything again and drop earlier results.")
 @click.option(
     "-o",
@@ -45,6 +50,7 @@ def eval(
     repeat: int,
     jobs: int,
     baseline: str | None,
+    single: bool | None,
     fresh: bool,
     output: Path | None,
     as_json: bool,
@@ -73,6 +79,7 @@ def eval(
     out = screen()
     saved = _read_baseline(baseline) if baseline is not None else None
     read, candidates = _prepare(suite, models, teams, judge, out)
+    candidates += _plain_calls(read, candidates, single, repeat, out)
     asyncio.run(check_candidates(candidates))
     wanted = items(read, candidates, repeat)
     store = store_of(read, Path(candidates[0].settings.home))
@@ -93,6 +100,7 @@ def eval(
         repeat,
         [(each.name, each.team.name, each.model) for each in candidates],
         results,
+        plain=[each.name for each in candidates if each.is_plain],
     )
     verdict = None if saved is None else against(evaluation, saved)
     _deliver(evaluation, verdict, out, output, as_json=as_json)
@@ -116,6 +124,25 @@ def _prepare(
     tried = {each.team_ref: each.team for each in candidates}
     folder = path if path.is_dir() else path.parent.parent if path.parent.name == "evals" else None
     return read_suite(suite, files_of(path), tried, folder), candidates
+
+
+def _plain_calls(
+    suite: Suite, candidates: Sequence[Candidate], single: bool | None, repeat: int, out: Screen
+) -> list[Candidate]:
+    """One plain call for each model, where it is wanted and there are cases for it; its cost is said first."""
+    from chargehand.evaluation import plain_calls, suits_plain_call
+    from chargehand.trace.number_text import several
+
+    wanted = [each for each in candidates if (not each.is_scripted if single is None else single)]
+    cases = sum(map(suits_plain_call, suite.cases))
+    if not wanted or not cases:
+        if single:
+            out.say("warning: no case for one plain call: it needs a whole run with `contains`, `lacks` or `rubric`.")
+        return []
+    found = plain_calls(wanted)
+    answers = several(cases * repeat * len(found), "answer")
+    out.say(f"For comparison, one plain call gives {answers} to the whole runs; --no-single saves their cost.")
+    return found
 
 
 def _locate_suite(suite: str) -> tuple[Path, str | None]:

@@ -6,9 +6,9 @@ suite -> items (case x candidate x repeat) -> results, each on disk as it comes 
 from __future__ import annotations
 
 from chargehand.evaluation.baseline import BaselineVerdict, Regression, against
-from chargehand.evaluation.candidate import Candidate
+from chargehand.evaluation.candidate import Candidate, plain_calls
 from chargehand.evaluation.result import Check, Result
-from chargehand.evaluation.runner import check_candidates, items, known_results, measure, store_of
+from chargehand.evaluation.runner import check_candidates, items, known_results, measure, store_of, suits_plain_call
 from chargehand.evaluation.suite import InvalidSuite, Placed, Suite, files_of, read_suite
 from chargehand.evaluation.summary import Evaluation, SuiteInfo, summarise
 
@@ -29,7 +29,9 @@ __all__ = [
     "items",
     "known_results",
     "measure",
+    "plain_calls",
     "read_suite",
     "store_of",
+    "suits_plain_call",
     "summarise",
 ]

@@ -38,11 +38,13 @@ class BaselineVerdict(Value):
 
 def against(now: Evaluation, baseline: Evaluation) -> BaselineVerdict:
     """Only cases both have count, so that a suite may grow. A baseline's only candidate is compared with all."""
-    names = [candidate.name for candidate in baseline.candidates]
+    names = [candidate.name for candidate in baseline.candidates if not candidate.is_plain]
     found: list[tuple[Regression, bool]] = []
     unknown: list[str] = []
     compared: set[tuple[str, str]] = set()
     for candidate in now.candidates:
+        if candidate.is_plain:
+            continue
         name = candidate.name if candidate.name in names else names[0] if len(names) == 1 else None
         if name is None:
             unknown.append(candidate.name)

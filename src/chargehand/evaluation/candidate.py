@@ -1,16 +1,18 @@
-"""What is tried: a team with its models. Its fingerprint changes with anything that could change an answer."""
+"""What is tried: a team with its models, or one plain call. A fingerprint covers what could change an answer."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chargehand import __version__
 from chargehand.models.resolve import Models
 from chargehand.models.supervisor_models import SupervisorModel
+from chargehand.runs.single_call import single_team
 from chargehand.settings import ModelChoice, Settings
 from chargehand.team import Team
 from chargehand.team.roster import supervisor_model
@@ -18,6 +20,7 @@ from chargehand.values.plan import Tier
 from chargehand.values.role import Role
 
 SCRIPTED = "scripted:"
+PLAIN_CALL = "one plain call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Candidate:
     team_ref: str
     settings: Settings
     judge: str | None = None
+    # One plain call instead of the team: only whole runs are tried with it.
+    is_plain: bool = False
 
     @property
     def model(self) -> str | None:
@@ -57,11 +62,30 @@ class Candidate:
         }
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
+    @property
+    def is_scripted(self) -> bool:
+        return bool(self._scripts())
+
     def _scripts(self) -> set[str]:
         settings = self.settings
         names = {settings.model, self.judge, *settings.tiers.values(), *(r.model for r in settings.roles.values())}
         names |= {worker.model for worker in self.team.workers}
         return {name.removeprefix(SCRIPTED) for name in names if name is not None and name.startswith(SCRIPTED)}
+
+
+def plain_calls(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """One plain call with the model of each candidate, each model once: what a team has to be better than."""
+    by_model = {each.settings.model: each for each in reversed(candidates)}
+    several = len(by_model) > 1
+    return [
+        replace(
+            each,
+            name=f"{PLAIN_CALL} · {model or 'configured models'}" if several else PLAIN_CALL,
+            team=single_team(),
+            is_plain=True,
+        )
+        for model, each in reversed(by_model.items())
+    ]
 
 
 def _script(name: str) -> str:

@@ -161,6 +161,13 @@ class RunCase(_Case):
     plan: Plan | None = None
     expect: RunExpectation
 
+    def for_plain_call(self) -> RunCase | None:
+        """The case for one plain call, which has no tasks to cite or to compare; None where no answer is expected."""
+        of_a_team = {"cites": (), "contradictions": None, "gaps": None}
+        expect = self.expect.model_copy(update=of_a_team)
+        stated = expect.contains or expect.lacks or expect.rubric
+        return self.model_copy(update={"plan": None, "expect": expect}) if stated else None
+
 
 Case: TypeAlias = RoutingCase | PlanCase | WorkerCase | SynthesisCase | RunCase
 SHAPES: dict[Kind, type[Case]] = {

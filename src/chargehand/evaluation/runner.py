@@ -10,6 +10,7 @@ from typing import Any
 
 from chargehand.errors import UsageError
 from chargehand.evaluation.candidate import Candidate
+from chargehand.evaluation.case import RunCase
 from chargehand.evaluation.result import Result, Tried
 from chargehand.evaluation.store import Store
 from chargehand.evaluation.suite import Placed, Suite
@@ -34,14 +35,19 @@ OnResult = Callable[[Result], None]
 
 
 def items(suite: Suite, candidates: Sequence[Candidate], repeat: int) -> list[Item]:
-    """Everything to measure, all candidates of a case together."""
+    """Everything to measure, all candidates of a case together; one plain call answers only whole runs."""
     prints = {candidate.name: candidate.fingerprint for candidate in candidates}
     return [
         Item(placed, candidate, number, f"{placed.digest[:16]}/{prints[candidate.name]}/{number}")
         for number in range(1, repeat + 1)
         for placed in suite.cases
         for candidate in candidates
+        if not candidate.is_plain or suits_plain_call(placed)
     ]
+
+
+def suits_plain_call(placed: Placed) -> bool:
+    return isinstance(placed.case, RunCase) and placed.case.for_plain_call() is not None
 
 
 def store_of(suite: Suite, home: Path) -> Store:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -60,6 +60,8 @@ class CandidateSummary(Value):
     name: str
     team: str
     model: str | None
+    # One plain call instead of a team: what a team has to be better than. Never a regression.
+    is_plain: bool = False
     kinds: tuple[KindSummary, ...]
 
 
@@ -98,12 +100,19 @@ class Evaluation(Value):
 
 
 def summarise(
-    suite: SuiteInfo, repeat: int, candidates: Sequence[tuple[str, str, str | None]], results: Sequence[Result]
+    suite: SuiteInfo,
+    repeat: int,
+    candidates: Sequence[tuple[str, str, str | None]],
+    results: Sequence[Result],
+    plain: Collection[str] = (),
 ) -> Evaluation:
-    """`candidates` are names, teams and models, the first being the one others are compared with."""
+    """`candidates` are names, teams and models, the first being the one others are compared with.
+
+    `plain` are the names of those that are one plain call.
+    """
     by_name = {name: [result for result in results if result.candidate == name] for name, _, _ in candidates}
     summaries = tuple(
-        CandidateSummary(name=name, team=team, model=model, kinds=tuple(_kinds(by_name[name])))
+        CandidateSummary(name=name, team=team, model=model, is_plain=name in plain, kinds=tuple(_kinds(by_name[name])))
         for name, team, model in candidates
     )
     first, *others = [name for name, _, _ in candidates]

@@ -226,7 +226,9 @@ async def _synthesis(case: SynthesisCase, bench: _Bench) -> Tried:
 async def _run(case: RunCase, placed: Placed, bench: _Bench) -> Tried:
     candidate = bench.candidate
     door = Supervisor(candidate.team_ref, settings=candidate.settings)
-    report = await door.run(case.request, plan=case.plan, material=placed.material)
+    if candidate.is_plain:
+        case = case.for_plain_call() or case
+    report = await door.run(case.request, plan=case.plan, material=placed.material, single=candidate.is_plain)
     if report.status == "failed" and (untried := _fault_untried(report.error)) is not None:
         return Tried(error=untried, usage=report.usage, run=report.run)
     tried = Tried(
