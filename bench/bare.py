@@ -25,7 +25,6 @@ from chargehand.models.profiles import Profile
 from chargehand.models.transport import Transport
 from chargehand.runs.event_loop import less_collecting
 from chargehand.tools import BUILTIN
-from chargehand.workers.worker_answer import answer_schema
 from chargehand.workers.worker_prompt import ESCALATE, system_prompt
 
 # What a worker's call carries besides its messages, as chargehand sends it: the same bytes for both sides.
@@ -37,7 +36,6 @@ EXTRAS: dict[str, Any] = {
         }
         for tool in (BUILTIN["calculate"].spec, ESCALATE)
     ],
-    "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": answer_schema(None)}},
 }
 
 
