@@ -32,7 +32,9 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.models.supervisor_models import SupervisorModel
+    from chargehand.planner.before_spending import missing_material, plain_call_hint
     from chargehand.planner.preview import ceiling_of, preview
+    from chargehand.runs.supervisor import materials
     from chargehand.team.roster import roster
     from chargehand.trace.number_text import several
     from chargehand.values.request import Request
@@ -53,14 +55,19 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     supervisor = make_supervisor(team, {"model": model})
     for warning in supervisor.warnings:
         out.say(f"warning: {warning}")
+    settings = supervisor.team_settings()
+    given = materials(material)
+    asked = Request(text=text, material=given, budget=settings.budget, max_concurrent=settings.max_concurrent)
+    for warning in missing_material(asked):
+        out.say(f"warning: {warning}")
     made = asyncio.run(supervisor.plan(text, material=material))
     _show(made, form, out)
-    settings = supervisor.team_settings()
-    asked = Request(text=text, budget=settings.budget, max_concurrent=settings.max_concurrent)
     writer = SupervisorModel(model=settings.model_for("synthesizer").model)
     ceiling = ceiling_of(made, asked, writer) if supervisor.team.mode == "plan" else None
     workers, judge = roster(supervisor.team, settings), settings.model_for("judge").model
     out.say(preview(made, supervisor.team, workers, writer.model, asked, ceiling, judge))
+    if (hint := plain_call_hint(made, asked)) is not None:
+        out.say(hint)
 
 
 def _show(made: Plan, form: str, out: Screen) -> None:

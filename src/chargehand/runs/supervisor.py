@@ -18,6 +18,7 @@ from chargehand.engine.factory import make_engine
 from chargehand.engine.people import Person
 from chargehand.errors import PlanningFailed, UsageError
 from chargehand.planner.add import add_tasks
+from chargehand.planner.before_spending import missing_material
 from chargehand.planner.draft import Unplanned, make_plan
 from chargehand.record.memory_journal import MemoryJournal
 from chargehand.runs.event_loop import run_in_loop
@@ -129,7 +130,7 @@ class Supervisor(RunLife):
                 settings,
                 given,
                 None if single else self.team_ref,
-                warnings=(*self.warnings, *notes),
+                warnings=(*self.warnings, *notes, *missing_material(asked)),
                 validate=partial(_invalid, output_type) if output_type else None,
             )
             report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session)

@@ -1,0 +1,75 @@
+"""A request and its plan -> remarks before anything is spent: missing material, and when one plain call would do."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from chargehand.values.lazy_regex import lazy_regex
+from chargehand.values.plan import Plan
+from chargehand.values.request import Request
+
+# Material of up to so many characters is in a worker's first prompt.
+FITS_A_PROMPT = 24_000
+# A longer request has the text in it that it speaks of.
+_LONGEST_REQUEST = 2_000
+# Of a folder so many files are looked at.
+_MOST_FILES = 200
+
+# "attached to" and "an attached garage" speak of something else.
+_ATTACHED = lazy_regex(
+    r"(?:^|\b(?:the|this|these|my|our|see|find|is|are|was|were|have|i|we|i've|please|as|also|in|look at|read)\s+)"
+    r"(?:attached|enclosed|attachments?|enclosures?)\b(?!\s+(?:to|with|by)\b)"
+    r"|\b(?:anbei|beigefügte?[mnrs]?|angehängte?[mnrs]?|beiliegende?[mnrs]?|im anhang)\b"
+    r"|\b(?:ci-joint[es]{0,2}|adjunt[oa]s?)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def missing_material(request: Request) -> tuple[str, ...]:
+    """A warning where the request speaks of something attached and nothing was given."""
+    if request.material or len(request.text) > _LONGEST_REQUEST:
+        return ()
+    found = _ATTACHED.search(request.text)
+    if found is None:
+        return ()
+    said = " ".join(found[0].split())
+    return (
+        f"The request says {said!r}, but no material was given, so no worker can read it: add --with PATH "
+        "(in Python, material=[PATH]).",
+    )
+
+
+def plain_call_hint(plan: Plan, request: Request) -> str | None:
+    """Why one plain call is likely as good as this plan; None where nothing speaks for it."""
+    reasons: list[str] = []
+    if plan.strategy == "single":
+        reasons.append("the plan has one task")
+    elif plan.strategy == "sequential":
+        reasons.append(f"the plan is a chain of {len(plan.tasks)} tasks, so nothing runs in parallel")
+    if request.material and (size := _size(request)) is not None and size <= FITS_A_PROMPT:
+        reasons.append(f"the material of about {size:,} characters fits into one prompt")
+    if not reasons:
+        return None
+    return f"One plain call may be as good, faster and cheaper (chargehand run --single): {', and '.join(reasons)}."
+
+
+def _size(request: Request) -> int | None:
+    """Bytes of the material; None where there are too many files to look at."""
+    total = 0
+    for material in request.material:
+        for number, path in enumerate(_files(Path(material.path))):
+            if number >= _MOST_FILES or total > FITS_A_PROMPT:
+                return None
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    for folder, _, names in os.walk(path):
+        yield from (Path(folder, name) for name in names)

@@ -1,0 +1,74 @@
+"""Remarks before anything is spent: material that is missing, and when one plain call would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chargehand.planner.before_spending import missing_material, plain_call_hint
+from chargehand.values.plan import Plan, Task
+from chargehand.values.request import Material, Request
+from tests.cli.terminal import Shell, planned, task
+
+
+def plan(*edges: tuple[str, ...]) -> Plan:
+    tasks = [
+        Task(id=f"t{n}", worker="w", instruction="Do it.", success_criterion="Done.", depends_on=depends_on)
+        for n, depends_on in enumerate(edges, 1)
+    ]
+    return Plan(goal="g", tasks=tuple(tasks))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Summarise the attached contract.",
+        "Attached is a report: shorten it.",
+        "What do the figures in the attachment mean?",
+        "See enclosed. Answer it.",
+        "Fasse den Vertrag im Anhang zusammen.",
+    ],
+)
+def test_a_request_that_speaks_of_something_attached_warns_without_material(text: str) -> None:
+    """With the remedy; with material there is nothing to say."""
+    [warning] = missing_material(Request(text=text))
+    assert "--with PATH" in warning
+    assert missing_material(Request(text=text, material=(Material(name="a", path="/a"),))) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Explain how muscles are attached to bones.",
+        "Plan a house with an attached garage.",
+        "Explain attachment theory.",
+        "Shorten the attached text: " + "it was a day at sea. " * 200,
+    ],
+)
+def test_other_uses_of_the_words_do_not_warn(text: str) -> None:
+    """Nor does a request that has the text in it."""
+    assert missing_material(Request(text=text)) == ()
+
+
+def test_the_hint_names_what_speaks_for_one_plain_call(tmp_path: Path) -> None:
+    """One task, a pure chain, and material that fits into one prompt."""
+    one, chain, wide = plan(()), plan((), ("t1",)), plan((), ())
+    request = Request(text="r")
+    assert "one task" in (plain_call_hint(one, request) or "")
+    assert "a chain of 2 tasks" in (plain_call_hint(chain, request) or "")
+    assert plain_call_hint(wide, request) is None
+    (tmp_path / "a.md").write_text("x" * 900)
+    given = request.model_copy(update={"material": (Material(name="m", path=str(tmp_path)),)})
+    assert "900 characters" in (plain_call_hint(wide, given) or "")
+    (tmp_path / "b.md").write_text("x" * 90_000)
+    assert plain_call_hint(wide, given) is None
+
+
+def test_both_remarks_reach_the_terminal(shell: Shell) -> None:
+    """`plan` says both; `run` warns before its first call."""
+    script = shell.script(planned(task("t1")), {"when": {"role": "worker"}, "reply": {"text": "It is short."}})
+    made = shell("plan", "say what the attached contract is about", "--model", script)
+    assert made.err.index("--with PATH") < made.err.index("run --single")
+    done = shell("run", "say what the attached contract is about", "--model", script)
+    assert "--with PATH" in done.err
