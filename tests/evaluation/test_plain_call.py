@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from chargehand.evaluation import against
-from tests.cli.terminal import Shell
-from tests.evaluation.samples import evaluated, result
+from tests.cli.terminal import Shell, finished, process
+from tests.evaluation.samples import as_plan, evaluated, result, task
 from tests.evaluation.test_eval_command import REQUEST, model, team
+from tests.loopback import Answer, Seen, answer_json, serving
 
 WHOLE = {"id": "whole", "request": REQUEST, "expect": {"contains": "1,308", "cites": ["t1"], "gaps": 0}}
 COSTS = {"id": "costs", "request": REQUEST, "expect": {"max_tokens": 99_999}}
@@ -40,6 +41,25 @@ def test_a_scripted_model_is_not_asked_for_a_plain_call_unless_wanted(shell: She
     done = shell("eval", str(folder), "--model", model(shell), "--json")
     assert [each["is_plain"] for each in done.json["candidates"]] == [False]
     assert "plain call" not in done.err
+
+
+def test_a_real_model_is_asked_for_a_plain_call_unless_left_out(shell: Shell) -> None:
+    """By default, so that nobody has to think of it; `--no-single` saves its cost."""
+    folder = team(shell.folder / "fjord", {"id": "whole", "request": REQUEST, "expect": {"contains": "1,308"}})
+    one_task = as_plan(task("t1", "finder"))
+
+    def answer(seen: Seen) -> Answer:
+        return answer_json(one_task) if seen.role == "planner" else Answer(text="It is 1,308 m deep, they say.")
+
+    with serving(answer) as server:
+        env = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": f"{server.url}/v1"}
+        command = ("eval", folder, "--model", "openai:test", "--json")
+        both = finished(process(*command, home=shell.home, env=env))
+        team_alone = finished(process(*command, "--no-single", home=shell.home, env=env))
+    assert [each["is_plain"] for each in both.json["candidates"]] == [False, True], both.err
+    assert [each["passed"] for each in both.json["results"]] == [True, True]
+    assert [each["is_plain"] for each in team_alone.json["candidates"]] == [False]
+    assert "plain call" not in team_alone.err
 
 
 def test_one_plain_call_is_never_a_regression() -> None:
