@@ -15,7 +15,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from chargehand.synthesizer.contradictions import Pair, Ruling, Rulings, disagreements
+from chargehand.synthesizer.group_contradictions import Pair, Ruling, Rulings, disagreements
 from chargehand.synthesizer.statement_groups import group_statements
 from chargehand.synthesizer.statements import Statement, read_statements
 from chargehand.values.outcome import Claim, done

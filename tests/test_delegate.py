@@ -13,7 +13,7 @@ from chargehand.errors import InvalidTeam
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryStore
 from chargehand.record.replay import replay
-from chargehand.runs.resume import Added, _models_of, _tasks_to_reopen  # pyright: ignore[reportPrivateUsage]
+from chargehand.runs.resumed_job import Added, _models_of, _tasks_to_reopen  # pyright: ignore[reportPrivateUsage]
 from chargehand.settings import Limits, ModelSettings, RoleModel
 from chargehand.team import Team, Worker
 from chargehand.text.redaction import Redactor

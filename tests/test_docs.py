@@ -39,7 +39,7 @@ from chargehand.values.plan import Plan, Problem, ProblemCode, Task, WorkerSpec,
 from chargehand.values.report import Provenance, Report, Timing
 from chargehand.values.request import Request
 from chargehand.values.role import Role
-from chargehand.values.run_status import EXIT_CODES
+from chargehand.values.status_words import EXIT_CODES
 from scripts import architecture
 from scripts.reference_events import events_reference
 from tests.loopback import Answer, Seen, answer_json, serving

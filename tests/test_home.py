@@ -17,7 +17,7 @@ from chargehand.errors import RunNotFound, RunOwned, StorageError, UsageError
 from chargehand.record.home import Home, default_path, new_run_id
 from chargehand.record.run_source import RunSource
 from chargehand.record.sqlite_journal import SqliteJournal
-from chargehand.values.run_status import RunStatus
+from chargehand.values.status_words import RunStatus
 from tests.events import make_event
 
 # Owns a run of the home at argv[1], says its id, and waits to be killed.

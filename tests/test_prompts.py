@@ -19,7 +19,8 @@ from chargehand.planner import extend as extension
 from chargehand.planner import route as routing
 from chargehand.steps import refine as refiner
 from chargehand.steps import score as scorer
-from chargehand.synthesizer import critic, judge, prompt, reduce, select
+from chargehand.synthesizer import contradictions_by_model as judge
+from chargehand.synthesizer import critic, prompt, reduce, select
 from chargehand.synthesizer import rate_findings as rating
 from chargehand.team.team_tools import shipped_home
 from chargehand.testing import ScriptedModel, run_virtual

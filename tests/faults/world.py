@@ -34,7 +34,7 @@ from chargehand.values.event import Event
 from chargehand.values.plan import Plan, Task
 from chargehand.values.report import Report
 from chargehand.values.request import Request
-from chargehand.values.run_status import FINISHED
+from chargehand.values.status_words import FINISHED
 from tests.loopback import Answer, Seen, answer_json, error, serve, whole
 from tests.pace import slowness
 

@@ -12,8 +12,8 @@ import pytest
 from chargehand.errors import ModelError
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import unmentioned as mention
-from chargehand.synthesizer.contradictions import Pair, Ruling, Rulings, Verdict, disagreements
-from chargehand.synthesizer.judge import MOST_PAIRS
+from chargehand.synthesizer.contradictions_by_model import MOST_PAIRS
+from chargehand.synthesizer.group_contradictions import Pair, Ruling, Rulings, Verdict, disagreements
 from chargehand.synthesizer.statement_groups import MOST_IN_GROUP
 from chargehand.synthesizer.statements import Statement
 from chargehand.values.budget import Budget

@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chargehand.synthesizer.reconcile import reconcile
-from chargehand.synthesizer.statement_groups import (
-    MOST_GROUPS,
-    MOST_IN_GROUP,
-    group_statements,
-    most_groups,
-)
+from chargehand.synthesizer.statement_groups import MOST_GROUPS, MOST_IN_GROUP, group_statements, most_groups
 from chargehand.values.outcome import Claim, Outcome, done
 from tests.pace import Timed
 

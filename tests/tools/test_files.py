@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chargehand.errors import ToolError
-from chargehand.tools import BUILTIN, ToolContext, call, files, material, still_valid
+from chargehand.tools import BUILTIN, ToolContext, call, files, still_valid
 from chargehand.tools import glob as pattern
-from chargehand.tools import read_hashes as reading
+from chargehand.tools import material_files as material
+from chargehand.tools import recorded_reads as reading
 from chargehand.values.effect import ToolResult
 from chargehand.values.request import Material
 

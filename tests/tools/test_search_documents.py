@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from chargehand.tools import BUILTIN, ToolContext, call, documents, passages, still_valid
-from chargehand.tools import read_hashes as reading
+from chargehand.tools import recorded_reads as reading
 from chargehand.values.effect import ToolResult
 from chargehand.values.request import Material
 

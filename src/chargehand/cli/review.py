@@ -89,7 +89,7 @@ def review(
     from chargehand.cli.report_footer import print_footer
     from chargehand.cli.screen import check_writable
     from chargehand.cli.watch_run import Stopped, drive, gate
-    from chargehand.values.run_status import FINISHED
+    from chargehand.values.status_words import FINISHED
 
     output = None if output == Path("-") else output
     check_writable(output)

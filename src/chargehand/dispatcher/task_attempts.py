@@ -13,7 +13,7 @@ from typing import Any, TypeVar, assert_never
 
 from pydantic import TypeAdapter
 
-from chargehand.dispatcher.attempt import Attempt
+from chargehand.dispatcher.attempt_ticket import Attempt
 from chargehand.dispatcher.available_workers import AvailableWorkers
 from chargehand.dispatcher.recovery import (
     Ask,

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from chargehand.values.base import JSON, Value
 from chargehand.values.outcome import Outcome, Status
 from chargehand.values.plan import Plan
-from chargehand.values.run_status import RunStatus
+from chargehand.values.status_words import RunStatus
 
 Kind = Literal["routing", "plan", "worker", "synthesis", "run"]
 KINDS: tuple[Kind, ...] = ("routing", "plan", "worker", "synthesis", "run")

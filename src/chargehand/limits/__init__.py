@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from chargehand.limits.adaptive import Adaptive
 from chargehand.limits.breaker import Breaker, BreakerChange, State, Ticket
-from chargehand.limits.gate import Gate
+from chargehand.limits.provider_concurrency import Adaptive
 from chargehand.limits.provider_limits import CallResult, Permit, ProviderLimits, ProviderRegistry, Refused
 from chargehand.limits.rate import Bucket, Rate
+from chargehand.limits.run_concurrency import Gate
 
 __all__ = [
     "Adaptive",

@@ -18,9 +18,9 @@ from typing import Literal, NamedTuple, assert_never
 from weakref import WeakKeyDictionary
 
 from chargehand.errors import UsageError
-from chargehand.limits.adaptive import UNLIMITED, Adaptive
 from chargehand.limits.breaker import Breaker, BreakerChange, Ticket
 from chargehand.limits.fair import FairQueue
+from chargehand.limits.provider_concurrency import UNLIMITED, Adaptive
 from chargehand.limits.rate import Rate
 
 # `cancelled` was sent and interrupted; `unsent` was never sent, so its whole permit is returned.

@@ -29,7 +29,7 @@ from chargehand.record.index import RunIndex, RunInfo, head, summarise
 from chargehand.record.lock import OwnerLock
 from chargehand.record.private_files import private_folder
 from chargehand.record.storage_errors import damage_error, storage
-from chargehand.values.run_status import RunStatus
+from chargehand.values.status_words import RunStatus
 
 if TYPE_CHECKING:
     from chargehand.record.replay import Replay

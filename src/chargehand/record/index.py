@@ -18,7 +18,7 @@ from chargehand.record.journal import Journal
 from chargehand.record.private_files import private_file
 from chargehand.record.storage_errors import reading, storage_error
 from chargehand.values.event import QuestionAnswered, QuestionAsked, RunEnded, RunStarted
-from chargehand.values.run_status import STATUSES, RunStatus
+from chargehand.values.status_words import STATUSES, RunStatus
 
 REQUEST_CHARS = 200
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chargehand import __version__
 from chargehand.values.event import Event
-from chargehand.values.run_status import FINISHED
+from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
     from chargehand.record.run_source import RunSource

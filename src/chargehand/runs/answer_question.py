@@ -14,7 +14,7 @@ from chargehand.values.event import Event, QuestionAnswered
 from chargehand.values.key import Key
 from chargehand.values.plan import FactoryLimits
 from chargehand.values.request import Request
-from chargehand.values.run_status import FINISHED
+from chargehand.values.status_words import FINISHED
 
 
 async def record_answer(run: str, journal: Journal, question: str, words: str) -> tuple[Question, ...]:

@@ -20,15 +20,10 @@ from chargehand.record.replay import Replay, replay
 from chargehand.record.storage_errors import reading
 from chargehand.runs.answer_question import record_answer
 from chargehand.runs.event_loop import less_collecting
-from chargehand.runs.open_record import open_record
 from chargehand.runs.prepared_team import PreparedTeam
-from chargehand.runs.report_from_record import (
-    final_report,
-    open_questions,
-    report_so_far,
-    unfinished_report,
-)
-from chargehand.runs.resume import Added, check_begun, job_of
+from chargehand.runs.record_in_thread import open_record
+from chargehand.runs.report_from_record import final_report, open_questions, report_so_far, unfinished_report
+from chargehand.runs.resumed_job import Added, check_begun, job_of
 from chargehand.runs.session import RunJob, Session, check_models
 from chargehand.settings import Settings, as_before
 from chargehand.synthesizer import OnDraft
@@ -42,7 +37,7 @@ from chargehand.values.event import Event, RunEnded
 from chargehand.values.plan import Plan, errors_in
 from chargehand.values.report import Report
 from chargehand.values.request import Request
-from chargehand.values.run_status import FINISHED, RunStatus
+from chargehand.values.status_words import FINISHED, RunStatus
 
 # How long `cancel` waits for the owner to have stopped.
 CANCEL_WAIT_S = 3.0

@@ -11,7 +11,7 @@ from chargehand.text.plan_json import parse
 from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.report import Gap, Report, Timing
-from chargehand.values.run_status import FINISHED, RunStatus
+from chargehand.values.status_words import FINISHED, RunStatus
 
 if TYPE_CHECKING:
     from chargehand.record.run_source import RunSource

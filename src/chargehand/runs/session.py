@@ -26,7 +26,7 @@ from chargehand.record.cache import Cache
 from chargehand.record.home import Home
 from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
-from chargehand.runs.open_record import in_thread
+from chargehand.runs.record_in_thread import in_thread
 from chargehand.runs.report_from_record import estimate_notes, unfinished_report
 from chargehand.settings import Limits, ModelChoice, Settings
 from chargehand.synthesizer import OnDraft, Validate
@@ -42,7 +42,7 @@ from chargehand.values.plan import Plan
 from chargehand.values.report import Report
 from chargehand.values.request import Request
 from chargehand.values.role import Role
-from chargehand.values.run_status import FINISHED, RunStatus
+from chargehand.values.status_words import FINISHED, RunStatus
 from chargehand.workers.delegate import Run
 
 CANCEL_POLL_S = 0.5

@@ -23,7 +23,7 @@ from chargehand.planner.draft import Unplanned, make_plan
 from chargehand.record.memory_journal import MemoryJournal
 from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.existing_runs import OnSession, RunLife, check_plan, positive, team_for
-from chargehand.runs.open_record import open_record
+from chargehand.runs.record_in_thread import open_record
 from chargehand.runs.session import RunJob
 from chargehand.synthesizer import OnDraft
 from chargehand.team.roster import supervisor_model

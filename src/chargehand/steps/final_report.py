@@ -19,7 +19,7 @@ from chargehand.values.outcome import Fault, Outcome, Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap, Report, Timing, evidence_notes
 from chargehand.values.request import Request
-from chargehand.values.run_status import RunStatus
+from chargehand.values.status_words import RunStatus
 from chargehand.workers.delegate import IMPACT
 
 # Errors of a worker or provider that did not answer, whatever it was asked. A wrong key is for the caller to correct.

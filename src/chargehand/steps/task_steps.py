@@ -19,7 +19,7 @@ from typing import TypeVar
 from chargehand.dispatcher.time_limits import TimeLimits
 from chargehand.engine.people import question_for_result
 from chargehand.engine.port import Engine
-from chargehand.steps.attempt import AttemptWork
+from chargehand.steps.attempt_work import AttemptWork
 from chargehand.steps.criterion import check_criterion
 from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.text.json_schema import violations

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.synthesizer.contradictions import Disagreement
+from chargehand.synthesizer.group_contradictions import Disagreement
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Finding, Outcome
 from chargehand.values.plan import Plan

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chargehand.synthesizer.contradictions import Disagreement, Pair, Ruling, compatible, disagreements
+from chargehand.synthesizer.contradictions_by_code import proven_pairs
+from chargehand.synthesizer.group_contradictions import Disagreement, Pair, Ruling, compatible, disagreements
 from chargehand.synthesizer.merge_duplicates import merge_claims, merge_findings
-from chargehand.synthesizer.proven_differences import proven_pairs
 from chargehand.synthesizer.statements import Statement, read_statements
 from chargehand.synthesizer.strip_markdown import one_line
 from chargehand.values.outcome import Claim, Finding, Outcome

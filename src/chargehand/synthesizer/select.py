@@ -14,7 +14,7 @@ from typing import Any
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.synthesizer.contradictions import Pair, Ruling
+from chargehand.synthesizer.group_contradictions import Pair, Ruling
 from chargehand.synthesizer.plain_report import inline
 from chargehand.synthesizer.prompt import clean, room, section
 from chargehand.synthesizer.statements import Statement

@@ -12,9 +12,9 @@ from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.check_citations import provenance_of_listing
 from chargehand.synthesizer.code_excerpts import Exhibits
-from chargehand.synthesizer.contradictions import Rulings
+from chargehand.synthesizer.contradictions_by_model import judge
 from chargehand.synthesizer.critic import NotReviewed, critique, notes_for_reader, record_critique, review_draft
-from chargehand.synthesizer.judge import judge
+from chargehand.synthesizer.group_contradictions import Rulings
 from chargehand.synthesizer.only_result import answer_with, is_as_asked, is_empty_form
 from chargehand.synthesizer.quoted_results import gather
 from chargehand.synthesizer.rate_findings import rate

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chargehand.synthesizer.contradictions import Disagreement
 from chargehand.synthesizer.figures import figures
+from chargehand.synthesizer.group_contradictions import Disagreement
 from chargehand.synthesizer.plain_report import inline, paragraphs
 from chargehand.synthesizer.words import terms
 from chargehand.text.citation import Citations, without_code

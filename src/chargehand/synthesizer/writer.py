@@ -10,7 +10,7 @@ from typing import Any
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.check_citations import Known, corrections, provenance_of, why_unfounded
-from chargehand.synthesizer.contradictions import Disagreement
+from chargehand.synthesizer.group_contradictions import Disagreement
 from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
 from chargehand.synthesizer.read_draft import read_draft
 from chargehand.synthesizer.reconcile import Reconciled

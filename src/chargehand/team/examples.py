@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from chargehand.errors import InvalidPlan
-from chargehand.team.read_file import contents
+from chargehand.team.read_team_file import contents
 from chargehand.team.routes import RouteExample
 from chargehand.team.team import Example
 from chargehand.text.plan_json import parse

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from chargehand.settings.settings_file import MOST
 from chargehand.settings.toml_file import line_of, suggestion
-from chargehand.team.read_file import contents
+from chargehand.team.read_team_file import contents
 from chargehand.team.worker import Kind, Worker
 from chargehand.text.front_matter import Field, FrontMatter, FrontMatterError, parse
 from chargehand.text.json_schema import problems_in

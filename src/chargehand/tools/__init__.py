@@ -11,7 +11,7 @@ from chargehand.values.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from chargehand.tools.call_tool import call
-    from chargehand.tools.read_hashes import still_valid
+    from chargehand.tools.recorded_reads import still_valid
     from chargehand.tools.tool_context import ToolContext
 
 # A team is checked without what calls its tools.

@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import Field
 
 from chargehand.errors import ToolError
-from chargehand.tools import material
-from chargehand.tools import read_hashes as reading
+from chargehand.tools import material_files as material
+from chargehand.tools import recorded_reads as reading
 from chargehand.tools.definition import tool
 from chargehand.tools.encoding import decode_text
 from chargehand.tools.html_text import by_line

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from chargehand.errors import ToolError
-from chargehand.tools import isolation, material, tables
+from chargehand.tools import isolation, tables
+from chargehand.tools import material_files as material
 from chargehand.tools.call_tool import MAX_TEXT
 from chargehand.tools.definition import Tool, tool
 from chargehand.tools.tool_context import ToolContext

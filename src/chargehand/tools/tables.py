@@ -20,8 +20,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from chargehand.errors import ToolError
-from chargehand.tools import delimited, material
-from chargehand.tools import read_hashes as reading
+from chargehand.tools import delimited
+from chargehand.tools import material_files as material
+from chargehand.tools import recorded_reads as reading
 from chargehand.tools.encoding import text_of
 from chargehand.tools.tool_context import ToolContext
 

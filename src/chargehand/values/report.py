@@ -9,7 +9,7 @@ from pydantic import Field
 from chargehand.values.base import JSON, Value
 from chargehand.values.outcome import Confidence, Contradiction, Fault, Finding, Gap, Outcome, Usage
 from chargehand.values.plan import Plan, Strategy
-from chargehand.values.run_status import EXIT_CODES, FINISHED, RunStatus
+from chargehand.values.status_words import EXIT_CODES, FINISHED, RunStatus
 
 # Tasks that a note names.
 _MOST_NAMED = 10

@@ -34,7 +34,7 @@ from chargehand.values.outcome import Severity
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
 from chargehand.values.request import AppRun
-from chargehand.values.run_status import FINISHED
+from chargehand.values.status_words import FINISHED
 
 NAME = "review"
 # Longer comments are cut: they go into the record whole.

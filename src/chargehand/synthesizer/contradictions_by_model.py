@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from chargehand.engine.consult import consult
 from chargehand.engine.side_by_side import abreast
-from chargehand.synthesizer.contradictions import Pair, Ruling, Rulings
+from chargehand.synthesizer.group_contradictions import Pair, Ruling, Rulings
 from chargehand.synthesizer.prompt import clean, section
 from chargehand.synthesizer.statement_groups import group_statements, links
 from chargehand.synthesizer.statements import Statement

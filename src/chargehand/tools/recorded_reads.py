@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from chargehand.errors import ToolError
-from chargehand.tools import material
+from chargehand.tools import material_files as material
 from chargehand.tools.encoding import is_text
 from chargehand.tools.tool_context import ToolContext
 from chargehand.values.request import Material

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from chargehand.synthesizer.contradictions import Pair
 from chargehand.synthesizer.evidence import rounds_to
 from chargehand.synthesizer.figures import Figure, figures
+from chargehand.synthesizer.group_contradictions import Pair
 from chargehand.synthesizer.merge_duplicates import findings_at_odds
 from chargehand.synthesizer.statements import Statement
 from chargehand.synthesizer.strip_markdown import one_line
