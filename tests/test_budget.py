@@ -14,20 +14,9 @@ from pydantic import ValidationError
 
 from chargehand.models import Attribution
 from chargehand.testing import run_virtual
-from chargehand.values.budget import (
-    LARGEST_HOLD,
-    SMALLEST_OUTPUT,
-    SMALLEST_SHARE,
-    Budget,
-    Calibration,
-    Deny,
-    Grant,
-    Ledger,
-    Reservation,
-    Wait,
-    Wish,
-)
+from chargehand.values.budget import LARGEST_HOLD, SMALLEST_OUTPUT, SMALLEST_SHARE, Budget
 from chargehand.values.effect import ModelCall, ModelResult
+from chargehand.values.ledger import Calibration, Deny, Grant, Ledger, Reservation, Wait, Wish
 from chargehand.values.message import Reply, TokenCount
 from tests.kernel import FunctionModel, engine, question
 

@@ -14,8 +14,9 @@ from chargehand.errors import UsageError
 from chargehand.models import Attribution, prices
 from chargehand.models.prices import Price
 from chargehand.testing import ScriptedModel, run_virtual
-from chargehand.values.budget import Budget, Deny, Grant, Ledger, Wait, Wish
+from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
+from chargehand.values.ledger import Deny, Grant, Ledger, Wait, Wish
 from chargehand.values.message import Reply, TokenCount
 from chargehand.values.plan import Task
 from tests.flows import Flow, by_task, clerks, task, tasks, works

@@ -14,8 +14,9 @@ from chargehand.engine.local.admission import MOST_FRESH_RESERVATIONS
 from chargehand.engine.local.sending import usage_problem
 from chargehand.engine.local.shared_ledger import SharedLedger
 from chargehand.models import Attribution
-from chargehand.values.budget import Budget, Grant, Ledger, Wish
+from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
+from chargehand.values.ledger import Grant, Ledger, Wish
 from chargehand.values.message import Reply, TokenCount
 from tests.cli.terminal import Shell, finished, plan, process, task
 from tests.flows import Flow, works

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from chargehand.tools.tool_context import ToolContext
 
 # A team is checked without what calls its tools.
-__getattr__ = lazy_names(__name__, {"call": "call_tool", "still_valid": "read_hashes", "ToolContext": "tool_context"})
+__getattr__ = lazy_names(
+    __name__, {"call": "call_tool", "still_valid": "recorded_reads", "ToolContext": "tool_context"}
+)
 
 __all__ = ["BUILTIN", "Tool", "ToolContext", "call", "still_valid", "tool"]
 

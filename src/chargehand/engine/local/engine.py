@@ -38,7 +38,7 @@ from chargehand.engine.port import Steps
 from chargehand.record.journal import Journal
 from chargehand.record.replay import RECORDED_ONCE, Replay, mark_of
 from chargehand.values.base import JSON
-from chargehand.values.budget import Budget, Ledger
+from chargehand.values.budget import Budget
 from chargehand.values.effect import (
     Analysis,
     AnalysisResult,
@@ -53,6 +53,7 @@ from chargehand.values.effect import (
 from chargehand.values.event import VERSION, AttemptStarted, Decided, EventBody, RunStarted, TaskEnded, Warned
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import Key
+from chargehand.values.ledger import Ledger
 from chargehand.values.outcome import Usage
 
 T = TypeVar("T")

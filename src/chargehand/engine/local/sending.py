@@ -18,9 +18,9 @@ from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
 from chargehand.limits import BreakerChange, CallResult, Permit, ProviderLimits, Refused
 from chargehand.models import Attribution
-from chargehand.values.budget import Reservation
 from chargehand.values.effect import ModelCall, ModelResult
 from chargehand.values.event import BreakerChanged, Decided, Warned
+from chargehand.values.ledger import Reservation
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Fault
 
