@@ -322,6 +322,59 @@ def test_a_statement_may_be_named_by_its_words() -> None:
     assert only(made).claims == (f"t1: {SAFE}", f"t2: {UNSAFE}")
 
 
+HEATED = ("The pool is heated.", "They heat the pool.")
+
+
+@pytest.mark.parametrize(
+    ("statements", "same", "merged"),
+    [
+        (HEATED, [[1, 2]], True),
+        (HEATED, [["1", "they heat"]], True),
+        ((FIVE, SEVEN), [[1, 2]], False),
+        (("The trip takes 5 km.", "The trip is 5 mi long."), [[1, 2]], False),
+        (("It opened on 5 March 2024.", "The opening was on 2024-04-05."), [[1, 2]], False),
+        (("It opened on 5 March 2024.", "The opening was on 2024-03-05."), [[1, 2]], True),
+        ((f"{'The pool is heated ' * 30}.", HEATED[1]), [[1, 2]], False),
+        (HEATED, [[1, 99]], False),
+        (HEATED, [{"first": 1}, 2, None], False),
+        (HEATED, "1 and 2", False),
+        (HEATED, None, False),
+    ],
+)  # fmt: skip
+def test_what_the_judge_says_is_the_same_is_listed_once(statements: tuple[str, str], same: Any, merged: bool) -> None:
+    """In the call that is made anyway; code does not believe it of other values or of what was cut for the judge."""
+
+    def talk(call: ModelCall) -> Any:
+        if call.role == "judge":
+            return {"contradictions": [], "same": same}
+        return ModelError("overloaded", "down", status=400)
+
+    made = make([result("t1", statements[0]), result("t2", statements[1])], talk, judge=BRAIN)
+    assert len(made.of("judge")) == 1
+    assert ("[t1, t2]" in claims_listed(made)) == merged
+    assert (statements[1] in claims_listed(made)) != merged
+
+
+def claims_listed(made: Made) -> str:
+    """The claims in an answer that is a listing, without the results and the disagreements after them."""
+    return made.synthesis.answer.partition("## Claims")[2].partition("\n## ")[0]
+
+
+def test_what_the_judge_calls_a_contradiction_is_not_the_same() -> None:
+    """One answer that says both of a pair: both sides stay."""
+
+    def talk(call: ModelCall) -> Any:
+        if call.role == "judge":
+            clash = {"first": 2, "second": 1, "verdict": "unclear", "reason": "r"}
+            return {"contradictions": [clash], "same": [[1, 2]]}
+        return ModelError("overloaded", "down", status=400)
+
+    made = make([result("t1", SAFE), result("t2", UNSAFE)], talk, judge=BRAIN)
+    assert len(made.synthesis.contradictions) == 1
+    assert SAFE in claims_listed(made)
+    assert UNSAFE in claims_listed(made)
+
+
 def test_many_statements_are_compared_in_groups_at_the_same_time() -> None:
     """No call has more than 40, each pair that meets is reported once, and nothing else is."""
     subjects = [f"{head}{tail}" for head in ("ban", "cel", "dis", "for", "gun") for tail in ("ter", "vik", "mund")]

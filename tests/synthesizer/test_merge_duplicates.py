@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chargehand.synthesizer.figures import figures
 from chargehand.synthesizer.merge_duplicates import merge_claims, merge_findings
 from chargehand.values.outcome import Claim, Finding
 from tests.pace import Timed
@@ -76,6 +77,42 @@ def test_labelled_groups_are_found(half: str) -> None:
         missed += same and not merged
     assert right / (right + wrong) >= LEAST_PRECISION
     assert right / (right + missed) >= LEAST_RECALL[half]
+
+
+CLAIM_LINES = [
+    [[item["statement"] for item in group] for group in entry["groups"]]
+    for entry in map(json.loads, LABELLED.read_text(encoding="utf-8").splitlines())
+    if entry["kind"] == "claim"
+]
+
+
+def test_labelled_claims_that_a_judge_names_are_merged() -> None:
+    """All but one of the groups: code does not know that 14:30 is 2:30 pm. Nothing else is merged."""
+    named = [group for groups in CLAIM_LINES for group in groups]
+    wanted = {text: place for place, group in enumerate(named) for text in group}
+    merged = merge_claims([claim(text, text) for text in wanted], same=named)
+    assert all(len({wanted[source] for source in each.sources}) == 1 for each in merged)
+    assert len(merged) == len(set(wanted.values())) + 1
+
+
+def test_a_judge_that_names_all_claims_merges_no_two_figures() -> None:
+    """Each line of the labelled set as one: what differs in a number, date or sign stays apart."""
+    for groups in CLAIM_LINES:
+        texts = [text for group in groups for text in group]
+        for each in merge_claims([claim(text, text) for text in texts], same=[texts]):
+            stated = {frozenset(figure.value for figure in figures(source)) for source in each.sources}
+            assert len(stated - {frozenset()}) <= 1, each
+
+
+def test_a_claim_without_a_figure_does_not_join_two_with_different_ones() -> None:
+    """In whatever order they are named; the statement that is kept is one that has a figure."""
+    none, five, seven = claim("Many work there.", "t1"), claim("It employs 500.", "t2"), claim("It employs 700.", "t3")
+    named = [{none.statement, seven.statement}, {none.statement, five.statement}]
+    for same in (named, named[::-1]):
+        merged = merge_claims([none, five, seven], same=same)
+        assert [(each.statement, each.sources) for each in merged] == [
+            (five.statement, ("t1", "t2")), (seven.statement, ("t3",))
+        ]  # fmt: skip
 
 
 def test_the_labelled_set_is_large_enough() -> None:

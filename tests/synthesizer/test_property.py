@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,19 +112,29 @@ def test_every_outcome_is_cited_merged_or_unused_and_no_contradiction_is_lost(
     assert make(outcomes, brain=None).synthesis == by_code.synthesis
 
 
-def test_what_was_asked_is_not_asked_again_after_a_crash() -> None:
+@pytest.mark.parametrize(
+    ("ruling", "unused"),
+    [
+        ({"verdict": "second", "reason": "Newer."}, ("t2",)),
+        ({"contradictions": [], "same": [[1, 3]]}, ()),
+    ],
+)
+def test_what_was_asked_is_not_asked_again_after_a_crash(ruling: dict[str, Any], unused: tuple[str, ...]) -> None:
     """Judge, rating, critic and drafts are found on the record; the synthesis comes out the same."""
     outcomes = [
         result("t1", STATEMENTS[0], output="One.", findings=[FINDINGS[0]]),
         result("t2", STATEMENTS[1], output="Two."),
     ]
+    if "same" in ruling:
+        outcomes = [result("t1", "The pool is heated.", "It has a slide."), result("t2", "They heat the pool.")]
+        outcomes[0] = outcomes[0].model_copy(update={"findings": (FINDINGS[0],)})
     store = MemoryStore()
     asked: list[str] = []
 
     async def answer(call: ModelCall, attribution: Attribution) -> Reply:
         asked.append(call.role)
         said = {
-            "judge": {"verdict": "second", "reason": "Newer."},
+            "judge": ruling,
             "scorer": {"score": 60, "met": True, "reason": "r"},
             "critic": {"verdict": "accept", "problems": []},
             "synthesizer": {"answer": f"Draft {len(asked)} says nothing [t1]."},
@@ -144,6 +155,7 @@ def test_what_was_asked_is_not_asked_again_after_a_crash() -> None:
         return run_virtual(main())[0]
 
     first = session()
+    assert first.provenance.unused == unused
     assert sorted(set(asked)) == ["critic", "judge", "scorer", "synthesizer"]
     count = len(asked)
     assert session() == first

@@ -3,7 +3,8 @@
 Claims are the same if they have the same terms in the same order, apart from which of them comes first: "On Mondays the
 museum is closed" and "The museum is closed on Mondays". Findings are the same if path and severity are equal, their
 lines overlap, and either the category says what the defect is (`sql-injection`, not `bug`) or the terms are the same.
-A paraphrase is not recognised: an item that is listed twice is better than one that hides another.
+Code does not recognise a paraphrase: an item that is listed twice is better than one that hides another. A judge may
+name claims that say the same; code joins them unless their figures, dates or units differ.
 
 The rule for confidence: every worker counts once, with its highest confidence; these are combined as independent
 chances of being right, 1 - (1-a)(1-b)..., and never above 99. Two workers with 70 and 60 give 88. The same worker
@@ -13,10 +14,11 @@ saying it twice raises nothing, and neither does a worker that states no confide
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, product
 from typing import Final
 
-from chargehand.synthesizer.figures import figures
+from chargehand.synthesizer.figures import all_digits, figures
 from chargehand.synthesizer.words import MOST_CHARACTERS, terms
 from chargehand.values.outcome import Claim, Finding
 
@@ -31,14 +33,30 @@ _NAMED: Final = re.compile(
 )
 # A longer text is a rewording only if it begins in the same way.
 _LONGEST_TURNED: Final = 40
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH: Final = re.compile(
+    r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+    r"(?:uary|ruary|ch|il|e|y|ust|t|tember|ober|ember)?\b"
+)
+# What is directly after or before a number and may be its unit: `kg`, `EUR`.
+_UNIT_AFTER: Final = re.compile(r"[\s-]?([^\W\d_]{1,3})\b")
+_UNIT_BEFORE: Final = re.compile(r"\b([A-Z]{3})\s?\Z")
 
 
-def merge_claims(claims: Sequence[Claim], workers: Mapping[str, str] | None = None) -> tuple[Claim, ...]:
-    """Claims that say the same as one, in the order of first appearance; `workers` names each task's worker."""
+def merge_claims(
+    claims: Sequence[Claim],
+    workers: Mapping[str, str] | None = None,
+    same: Iterable[Collection[str]] = (),
+    apart: Iterable[tuple[str, str]] = (),
+) -> tuple[Claim, ...]:
+    """Claims that say the same as one, in the order of first appearance; `workers` names each task's worker.
+
+    `same` are statements that a judge says are the same, `apart` pairs of statements that cannot both be true.
+    """
     groups: dict[Hashable, list[Claim]] = {}
     for claim in claims:
         groups.setdefault(_wording(claim.statement), []).append(claim)
-    return tuple(_merge_claims(group, workers or {}) for group in groups.values())
+    return tuple(_merge_claims(group, workers or {}) for group in _join_named(list(groups.values()), same, apart))
 
 
 def merge_findings(findings: Sequence[Finding], workers: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
@@ -68,6 +86,57 @@ def _wording(text: str) -> Hashable:
     if not 2 < len(found) <= _LONGEST_TURNED:
         return found
     return min((*found[at:], *found[:at]) for at in range(len(found)))
+
+
+def _join_named(
+    groups: Sequence[list[Claim]], same: Iterable[Collection[str]], apart: Iterable[tuple[str, str]]
+) -> list[list[Claim]]:
+    """The groups, those joined that a judge names, unless values differ or the judge also says that they disagree.
+
+    Every statement of one group is compared with every one of the other: a statement without a figure does not join
+    two with different ones. The order in which groups are named does not matter.
+    """
+    place_of = {_wording(group[0].statement): place for place, group in enumerate(groups)}
+    named = [sorted({place_of[each] for each in map(_wording, texts) if each in place_of}) for texts in same]
+    excluded = {frozenset(place_of.get(_wording(text)) for text in pair) for pair in apart}
+    joined = [[place] for place in range(len(groups))]
+
+    def may_join(one: int, other: int) -> bool:
+        first, second = groups[one][0].statement, groups[other][0].statement
+        return frozenset((one, other)) not in excluded and _values_agree(first, second)
+
+    for one, other in sorted({pair for places in named for pair in combinations(places, 2)}):
+        mine, theirs = joined[one], joined[other]
+        if mine is not theirs and all(may_join(*places) for places in product(mine, theirs)):
+            mine += theirs
+            for place in theirs:
+                joined[place] = mine
+    return [
+        [claim for each in sorted(places) for claim in groups[each]]
+        for place, places in enumerate(joined)
+        if place == min(places)
+    ]
+
+
+def _values_agree(one: str, other: str) -> bool:
+    """Whether figures and dates, signs such as `%`, and units are each equal, or only one of the texts has any."""
+    return all(
+        mine == theirs or not mine or not theirs
+        for mine, theirs in zip(_stated_values(one), _stated_values(other), strict=True)
+    )
+
+
+def _stated_values(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The digits of a text with the numbers of its months, the signs of its figures, and their units in letters."""
+    values = {str(_MONTHS.index(month.casefold()) + 1) for month in _MONTH.findall(text)}
+    signs: set[str] = set()
+    units: set[str] = set()
+    for figure in all_digits(text):
+        values.add(figure.value)
+        signs.add(figure.sign)
+        near = (_UNIT_AFTER.match(text, figure.end), _UNIT_BEFORE.search(text, max(0, figure.start - 5), figure.start))
+        units.update(match[1] for match in near if match and terms(match[1]) and not _MONTH.match(match[1]))
+    return frozenset(values), frozenset(signs - {""}), frozenset(units)
 
 
 def _defect(finding: Finding) -> Hashable:
@@ -123,10 +192,12 @@ def _path(finding: Finding) -> str | None:
 
 
 def _merge_claims(group: Sequence[Claim], workers: Mapping[str, str]) -> Claim:
+    """The first of the statements that has a figure, else the first."""
     if len(group) == 1:
         return group[0]
+    kept = next((claim for claim in group if any(_values(claim.statement))), group[0])
     confidence = _confidence([(claim.confidence, claim.sources) for claim in group], workers)
-    return group[0].model_copy(update={"confidence": confidence, "sources": _sources(c.sources for c in group)})
+    return kept.model_copy(update={"confidence": confidence, "sources": _sources(c.sources for c in group)})
 
 
 def _merge_findings(group: Sequence[Finding], workers: Mapping[str, str]) -> Finding:

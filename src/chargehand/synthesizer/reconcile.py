@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chargehand.synthesizer.contradictions_by_code import proven_pairs
@@ -26,23 +26,43 @@ class Reconciled:
     disagreements: tuple[Disagreement, ...] = ()
     compatible: tuple[Disagreement, ...] = ()
 
-    def with_rulings(self, rulings: Mapping[Pair, Ruling | None]) -> Reconciled:
-        """The same with what has been decided on pairs so far."""
-        return replace(self, disagreements=disagreements(rulings), compatible=compatible(rulings))
+    def with_rulings(self, rulings: Mapping[Pair, Ruling | None], same: Sequence[Collection[str]] = ()) -> Reconciled:
+        """With what a judge has decided on pairs so far, and with the statements merged that it says are the same."""
+        found = replace(self, disagreements=disagreements(rulings), compatible=compatible(rulings))
+        if not same:
+            return found
+        apart = [
+            (pair.first.text, pair.second.text)
+            for pair, ruling in rulings.items()
+            if ruling is None or not ruling.is_compatible
+        ]
+        return replace(found, claims=_merged_claims(_usable(self.outcomes), same, apart))
 
 
 def reconcile(outcomes: Mapping[str, Outcome], tasks: Sequence[Task]) -> Reconciled:
     """By code alone: nothing is judged yet."""
-    usable = [outcome for outcome in outcomes.values() if outcome.ok or outcome.partial]
+    usable = _usable(outcomes)
     workers = {outcome.task: outcome.worker for outcome in usable}
     statements = read_statements(usable)
     return Reconciled(
         outcomes=outcomes,
-        claims=merge_claims([_in_words(claim) for outcome in usable for claim in outcome.claims], workers),
+        claims=_merged_claims(usable),
         findings=merge_findings([finding for outcome in usable for finding in outcome.findings], workers),
         statements=statements,
         proven=proven_pairs(statements, usable, {task.id: task.instruction for task in tasks}),
     )
+
+
+def _usable(outcomes: Mapping[str, Outcome]) -> list[Outcome]:
+    return [outcome for outcome in outcomes.values() if outcome.ok or outcome.partial]
+
+
+def _merged_claims(
+    outcomes: Sequence[Outcome], same: Sequence[Collection[str]] = (), apart: Iterable[tuple[str, str]] = ()
+) -> tuple[Claim, ...]:
+    workers = {outcome.task: outcome.worker for outcome in outcomes}
+    claims = [_in_words(claim) for outcome in outcomes for claim in outcome.claims]
+    return merge_claims(claims, workers, same, apart)
 
 
 def _in_words(claim: Claim) -> Claim:

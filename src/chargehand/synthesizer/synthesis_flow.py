@@ -66,6 +66,8 @@ class Flow:
             for pair, ruling in ({**dict.fromkeys(reconciled.proven), **earlier}).items()
             if pair.first.task in self._standing and pair.second.task in self._standing
         }
+        # The texts of statements that the judge says are the same.
+        self._same: list[frozenset[str]] = [] if before is None else list(before.same)
         self._used: list[Usage] = [] if before is None else before.used
         self._drafts: Drafts | None = None if before is None else before.drafts
         self._notes: list[str] = []
@@ -99,7 +101,7 @@ class Flow:
         return picked
 
     async def judge(self, model: SupervisorModel, picked: Pick | None) -> None:
-        """What cannot both be true. Tasks that an earlier draft was written from were compared for it.
+        """What cannot both be true, and what says the same. Tasks of an earlier draft were compared for it.
 
         Where a result was selected, only what it rests on matters.
         """
@@ -108,7 +110,7 @@ class Flow:
         used = self._outcomes if chosen is None else {chosen, *upstream(self._plan, [chosen])}
         statements = [each for each in self._merged.statements if each.task in used]
         proven = [pair for pair in self._merged.proven if pair.first.task in used and pair.second.task in used]
-        self._notes += await judge(statements, proven, self._context(model), self._rulings, judged)
+        self._notes += await judge(statements, proven, self._context(model), self._rulings, judged, self._same)
 
     async def review_as_it_is(self, ready: Synthesis) -> Synthesis:
         """A result that is the answer as it is: what the critic says is noted, and nothing is corrected."""
@@ -301,13 +303,17 @@ class Flow:
     def rulings(self) -> Rulings:
         return self._rulings
 
+    @property
+    def same(self) -> list[frozenset[str]]:
+        return self._same
+
     # -- parts -------------------------------------------------------------------------------------------------------
 
     def _context(self, model: SupervisorModel) -> SynthesisContext:
         return SynthesisContext(self._request, self._plan, self._engine, model, self._used, self._mark)
 
     def _reconcile(self) -> Reconciled:
-        return self._merged.with_rulings(self._rulings)
+        return self._merged.with_rulings(self._rulings, self._same)
 
     def _as_asked(self, outcome: Outcome) -> bool:
         return is_as_asked(outcome, self._request, self._validate)
