@@ -1,4 +1,4 @@
-"""A dispatch on an engine that carries out steps elsewhere: only plain JSON goes into a step and comes out of it."""
+"""A run on an engine that carries out steps elsewhere: only plain JSON goes into a step and comes out of it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from chargehand import flow
 from chargehand.dispatcher import Rungs, assemble, dispatch
 from chargehand.engine.port import StepEngine
 from chargehand.testing import run_virtual
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
-from chargehand.values.head import Head, StepKind, StepRefs
+from chargehand.values.head import Head, PlanHead, StepKind, StepRefs, WorkerHead
 from chargehand.values.outcome import Outcome, Usage, done, escalated, failed
 from chargehand.values.plan import Plan, Task, Tier
 from chargehand.values.recovery_policy import Policy
@@ -54,6 +55,10 @@ class Nothing:
 
     def has_sent(self, task: str, attempt: int) -> bool:
         return False
+
+    def hold(self, tokens: int) -> None: ...
+
+    def release(self) -> None: ...
 
     def allot(self, task: str, budget: Budget) -> None: ...
 
@@ -256,3 +261,103 @@ def test_attempts_of_a_worker_that_is_taken_out_are_recalled() -> None:
     assert engine.steps.count("attempt t4/1") == 2
     assert [head.status for head in heads.values()] == ["done"] * 4
     assert [head.attempts for head in heads.values()] == [2, 2, 2, 1]
+
+
+def plan_head(**changes: Any) -> PlanHead:
+    head = PlanHead(
+        ceiling=None,
+        stop_at=None,
+        workers={"ann": WorkerHead(tier="medium", waits_for_person=False)},
+        fallbacks={},
+        pools={},
+        max_concurrent=8,
+        ask=False,
+        policy=Policy(attempts=1),
+        rungs={},
+        extensions=2,
+        max_tasks=10,
+        synthesis_tokens=100,
+    )
+    return head.model_copy(update=changes)
+
+
+def run_flow(work: Work) -> tuple[Head, JsonEngine]:
+    async def main() -> tuple[Head, JsonEngine]:
+        engine = JsonEngine(work)
+        return await flow.run(engine), engine
+
+    made, _ = run_virtual(main())
+    return made
+
+
+def test_a_whole_run_is_in_order_by_heads_alone() -> None:
+    """What failed is planned for again, and a draft that lacks something is finished when nothing can be added."""
+    seen: dict[str, StepRefs] = {}
+
+    def work(key: str, kind: StepKind, refs: StepRefs) -> Outcome | Head:
+        seen[key] = refs
+        match key:
+            case "@plan":
+                return Head(
+                    status="done", parts=(Task(id="a", worker="ann"), Task(id="b", worker="ann")), plan=plan_head()
+                )
+            case "@extend/1":
+                return Head(status="done", parts=(Task(id="x1.n1", worker="ann"),), fills={"a": ("x1.n1",)})
+            case "@extend/2":
+                return Head(status="skipped")
+            case "@synthesis":
+                return Head(status="done", ref=key, lacks=True, tokens_read=50)
+            case "@synthesis/rest":
+                return Head(status="done", ref=key, report="partial")
+            case "a/1":
+                return failed("a", "ann", "tool", SECRET)
+            case _:
+                return finish(refs)
+
+    head, engine = run_flow(work)
+    assert engine.steps == [
+        "plan @plan",
+        "attempt a/1",
+        "attempt b/1",
+        "extend @extend/1",
+        "attempt x1.n1/1",
+        "write @synthesis",
+        "extend @extend/2",
+        "finish @synthesis/rest",
+    ]
+    assert (head.ref, head.report) == ("@synthesis/rest", "partial")
+    assert [key for key in engine.decisions if key.startswith("@")] == ["@extend/1/whether", "@extend/2/gaps"]
+    rest = seen["@synthesis/rest"]
+    assert (list(rest.inputs), list(rest.filled), rest.draft) == (["a", "b", "x1.n1"], ["a"], "@synthesis")
+    assert not any(SECRET in text for text in engine.wire)
+
+
+def test_an_answer_is_written_again_after_tasks_were_added_for_what_it_lacked() -> None:
+    """The second answer names the draft it replaces, and may not lack anything once no round is left."""
+    seen: dict[str, StepRefs] = {}
+
+    def work(key: str, kind: StepKind, refs: StepRefs) -> Outcome | Head:
+        seen[key] = refs
+        match key:
+            case "@plan":
+                return Head(status="done", parts=(Task(id="a", worker="ann"),), plan=plan_head(extensions=1))
+            case "@extend/1":
+                return Head(status="done", parts=(Task(id="x1.n1", worker="ann", depends_on=("a",)),))
+            case "@synthesis":
+                return Head(status="done", ref=key, lacks=True)
+            case "@synthesis/x1":
+                return Head(status="done", ref=key, report="complete")
+            case _:
+                return finish(refs)
+
+    head, engine = run_flow(work)
+    assert engine.steps[-3:] == ["extend @extend/1", "attempt x1.n1/1", "write @synthesis/x1"]
+    assert head.report == "complete"
+    again = seen["@synthesis/x1"]
+    assert (again.draft, again.round, seen["@synthesis"].may_lack, again.may_lack) == ("@synthesis", 1, True, False)
+
+
+def test_a_run_without_a_plan_ends_with_the_report_of_the_plan_step() -> None:
+    """Nothing is dispatched and nothing is written."""
+    head, engine = run_flow(lambda key, kind, refs: Head(status="failed", ref=key, report="failed"))
+    assert (head.ref, engine.steps) == ("@plan", ["plan @plan"])

@@ -1,11 +1,14 @@
-"""Outcomes by ref, in memory: what the steps of this session came to, and what earlier sessions ended with."""
+"""Outcomes and reports by ref, in memory: what this session's steps came to, and what earlier ones ended with."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chargehand.values.head import Head
-from chargehand.values.outcome import Outcome
+from chargehand.values.outcome import Outcome, Usage
+
+if TYPE_CHECKING:
+    from chargehand.values.report import Report
 
 
 class KeptOutcomes:
@@ -13,6 +16,7 @@ class KeptOutcomes:
 
     def __init__(self) -> None:
         self._kept: dict[str, Outcome] = {}
+        self._reports: dict[str, Report] = {}
 
     def keep(self, ref: str, outcome: Outcome) -> Head:
         self._kept[ref] = outcome
@@ -20,6 +24,14 @@ class KeptOutcomes:
 
     def at(self, ref: str) -> Outcome:
         return self._kept[ref]
+
+    def keep_report(self, ref: str, report: Report, usage: Usage) -> Head:
+        self._reports[ref] = report
+        status = "failed" if report.status == "failed" else "done"
+        return Head(status=status, ref=ref, report=report.status, usage=usage)
+
+    def report_at(self, ref: str) -> Report:
+        return self._reports[ref]
 
     def end(self, ref: str, head: Head) -> Outcome:
         """The outcome that a head stands for, kept under the ref of its task."""

@@ -1,8 +1,8 @@
 """The port between the supervisor's code and the world, in small parts.
 
-    engine.step                          what is carried out as a whole, wherever the engine wants: an attempt, a split
+    engine.step                          what is carried out as a whole, wherever the engine wants: a plan, an attempt
     engine.perform, decide, ask, emit    what happens, by key and on the record
-    engine.outcomes                      what steps came to, by ref; only steps read it
+    engine.outcomes                      what steps came to, by ref; only steps and what reads the report know it
     engine.record                        what earlier sessions left
     engine.budget                        what calls may use
     engine.clock                         time and chance
@@ -16,14 +16,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, Question, ToolCall, ToolResult
 from chargehand.values.event import EventBody, PlanApproved
 from chargehand.values.head import Head, StepKind, StepRefs
-from chargehand.values.outcome import Outcome
+from chargehand.values.outcome import Outcome, Usage
+
+if TYPE_CHECKING:
+    from chargehand.values.report import Report
 
 T = TypeVar("T")
 
@@ -125,7 +128,7 @@ class RunClock(Protocol):
 
 
 class Outcomes(Protocol):
-    """The outcomes behind heads. Only code inside of steps reads them."""
+    """The outcomes and the report behind heads. Only code inside of steps, and what ends a run, reads them."""
 
     def keep(self, ref: str, outcome: Outcome) -> Head:
         """Keep an outcome under a ref, and give its head."""
@@ -133,6 +136,14 @@ class Outcomes(Protocol):
 
     def at(self, ref: str) -> Outcome:
         """The outcome kept under a ref."""
+        ...
+
+    def keep_report(self, ref: str, report: Report, usage: Usage) -> Head:
+        """Keep the report of a run, or of a team within it, under a ref, and give its head. The step used `usage`."""
+        ...
+
+    def report_at(self, ref: str) -> Report:
+        """The report kept under a ref."""
         ...
 
 

@@ -16,9 +16,9 @@ from pydantic_core import to_json
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
-from chargehand.errors import ErrorKind
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import in_words, read_draft
+from chargehand.planner.worth_extending import is_thin
 from chargehand.team import Team
 from chargehand.values.event import Extended, PlanRejected
 from chargehand.values.message import system, user
@@ -27,10 +27,6 @@ from chargehand.values.plan import Plan, Problem, Task, errors_in
 from chargehand.values.request import Request
 from chargehand.workers.worker_prompt import quote_data
 
-# More tasks do not help against these.
-_HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "budget", "deadline", "cancelled", "in_doubt", "connection"})
-# A done task that is less sure than this is thin: it may be done in another way.
-THIN = 40
 MOST_TASKS = 20
 # What one outcome may take of the prompt.
 _MOST_CHARACTERS = 2_000
@@ -65,27 +61,6 @@ class Extension(NamedTuple):
 
     tasks: tuple[Task, ...]
     fills: Mapping[str, tuple[str, ...]]
-
-    def filled_gaps(self, outcomes: Mapping[str, Outcome]) -> frozenset[str]:
-        """The gaps whose new tasks are all done."""
-        return frozenset(gap for gap, tasks in self.fills.items() if all(outcomes[id].ok for id in tasks))
-
-
-def worth_extending(outcomes: Mapping[str, Outcome], filled: Collection[str]) -> bool:
-    """Whether something is open or thin that another way might do, or that only waited for what is filled by now."""
-    return any(
-        outcome.status == "escalated"
-        or is_thin(outcome)
-        or (outcome.error is not None and outcome.error.kind not in _HOPELESS)
-        or any(cause in filled for cause in outcome.because)
-        for id, outcome in outcomes.items()
-        if id not in filled
-    )
-
-
-def is_thin(outcome: Outcome) -> bool:
-    """Done, by a worker that says itself that it is not sure of it."""
-    return outcome.ok and outcome.confidence is not None and outcome.confidence < THIN
 
 
 async def extend_plan(

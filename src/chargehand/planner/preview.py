@@ -30,15 +30,17 @@ FEW_TASKS = 10
 SECONDS_A_CALL = 10.0
 
 
-def cost_of_synthesis(plan: Plan, synthesizer: SupervisorModel | None) -> int:
-    """Tokens for writing the answer, without those for reading the results; a single task needs no synthesis."""
-    return 0 if synthesizer is None or len(plan.tasks) == 1 else synthesizer.output_cap + SYNTHESIS_FRAME
+def synthesis_tokens(synthesizer: SupervisorModel | None) -> int:
+    """Tokens for writing the answer, without those for reading the results; 0 when code writes it."""
+    return 0 if synthesizer is None else synthesizer.output_cap + SYNTHESIS_FRAME
 
 
 def ceiling_of(plan: Plan, request: Request, synthesizer: SupervisorModel | None) -> int | None:
     """The tokens a task of a model-made plan may use that states no budget of tokens; None without a budget."""
     limit = request.budget.tokens
-    return None if limit is None else ceiling(limit, cost_of_synthesis(plan, synthesizer), len(plan.tasks))
+    # A single task needs no synthesis.
+    reserve = 0 if len(plan.tasks) == 1 else synthesis_tokens(synthesizer)
+    return None if limit is None else ceiling(limit, reserve, len(plan.tasks))
 
 
 def preview(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from chargehand import flow as supervise
+from chargehand import flow
 from chargehand.engine.engine_session import EngineInputs, EngineSession, Listener, Opening, Parked, Prior, Spent
 from chargehand.engine.factory import make_engine
 from chargehand.engine.people import Person, read_words
@@ -29,6 +29,7 @@ from chargehand.record.replay import Replay, replay
 from chargehand.runs.record_in_thread import in_thread
 from chargehand.runs.report_from_record import estimate_notes, unfinished_report
 from chargehand.settings import Limits, ModelChoice, Settings
+from chargehand.steps.run_steps import RunSteps
 from chargehand.synthesizer import OnDraft, Validate
 from chargehand.team import Team
 from chargehand.team.roster import TIERS, factory, roster, supervisor_model
@@ -144,7 +145,7 @@ class Session:
         )
         async with make_engine(job.settings.engine, inputs) as engine:
             self._engine = engine
-            running = supervise.run(
+            steps = RunSteps(
                 job.request,
                 job.team,
                 workers,
@@ -155,7 +156,7 @@ class Session:
                 on_draft=self._on_draft,
                 factory=factory(job.team, job.settings, ask=job.request.ask),
             )
-            report = await self._drive(engine, running)
+            report = await self._drive(engine, _run(steps))
             report = _with_spent(report, engine.spent)
             engine.emit(RunEnded(status=report.status, report=report.to_json()))
         if self._home is not None:
@@ -186,9 +187,9 @@ class Session:
             except InvalidAnswer as error:
                 wrong = str(error)
 
-    async def _drive(self, engine: EngineSession, flow: Any) -> Report:
-        """The flow under watch: for `chargehand cancel`, for an interruption, for nothing left but people."""
-        main: asyncio.Task[Report] = asyncio.create_task(engine.until_parked(flow), name="supervisor")
+    async def _drive(self, engine: EngineSession, work: Any) -> Report:
+        """The work under watch: for `chargehand cancel`, for an interruption, for nothing left but people."""
+        main: asyncio.Task[Report] = asyncio.create_task(engine.until_parked(work), name="supervisor")
         self._main = main
         if self._asked_early is not None:
             self._stop(self._asked_early)
@@ -251,7 +252,7 @@ class Session:
         role_models, makes = self._role_models(own), factory(team, own, ask=ask)
 
         async def run(request: Request, engine: Engine) -> Report:
-            return await supervise.run(request, team, workers, engine, role_models, factory=makes)
+            return await _run(RunSteps(request, team, workers, engine, role_models, factory=makes))
 
         return run
 
@@ -262,6 +263,15 @@ class Session:
         choices: dict[RoleName, ModelChoice] = {role: settings.model_for(role) for role in SUPERVISOR_ROLES}
         choices["examiner"] = settings.model_for("scorer", "large")
         return {role: supervisor_model(choice, self._models) for role, choice in choices.items()}
+
+
+async def _run(steps: RunSteps) -> Report:
+    """The report that a run, or a team within it, comes to."""
+    engine = steps.engine
+    engine.serve(steps)
+    head = await flow.run(engine)
+    assert head.ref is not None
+    return engine.outcomes.report_at(head.ref)
 
 
 def check_models(models: Models, settings: Settings, team: Team, budget: Budget, plan: Plan | None = None) -> None:

@@ -37,6 +37,11 @@ _WORDLESS = {"instruction": "", "context": None, "success_criterion": ""}
 T = TypeVar("T")
 
 
+def drop_words(tasks: Iterable[Task]) -> tuple[Task, ...]:
+    """The tasks as they may be known outside of steps."""
+    return tuple(task.model_copy(update=_WORDLESS) for task in tasks)
+
+
 @dataclass(slots=True)
 class TaskSteps:
     """One per run, or per team within one. `add_tasks` comes before the first step of a task."""
@@ -107,8 +112,8 @@ class TaskSteps:
             return self._failed(key, plan, used)
         parts = () if plan is None else plan.tasks
         self._parts[task.id] = {part.id: part for part in parts}
-        bare = tuple(part.model_copy(update=_WORDLESS) for part in parts)
-        return Head(task=task.id, worker=task.worker, status="done", usage=Usage.total(used), parts=bare)
+        usage = Usage.total(used)
+        return Head(task=task.id, worker=task.worker, status="done", usage=usage, parts=drop_words(parts))
 
     async def join(self, key: str, refs: StepRefs) -> Head:
         from chargehand.steps.join_parts import join_parts  # few runs split a task

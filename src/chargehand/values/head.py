@@ -1,11 +1,13 @@
 """Steps and their heads: what is handed into a step of a run, and what of its result may leave it.
 
-A step (an attempt, a rewrite, a split ...) is the unit of work that an engine may carry out anywhere. Texts stay inside
-of steps: what goes in are ids, numbers and refs, and what comes out is a head, which names its body by a ref.
+A step (the plan, an attempt, a rewrite, the answer ...) is the unit of work that an engine may carry out anywhere.
+Texts stay inside of steps: what goes in are ids, numbers and refs, and what comes out is a head, which names its body
+by a ref.
 
     t3/2        the outcome of attempt 2 of task t3
     t3          the outcome the task ended with
     t3/1/refine the words of the task as they were rewritten after attempt 1
+    @synthesis  the report, or a draft of the answer that lacks something
 """
 
 from __future__ import annotations
@@ -19,16 +21,51 @@ from chargehand.errors import ErrorKind
 from chargehand.values.base import Value
 from chargehand.values.outcome import Confidence, Escalation, EscalationReason, Fault, Outcome, Status, Usage
 from chargehand.values.plan import Task, Tier
+from chargehand.values.recovery_policy import Policy
+from chargehand.values.status_words import RunStatus
 
-StepKind = Literal["attempt", "refine", "reroute", "split", "join", "ask", "ask_result"]
+StepKind = Literal[
+    "plan", "attempt", "refine", "reroute", "split", "join", "ask", "ask_result", "extend", "write", "finish"
+]
+
+
+class WorkerHead(Value):
+    """What a dispatch has to know of a worker."""
+
+    tier: Tier
+    waits_for_person: bool
+
+
+class PlanHead(Value):
+    """What the order of a run depends on, beside its tasks: of the plan, the team, the request and the models."""
+
+    # The tokens a task may use that states no budget of tokens; None without a limit.
+    ceiling: int | None
+    # When workers stop, so that the answer can still be written.
+    stop_at: float | None
+    workers: dict[str, WorkerHead]
+    fallbacks: dict[str, str]
+    pools: dict[str, tuple[str, ...]]
+    max_concurrent: int
+    # Whether a person may be asked.
+    ask: bool
+    policy: Policy
+    # Which rungs of recovery the supervisor can take.
+    rungs: dict[str, bool]
+    # How many times tasks may be added, and how many tasks there may be then.
+    extensions: int
+    max_tasks: int
+    # What writing the answer takes, without reading the results; 0 when code writes it.
+    synthesis_tokens: int
 
 
 class Head(Value):
     """What may be known of a step's result outside of it: everything but its texts."""
 
-    task: str
-    worker: str
     status: Status
+    # Empty for a step of the run as a whole.
+    task: str = ""
+    worker: str = ""
     # Where the outcome is; None when the head is all there is of it.
     ref: str | None = None
     # Why it is not done: the words, or a mark which the engine replaces with the words when it writes an event. It may
@@ -45,8 +82,17 @@ class Head(Value):
     output_of: str | None = None
     # The words that the task has from here on.
     words: str | None = None
-    # The smaller tasks that take the task's place, without their words.
+    # Tasks without their words: those of the plan, those added to it, or the smaller ones that take the task's place.
     parts: tuple[Task, ...] = ()
+    # A plan that may run.
+    plan: PlanHead | None = None
+    # For each gap the added tasks that have to be done for it to be filled.
+    fills: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
+    # Whether it is a draft of the answer that lacks something, and the tokens of the results it was written from.
+    lacks: bool = False
+    tokens_read: int = 0
+    # The status of the report that is kept under `ref`.
+    report: RunStatus | None = None
 
     @property
     def ok(self) -> bool:
@@ -100,10 +146,11 @@ class Head(Value):
 class StepRefs:
     """What is handed into a step: plain JSON values, no texts but names."""
 
-    task: str
+    # Empty for a step of the run as a whole.
+    task: str = ""
     # Which attempt it is, or which one it follows.
-    attempt: int
-    worker: str
+    attempt: int = 0
+    worker: str = ""
     tier: Tier | None = None
     # The words of the task, where they are not those of the plan any more.
     words: str | None = None
@@ -120,6 +167,14 @@ class StepRefs:
     parts: tuple[str, ...] = ()
     # Why no worker may begin: the attempt fails with it.
     refused: str | None = None
+    # The tasks whose place others have taken.
+    filled: tuple[str, ...] = ()
+    # The draft of the answer that lacks something.
+    draft: str | None = None
+    # The round in which tasks are added, or were last.
+    round: int = 0
+    # Whether the answer may come back as a draft that lacks something: tasks may still be added for it.
+    may_lack: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,0 +1,31 @@
+"""Heads of outcomes -> whether more tasks might give what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from chargehand.errors import ErrorKind
+from chargehand.values.head import Head
+from chargehand.values.outcome import Outcome
+
+# More tasks do not help against these.
+_HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "budget", "deadline", "cancelled", "in_doubt", "connection"})
+# A done task that is less sure than this is thin: it may be done in another way.
+THIN = 40
+
+
+def worth_extending(heads: Mapping[str, Head], filled: Collection[str]) -> bool:
+    """Whether something is open or thin that another way might do, or that only waited for what is filled by now."""
+    return any(
+        head.status == "escalated"
+        or is_thin(head)
+        or (head.error is not None and head.error not in _HOPELESS)
+        or any(cause in filled for cause in head.because)
+        for id, head in heads.items()
+        if id not in filled
+    )
+
+
+def is_thin(result: Head | Outcome) -> bool:
+    """Done, by a worker that says itself that it is not sure of it."""
+    return result.ok and result.confidence is not None and result.confidence < THIN
