@@ -94,8 +94,8 @@ def _cut(seen: Seen, good: Answer, chance: random.Random) -> Answer:
 
 
 def _drip(seen: Seen, good: Answer, chance: random.Random) -> Answer:
-    """A byte now and then: it would take minutes, and a task has a few seconds."""
-    return replace(good, drip=1.0) if seen.role == "worker" else replace(good, drip=0.01)
+    """A piece now and then: it would take minutes, and a task has one."""
+    return replace(good, drip=20.0) if seen.role == "worker" else replace(good, drip=0.01)
 
 
 def _wrong_schema(seen: Seen, good: Answer, chance: random.Random) -> Answer:
