@@ -13,7 +13,7 @@ WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 PYTEST_ARGS ?=
 
-.PHONY: help install dev check test soak coverage lint format run docs golden figures bench clean
+.PHONY: help install dev check test soak coverage lint format run docs golden figures judge bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,9 @@ golden: dev ## the wording of messages in tests/golden, as it is now
 
 figures: dev ## the table of size and shape in docs/explanation/architecture.md
 	@$(BIN)/python -m scripts.architecture --write
+
+judge: dev ## how well a real model does in a team, beside one plain prompt: make judge GGUF=FILE
+	@$(BIN)/python -m bench.judgement --gguf $(GGUF) --write
 
 bench: dev ## the benchmarks
 	@$(BIN)/python -m bench
