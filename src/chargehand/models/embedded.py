@@ -84,7 +84,7 @@ class EmbeddedModel:
         attribution: Attribution,
         on_text: Callable[[str], None] | None = None,
     ) -> Reply:
-        client = await self._started()
+        client = await self._client_of_server()
         return await client.complete(call, max_output, attribution, on_text)
 
     async def close(self) -> None:
@@ -96,7 +96,7 @@ class EmbeddedModel:
         if server is not None:
             await asyncio.to_thread(_stop, [server])
 
-    async def _started(self) -> HttpModel:
+    async def _client_of_server(self) -> HttpModel:
         """The client of the running server. The first call starts it; calls that are cancelled do not stop it."""
         if self._client is None:
             self._client = asyncio.ensure_future(self._start())

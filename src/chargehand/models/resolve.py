@@ -65,7 +65,7 @@ class Models:
                 self._scripts[name] = ScriptedModel.load(Path(name))
             return self._scripts[name]
         if prefix == "embedded":
-            return self._embedded(Path(name))
+            return self._make_embedded(Path(name))
         provider, wire = self._providers[prefix], self.wire(model)
         if (prefix, wire) not in self._clients:
             self._clients[prefix, wire] = self._connect(provider, wire, model)
@@ -152,7 +152,7 @@ class Models:
         hint = f"did you mean {close[0]}:{name}?" if close else f"use one of {', '.join(known)}."
         raise UsageError(f"The model {model!r} names the unknown provider {prefix!r}: {hint}")
 
-    def _embedded(self, path: Path) -> ModelClient:
+    def _make_embedded(self, path: Path) -> ModelClient:
         if path not in self._files:
             from chargehand.models.embedded import EmbeddedModel
 

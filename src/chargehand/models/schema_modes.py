@@ -76,7 +76,7 @@ class _Fitting:
             node = {}
         if not isinstance(node, dict) or not (schema := cast("dict[str, Any]", node)).keys() <= _KNOWN:
             raise _Refused
-        said = _said(schema)
+        said = _keep_words(schema)
         if "$ref" in schema:
             if str(schema["$ref"]).removeprefix(_DEFINITION) not in self.root.get("$defs", {}):
                 raise _Refused
@@ -153,7 +153,7 @@ class _Fitting:
             self._refuse_recursion(inner, (*above, name))
 
 
-def _said(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _keep_words(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Title and description, with the limits that are not kept in words."""
     said = {name: schema[name] for name in _SAID if name in schema}
     if limits := [f"{name}: {schema[name]}" for name in _LIMITS if name in schema and "prefixItems" not in schema]:

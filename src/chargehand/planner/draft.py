@@ -335,7 +335,7 @@ def _line(worker: Worker, name: str) -> str:
 def _system(team: Team, request: Request) -> str:
     examples = "".join(_outline(example.request, example.plan) for example in team.examples[:MOST_EXAMPLES])
     made = "" if team.factory is None else _factory_rules(team.factory)
-    workers = in_words(team, _offered(team, request)) + made
+    workers = in_words(team, _able_workers(team, request)) + made
     return _RULES.format(advised=ADVISED_TASKS, members=MOST_MEMBERS, workers=workers, examples=examples)
 
 
@@ -353,7 +353,7 @@ def _outline(request: str, plan: Plan) -> str:
     )
 
 
-def _offered(team: Team, request: Request) -> tuple[str, ...]:
+def _able_workers(team: Team, request: Request) -> tuple[str, ...]:
     """The workers that can do something for this request: without material, none that only reads files. () is all."""
     if request.material or request.web:
         return ()
@@ -366,7 +366,7 @@ def _schema(team: Team, request: Request) -> dict[str, Any]:
     names = sorted(team.assignable)
     if team.factory is not None:
         return {**PLAN_SCHEMA, "properties": {**PLAN_SCHEMA["properties"], "workers": _WORKERS_SCHEMA}}
-    offered = _offered(team, request)
+    offered = _able_workers(team, request)
     tasks = PLAN_SCHEMA["properties"]["tasks"]
     items = tasks["items"]
     worker = {"enum": [name for name in names if not offered or name in offered]}

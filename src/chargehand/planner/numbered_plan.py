@@ -15,14 +15,14 @@ def number_tasks(schema: dict[str, Any], most: int = MOST_TASKS) -> dict[str, An
     """The schema with up to `most` tasks, each with an id of its own; `tasks` of the given one is a plain list."""
     task = schema["properties"]["tasks"]["items"]
     names = [f"t{number}" for number in range(1, most + 1)]
-    definitions = {name: _numbered(task, name, names[:before]) for before, name in enumerate(names)}
+    definitions = {name: _with_number(task, name, names[:before]) for before, name in enumerate(names)}
     references = [{"$ref": f"#/$defs/{name}"} for name in names]
     lists = [_exactly(references[:count]) for count in range(1, most + 1)]
     properties = {**schema["properties"], "tasks": {"anyOf": lists}}
     return {**schema, "properties": properties, "$defs": {**schema.get("$defs", {}), **definitions}}
 
 
-def _numbered(task: dict[str, Any], name: str, earlier: list[str]) -> dict[str, Any]:
+def _with_number(task: dict[str, Any], name: str, earlier: list[str]) -> dict[str, Any]:
     # The first has nothing to depend on.
     needs: dict[str, Any] = {"type": "array", "items": {"enum": earlier}} if earlier else _exactly([])
     return {**task, "properties": {**task["properties"], "id": {"enum": [name]}, "depends_on": needs}}

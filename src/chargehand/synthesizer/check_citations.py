@@ -239,7 +239,7 @@ class _Check:
         return not _speaks_of_a_gap(passage.text, [outcome.summary for outcome in outcomes])
 
     def _figure(self, figure: Figure, passage: AnswerPassage, cited: Collection[str]) -> _Problem | None:
-        if not self._given.isdisjoint(readings(figure)) or self.evidence.has(figure, cited):
+        if not self._needs_no_source.isdisjoint(readings(figure)) or self.evidence.has(figure, cited):
             return None
         somewhere = self.evidence.has(figure, self.outcomes)
         said = f"Paragraph {passage.paragraph} says {figure.text}"
@@ -259,7 +259,7 @@ class _Check:
                     yield "unknown_url", f"Paragraph {number} gives {url[:200]}, which no result contains."
 
     @cached_property
-    def _given(self) -> frozenset[str]:
+    def _needs_no_source(self) -> frozenset[str]:
         """What needs no result: the values of the request, and how many tasks and findings there are."""
         outcomes = self.outcomes.values()
         done = sum(outcome.ok for outcome in outcomes)

@@ -104,7 +104,7 @@ class Disagreement:
 def disagreements(rulings: Mapping[Pair, Ruling | None]) -> tuple[Disagreement, ...]:
     """What cannot all be true, in the order in which it was found; a pair without a ruling is open."""
     pairs = [pair for pair, ruling in rulings.items() if ruling is None or not ruling.is_compatible]
-    return tuple(_disagreement(group, [rulings[pair] for pair in group]) for group in _connected(pairs))
+    return tuple(_disagreement(group, [rulings[pair] for pair in group]) for group in _connect_pairs(pairs))
 
 
 def compatible(rulings: Mapping[Pair, Ruling | None]) -> tuple[Disagreement, ...]:
@@ -116,7 +116,7 @@ def compatible(rulings: Mapping[Pair, Ruling | None]) -> tuple[Disagreement, ...
     )
 
 
-def _connected(pairs: Iterable[Pair]) -> list[list[Pair]]:
+def _connect_pairs(pairs: Iterable[Pair]) -> list[list[Pair]]:
     """The pairs that share a statement, or tasks and subject, in the order of their first."""
     roots: dict[Hashable, Hashable] = {}
 

@@ -85,15 +85,15 @@ def _split_notes(text: str) -> tuple[str, list[tuple[str, str]]]:
     """The answer, and the labelled lines under the last heading for notes or at the end of the text."""
     headings = list(NOTES.finditer(text))
     if headings:
-        return text[: headings[-1].start()], _labelled(text[headings[-1].end() :])
+        return text[: headings[-1].start()], _split_by_label(text[headings[-1].end() :])
     lines = text.rstrip().split("\n")
     at = len(lines)
     while at and (not lines[at - 1].strip() or _LINE.fullmatch(lines[at - 1])):
         at -= 1
-    return "\n".join(lines[:at]), _labelled("\n".join(lines[at:]))
+    return "\n".join(lines[:at]), _split_by_label("\n".join(lines[at:]))
 
 
-def _labelled(text: str) -> list[tuple[str, str]]:
+def _split_by_label(text: str) -> list[tuple[str, str]]:
     """Each label with its text; a line without a label continues the one before."""
     found: list[tuple[str, str]] = []
     for line in text.split("\n"):
