@@ -6,13 +6,16 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from chargehand.process import OutOfTime, TooMuchOutput, run_process
 from tests.pace import PATIENCE_S
 
+Loop = Callable[[], asyncio.AbstractEventLoop]
 # The leader ends at once; what it started holds its pipes.
 LEAVES_A_CHILD = (
     "import subprocess, sys; "
@@ -57,3 +60,16 @@ def test_input_that_is_not_read_is_no_error() -> None:
     """The exit code says how it ended."""
     ended = asyncio.run(run_process(python("raise SystemExit(7)"), stdin=b"x" * 10**6))
     assert ended.code == 7
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("stdin", [b"", b"x" * 1_000_000])
+def test_a_process_that_ends_without_reading_failed_on_the_other_loop(loop: Loop, stdin: bytes) -> None:
+    """Its exit code says why it ended; a pipe that is closed is no error, whatever the loop calls it."""
+
+    async def main() -> list[int]:
+        ended = [run_process(["/bin/false"], stdin=stdin) for _ in range(30)]
+        return [result.code for result in await asyncio.gather(*ended)]
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(main()) == [1] * 30

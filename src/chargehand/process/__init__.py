@@ -99,11 +99,16 @@ async def _communicate(process: asyncio.subprocess.Process, stdin: bytes, max_ou
 
 async def _feed(pipe: asyncio.StreamWriter, data: bytes) -> None:
     try:
-        pipe.write(data)
-        await pipe.drain()
+        if data:
+            pipe.write(data)
+            await pipe.drain()
     except (BrokenPipeError, ConnectionResetError):
         # It ended without reading; its exit code says why.
         return
+    except RuntimeError:
+        # uvloop's word for the same.
+        if not pipe.is_closing():
+            raise
     finally:
         pipe.close()
 
