@@ -140,6 +140,14 @@ def test_an_instruction_echoed_as_plain_text_was_done() -> None:
     assert (outcome.status, kind(outcome)) == ("failed", "criterion_not_met")
 
 
+def test_a_criterion_echoed_as_a_result_was_done() -> None:
+    """A small model says that the criterion is met and gives no result; a short criterion may be in any result."""
+    long = "The number of seats of the hall is correctly identified."
+    outcome, _, _ = work(long, long, task={"success_criterion": long})
+    assert (outcome.status, kind(outcome)) == ("failed", "criterion_not_met")
+    assert work("A number.", task={"success_criterion": "A number."})[0].ok
+
+
 def test_an_echo_adds_fewer_than_three_words_of_its_own() -> None:
     """With three it is a result, and with less than four fifths of the instruction too."""
     words = TASK.instruction.split()

@@ -99,7 +99,8 @@ _RULES = """You plan the work of a team. You never do the work yourself.
 Answer with one JSON object: "goal" (one sentence), "tasks" (a list) and "synthesis".
 A task has "id" (t1, t2 and so on), "worker" (a name from the list below), "instruction", "context",
 "success_criterion" and "depends_on" (the ids of tasks whose results it needs; often empty).
-- If one worker can do the whole, plan one task. Otherwise as few as the job needs, at most {advised}.
+- A request that asks one thing is one task, for the worker that can do the whole. Otherwise as few tasks as the job
+  needs, at most {advised}.
 - A worker sees its task and the results it depends on, and never the request: copy every figure, name, file and
   condition of the request that the task needs into it.
 - Tasks that need nothing from each other run at the same time.

@@ -14,9 +14,11 @@ from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.plan import Task
 from chargehand.workers.worker_answer import Answer
 
-# An echo has at least this share of the instruction's words and fewer than so many that the task does not have.
+# An echo has at least this share of the words of the instruction, or of the success criterion, and fewer than so many
+# that the task does not have.
 COVERED = 0.8
 OWN_WORDS = 3
+SHORT_CRITERION = 5
 # A task or a worker that names the field `findings` asks for them: then none is a result.
 _FINDINGS = lazy_regex(r"\bfindings?\b", re.IGNORECASE)
 _WORD = lazy_regex(r"\w+")
@@ -29,22 +31,22 @@ def asks_for_findings(*texts: str) -> bool:
 
 
 def is_echo(answer: Answer, task: Task) -> bool:
-    """Whether it says the instruction again and next to nothing else. Real results are known by their first words."""
-    instruction = _words(task.instruction)
-    if not instruction:
-        return False
-    given = instruction | _words(task.success_criterion)
-    own, covered = set[str](), set[str]()
+    """Whether it says the instruction or the success criterion again and next to nothing else.
+
+    Real results are known by their first words.
+    """
+    instruction, criterion = _words(task.instruction), _words(task.success_criterion)
+    given = instruction | criterion
+    # A criterion of a few words, such as "a number", may be in any result.
+    asked = [words for words, fewest in ((instruction, 1), (criterion, SHORT_CRITERION)) if len(words) >= fewest]
+    own, said = set[str](), set[str]()
     for text in _texts(answer):
         for found in _WORD.finditer(text):
             word = found[0].casefold()
-            if word not in given:
-                own.add(word)
-                if len(own) >= OWN_WORDS:
-                    return False
-            elif word in instruction:
-                covered.add(word)
-    return len(covered) >= COVERED * len(instruction)
+            (said if word in given else own).add(word)
+            if len(own) >= OWN_WORDS:
+                return False
+    return any(len(said & words) >= COVERED * len(words) for words in asked)
 
 
 def _words(text: str) -> set[str]:
