@@ -64,7 +64,8 @@ def test_a_run_from_python_raises_the_thresholds_and_restores_them(tmp_path: Pat
     assert report.status == "complete"
     assert set(seen) == {RAISED}
     assert gc.get_threshold() == USUAL
-    assert gc.get_freeze_count() == frozen
+    # Nothing was frozen; what a test before froze may have been freed meanwhile.
+    assert gc.get_freeze_count() <= frozen
 
 
 def test_a_run_is_on_uvloop_where_it_is_installed() -> None:
