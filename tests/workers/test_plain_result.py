@@ -50,7 +50,7 @@ def test_an_invented_source_is_taken_out_of_the_text() -> None:
     """A file nobody gave and a line the file does not have are no sources, and the confidence says so."""
     answer, false = hold("Qqq zzz is so [other.md:3]. Xxx yyy is so [ferry.md:99].")
     assert set(false) == {"other.md:3", "ferry.md:99"}
-    assert answer.output == "Qqq zzz is so. Xxx yyy is so."
+    assert answer.output == answer.summary == "Qqq zzz is so. Xxx yyy is so."
     assert answer.claims == ()
     assert answer.confidence == 50
 

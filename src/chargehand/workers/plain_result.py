@@ -13,7 +13,7 @@ from re import Match
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Claim
 from chargehand.workers.check_sources import Grounded, Grounds
-from chargehand.workers.worker_answer import Answer
+from chargehand.workers.worker_answer import Answer, head
 
 # Of one text so much is read for statements, and so many of them become claims.
 MOST_CHARACTERS = 40_000
@@ -60,7 +60,8 @@ def hold_text(answer: Answer, grounds: Grounds) -> Grounded:
     if grounds.files:
         confirmed = sum(grounds.is_confirmed(claim.sources) for claim in kept)
         confidence = NONE_CONFIRMED if held.false else _confidence(confirmed, len(stated))
-    return held._replace(answer=held.answer._replace(output=output, claims=tuple(kept), confidence=confidence))
+    shown = held.answer._replace(summary=head(output), output=output, claims=tuple(kept), confidence=confidence)
+    return held._replace(answer=shown)
 
 
 def _confidence(confirmed: int, stated: int) -> int:
