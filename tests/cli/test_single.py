@@ -24,6 +24,8 @@ def test_one_plain_call_answers_from_the_material(shell: Shell, tmp_path: Path) 
     assert (got.code, report["status"], report["usage"]["calls"]) == (0, "complete", 1)
     assert "ferry.md:1" in report["outcomes"][0]["claims"][0]["sources"]
     assert "64 kroner" in report["answer"]
+    assert "single agent" not in got.err
+    assert not [note for note in report["notes"] if "single agent" in note]
 
 
 def test_one_plain_call_has_no_team_and_no_plan(shell: Shell) -> None:

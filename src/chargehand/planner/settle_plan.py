@@ -88,7 +88,7 @@ async def agree(
         PlanApproved(
             plan=plan.to_json(),
             strategy=plan.strategy,
-            notes=list(plan.advice(by_teams=team.does_by_teams(plan.tasks))),
+            notes=list(plan.advice(by_teams=team.does_by_teams(plan.tasks), workers=len(team.workers))),
             given=given,
             usage=usage.to_json(),
             ceiling=None if ceiling is None else {"tokens": ceiling, "of": request.budget.tokens},

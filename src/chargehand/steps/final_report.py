@@ -55,6 +55,7 @@ def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis
     timing = _timing(done, synthesis, engine.clock.now())
     # A chain of teams is not a chain if tasks ran in parallel inside of them.
     by_teams = team.does_by_teams(done.plan.tasks) and timing.speedup >= LEAST_SPEEDUP
+    advice = done.plan.advice(by_teams=by_teams, workers=len(team.workers))
     return Report(
         run=engine.run,
         request=request.text,
@@ -70,7 +71,7 @@ def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis
         timing=timing,
         strategy=done.plan.strategy,
         plan=done.plan,
-        notes=(*done.plan.advice(by_teams=by_teams), *synthesis.notes, *evidence_notes(done.outcomes.values())),
+        notes=(*advice, *synthesis.notes, *evidence_notes(done.outcomes.values())),
         error=_common_fault(done.outcomes) if status == "failed" else None,
         data=synthesis.data,
     )

@@ -94,12 +94,12 @@ class Plan(Value):
         has_dependents = self.dependents()
         return tuple(task.id for task in self.tasks if task.id not in has_dependents)
 
-    def advice(self, *, by_teams: bool = False) -> tuple[str, ...]:
-        """When a team is more than the job needs, said plainly.
+    def advice(self, *, by_teams: bool = False, workers: int = 2) -> tuple[str, ...]:
+        """When a team is more than the job needs, said plainly. `workers`: how many the team has.
 
         `by_teams`: teams do tasks of it, in which tasks may run in parallel whatever this plan looks like.
         """
-        if by_teams:
+        if by_teams or (workers == 1 and self.strategy == "single"):
             return ()
         if self.strategy == "single":
             return ("One task: a single agent would do; synthesis is skipped.",)
