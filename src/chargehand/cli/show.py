@@ -11,7 +11,6 @@ from chargehand.cli.command import Command, screen, source
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
-    from chargehand.record.run_source import RunSource
     from chargehand.values.effect import Question
 
 
@@ -23,30 +22,15 @@ def show(run_id: str, as_json: bool) -> None:
 
     The exit code is 0 whatever the run's status.
     """
+    from chargehand.apps.shown_report import questions_json, read_report
+
     runs = source()
     out = screen()
-    report, questions = _read_report(runs, runs.find(run_id))
+    report, questions = read_report(runs, runs.find(run_id))
     if as_json:
-        asked = [{"id": q.id, "kind": q.kind, "prompt": q.prompt, "schema": q.answer_schema} for q in questions]
-        out.document(report | {"questions": asked})
+        out.document(report | {"questions": questions_json(questions)})
     else:
         _show(report, questions, out)
-
-
-def _read_report(runs: RunSource, run: str) -> tuple[dict[str, Any], Sequence[Question]]:
-    """The report as JSON, final or as far as the run has come, and the open questions."""
-    from chargehand.record.stored_report import read_stored_report
-
-    if (stored := read_stored_report(runs, run)) is not None:
-        return stored, ()
-    from chargehand.apps.registry import find_app
-    from chargehand.runs.report_from_record import open_questions, report_so_far
-
-    state = runs.state(run)
-    report = report_so_far(runs, state)
-    if (app := find_app(state)) is not None:
-        report = app.show(report)
-    return report.to_json(), open_questions(state)
 
 
 def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) -> None:

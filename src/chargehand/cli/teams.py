@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chargehand.cli.screen import Screen
-    from chargehand.team import Team
-
-# Where a project keeps teams: folders with a team.toml, and agent files.
-TEAM_FILES = ("team.toml", "*/team.toml", "teams/*/team.toml")
-AGENT_FOLDERS = (".claude/agents",)
+    from chargehand.record.trust import TrustRegistry
 
 
 @click.group(invoke_without_command=True, params=[*verbosity()])
@@ -30,9 +26,11 @@ def teams(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     from chargehand.team import shipped_teams
+    from chargehand.team.team_summary import describe_team, team_folders
 
-    found = [_team(name, "shipped") for name in shipped_teams()]
-    found += [_team(str(folder), "folder") for folder in _folders(Path())]
+    trust = _trust()
+    found = [describe_team(name, "shipped", trust) for name in shipped_teams()]
+    found += [describe_team(str(folder), "folder", trust) for folder in team_folders(Path())]
     out = screen()
     if as_json:
         out.document({"teams": found})
@@ -62,9 +60,10 @@ def show(name: str, as_json: bool) -> None:
     """
     from chargehand.errors import InvalidTeam
     from chargehand.team import folder_of, shipped_teams
+    from chargehand.team.team_summary import describe_team
 
     is_shipped = name in shipped_teams()
-    team = _team(name, "shipped" if is_shipped else "folder")
+    team = describe_team(name, "shipped" if is_shipped else "folder", _trust())
     if team["name"] is None:
         raise InvalidTeam("\n".join(team["problems"]))
     places = _places(folder_of(name).absolute())
@@ -128,42 +127,8 @@ def new(name: str) -> None:
     out.say(f'Try it: chargehand run "{REQUEST}" --team {shlex.quote(name)} --model scripted')
 
 
-def _folders(root: Path) -> list[Path]:
-    listed = {file.parent for pattern in TEAM_FILES for file in root.glob(pattern)}
-    listed |= {root / name for name in AGENT_FOLDERS if any((root / name).glob("*.md"))}
-    return sorted(listed)
-
-
-def _team(ref: str, source: str) -> dict[str, Any]:
-    from chargehand.errors import InvalidTeam
+def _trust() -> TrustRegistry:
     from chargehand.record.home import default_path
     from chargehand.record.trust import TrustRegistry
-    from chargehand.team import load
 
-    try:
-        team: Team = load(
-            ref if source == "shipped" else Path(ref), TrustRegistry(str(default_path(os.environ).absolute()))
-        )
-    except InvalidTeam as error:
-        problems = [str(error)]
-        return {"ref": ref, "source": source, "name": None, "description": "", "workers": [], "problems": problems}
-    workers = [
-        {
-            "name": worker.name,
-            "description": worker.description,
-            "tools": list(worker.tool_names),
-            "kind": worker.kind,
-            **({"team": worker.team.name} if worker.team else {}),
-            **({"pool": worker.pool} if worker.pool else {}),
-            **({"web": True} if worker.web else {}),
-        }
-        for worker in team.workers
-    ]
-    return {
-        "ref": ref,
-        "source": source,
-        "name": team.name,
-        "description": team.description,
-        "workers": workers,
-        "problems": [problem.message for problem in team.problems()],
-    }
+    return TrustRegistry(str(default_path(os.environ).absolute()))

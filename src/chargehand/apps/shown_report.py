@@ -1,0 +1,73 @@
+"""The record of a run -> its report, page or export as commands and the server show it, in the words of its app."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from chargehand.record.stored_report import read_stored_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from chargehand.record.run_source import RunSource
+    from chargehand.text.redaction import Redactor
+    from chargehand.values.effect import Question
+
+TraceForm = Literal["json", "jsonl", "html"]
+
+
+def read_report(source: RunSource, run: str) -> tuple[dict[str, Any], Sequence[Question]]:
+    """The report as JSON, final or as far as the run has come, and the open questions."""
+    if (stored := read_stored_report(source, run)) is not None:
+        return stored, ()
+    from chargehand.apps.registry import find_app
+    from chargehand.runs.report_from_record import open_questions, report_so_far
+
+    state = source.state(run)
+    report = report_so_far(source, state)
+    if (app := find_app(state)) is not None:
+        report = app.show(report)
+    return report.to_json(), open_questions(state)
+
+
+def questions_json(questions: Sequence[Question]) -> list[dict[str, Any]]:
+    """Open questions as `show --json` lists them."""
+    return [{"id": q.id, "kind": q.kind, "prompt": q.prompt, "schema": q.answer_schema} for q in questions]
+
+
+def export_run(source: RunSource, run: str, form: TraceForm, redactor: Redactor) -> Iterator[str]:
+    """The record in parts, without secrets: one JSON document, one event a line, or a page."""
+    from chargehand.text.escaping import dump_json
+    from chargehand.trace import to_html, to_json, to_jsonl
+
+    match form:
+        case "html":
+            known = {info.run: info for info in source.runs(None)}.get(run)
+            status = None if known is None else known.status
+            yield to_html(source.events(run), redactor, status=status, shown=_parts_shown_by_app(source, run))
+        case "jsonl":
+            yield from to_jsonl(source.events(run), redactor)
+        case "json":
+            whole = to_json(source.events(run), partial(source.messages, run), redactor)
+            if not whole["events"]:
+                status = "interrupted" if source.owner(run) is None else "running"
+                whole = whole | {"run": run, "summary": whole["summary"] | {"status": status}}
+            yield dump_json(whole, indent=2, ascii_only=True) + "\n"
+
+
+def _parts_shown_by_app(source: RunSource, run: str) -> dict[str, Any] | None:
+    """What the app that started the run shows: the findings it selected, and its own words for gaps."""
+    from chargehand.apps.registry import find_app
+    from chargehand.runs.report_from_record import report_so_far
+
+    state = source.state(run)
+    app = find_app(state)
+    if app is None:
+        return None
+    report = report_so_far(source, state)
+    shown = app.show(report, brief=True)
+    if shown is report:
+        return None
+    whole = shown.to_json()
+    return {name: whole[name] for name in ("answer", "findings", "gaps", "notes")}
