@@ -17,16 +17,15 @@ LIMIT_S = float(os.environ.get("CHARGEHAND_TEST_LIMIT_S", "1800" if SOAK else "1
 STDERR = pytest.StashKey[int]()
 # What `make check` leaves out: files whose tests take many seconds together.
 SLOW = (
-    "tests/apps/test_testgen_app.py",
+    "tests/apps/testgen/",
     "tests/cli/test_live.py",
     "tests/crash/",
+    "tests/dispatcher/test_time_limits.py",
     "tests/faults/",
+    "tests/project/test_docs.py",
+    "tests/project/test_limit_of_time.py",
     "tests/simulation/",
     "tests/teams/test_runs.py",
-    "tests/test_docs.py",
-    "tests/test_limit_of_time.py",
-    "tests/test_time.py",
-    "tests/testgen/",
 )
 
 

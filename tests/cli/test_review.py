@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.apps.review.world import commit, git, repository, write
 from tests.cli.terminal import ROOT, Shell
-from tests.review.world import commit, git, repository, write
 
 BAD = """import sqlite3
 
@@ -27,7 +27,7 @@ def double(number: int) -> int:
     """Twice the number."""
     return 2 * number
 '''
-SCHEMA = json.loads((ROOT / "tests" / "review" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "tests" / "apps" / "review" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")

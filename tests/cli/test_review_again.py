@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.apps.review.world import commit, git, repository, write
 from tests.cli.terminal import Shell
 from tests.cli.test_review_models import reads
 from tests.loopback import serving
-from tests.review.world import commit, git, repository, write
 
 BAD = "import sqlite3\n\n\ndef find(db, name):\n    return db.execute(\"select * from t where n = '%s'\" % name)\n"
 

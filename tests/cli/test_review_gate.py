@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 
 from chargehand.apps.review.analyzers import standby
+from tests.apps.review.world import repository, write
 from tests.cli.terminal import ROOT, Shell
-from tests.review.world import repository, write
 
 BAD = "def run(text):\n    return eval(text)\n"
 PYTHON_2 = 'import os\n\nprint "hello"\n\n\ndef double(number):\n    return 2 * number\n'
@@ -142,7 +142,7 @@ def test_languages_that_nothing_analysed_are_said_in_every_format(shell: Shell, 
         assert "bandit" in said["security-1"]
         assert done.json["gaps"] == []
     if form == "sarif":
-        schema = json.loads((ROOT / "tests" / "review" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
+        schema = json.loads((ROOT / "tests" / "apps" / "review" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
         jsonschema.Draft202012Validator(schema).validate(done.json)
         assert done.json["runs"][0]["invocations"][0]["executionSuccessful"] is True
 

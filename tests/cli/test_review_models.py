@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from chargehand.apps.review.model_readers import READERS
+from tests.apps.review.world import repository, write
 from tests.cli.terminal import Shell
 from tests.loopback import Answer, Seen, answer_json, error, serving
-from tests.review.world import repository, write
 
 CODE = '''"""Payments."""
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from tests.apps.review.world import git, repository, write
 from tests.cli.terminal import Shell
-from tests.review.world import git, repository, write
 
 BAD = "def run(text):\n    return eval(text)\n"
 # Each is one that git writes in quotes, with octal escapes or without, or that looks like something else in a header.

@@ -1,7 +1,7 @@
 """A rule's match becomes a finding: category from a closed vocabulary, severity, and how often the rule is right.
 
 `docs/reference/review-categories.md` explains the words; the figures are checked against the labelled corpus in
-`tests/analyzers/corpus`.
+`tests/apps/review/analyzers/corpus`.
 """
 
 from __future__ import annotations

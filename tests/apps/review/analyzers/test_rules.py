@@ -1,0 +1,235 @@
+"""The tables, the registry, suppressions and confidence."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from chargehand.apps.review.analyzers import ANALYZERS, LENSES, categories, child, confidence, rules, secrets
+from chargehand.apps.review.analyzers.hit import Hit, Order
+from chargehand.apps.review.analyzers.lens import Lens
+from chargehand.apps.review.analyzers.ruff import IGNORE, SELECT
+from chargehand.apps.review.analyzers.secrets import entropy
+from chargehand.apps.review.analyzers.suppression import drop_silenced, silenced_codes
+from chargehand.apps.review.analyzers.versions import digest_of_rules
+from chargehand.errors import AnalyzerFailed
+from chargehand.values.outcome import Finding
+from tests.apps.review.analyzers.running import analyzed, write
+
+DOCS = Path(__file__).parents[4] / "docs/reference/review-categories.md"
+
+
+def test_the_registry_imports_no_analyzer_and_no_heavy_library() -> None:
+    """Naming the analyzers costs nothing; they are loaded when they run."""
+    loaded = "[m for m in sys.modules if 'chargehand.apps.review.analyzers.' in m or 'pydantic' in m]"
+    code = f"import sys, chargehand.apps.review.analyzers; print(*{loaded})"
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert printed.strip() == "chargehand.apps.review.analyzers.lens"
+
+
+def test_every_lens_has_its_analyzers_and_every_analyzer_a_version() -> None:
+    """The lenses are those of the type; a version names the tool and the tables."""
+    assert set(LENSES) == set(get_args(Lens))
+    assert sorted(name for names in LENSES.values() for name in names) == sorted(ANALYZERS)
+    for analyzer in ANALYZERS.values():
+        assert analyzer.version().endswith(digest_of_rules())
+    assert ANALYZERS["bandit"].version().split()[1][0].isdigit()
+
+
+def test_every_row_leads_into_the_vocabulary() -> None:
+    """Categories, severities and figures of all tables are valid, and every category is in use."""
+    rows = [*rules.SECURITY.values(), *rules.RUFF.values(), *rules.OWN.values()]
+    assert {row[0] for row in rows} | set(categories.GENERIC.values()) == set(categories.CATEGORIES)
+    for category, severity, figure in rows:
+        Finding(category=category, severity=severity, confidence=figure, message="x")
+    assert set(categories.ADVICE) <= set(categories.CATEGORIES)
+
+
+def test_two_tools_that_are_one_do_not_lift_a_doubtful_rule_over_the_threshold() -> None:
+    """ruff's S rules are a port of bandit's: combined as if independent, what is below 80 stays below."""
+    both = {number for number in rules.SECURITY if number not in ("110", "112")}
+    for number in both:
+        figure = rules.SECURITY[number][2]
+        assert figure >= 80 or round(100 * (1 - (1 - figure / 100) ** 2)) < 80, number
+
+
+def test_every_rule_that_is_selected_has_a_row() -> None:
+    """ruff's stable rules of each lens have a category of their own or of their family; the rest is generic."""
+    run = subprocess.run(
+        [sys.executable, "-I", "-m", "ruff", "rule", "--all", "--output-format", "json"],
+        check=True,
+        capture_output=True,
+    )
+    known: list[dict[str, Any]] = json.loads(run.stdout)
+    codes = [rule["code"] for rule in known if rule["code"] and not rule["preview"]]
+    for lens, selected in SELECT.items():
+        for selector in f"{selected},{IGNORE[lens]}".strip(",").split(","):
+            assert any(code.startswith(selector) for code in codes), selector
+    for code in codes:
+        if re.match(r"S\d", code) and not code.startswith(tuple(IGNORE["security"].split(","))):
+            assert rules.find(f"ruff:{code}") != rules.RUFF["S"], code
+
+
+def test_a_rule_nobody_described_is_generic_and_below_the_threshold() -> None:
+    """A newer tool may have rules this version does not know."""
+    for lens in get_args(Lens):
+        rule = categories.rule_of("tool:X999", lens)
+        assert rule.category == categories.GENERIC[lens]
+        assert rule.confidence < 80
+
+
+def test_the_page_names_every_category() -> None:
+    """docs/reference/review-categories.md explains the whole vocabulary in the words of the code."""
+    page = DOCS.read_text(encoding="utf-8")
+    missing = [name for name, meaning in categories.CATEGORIES.items() if f"| `{name}` | {meaning} |" not in page]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("line", "rule", "is_silenced"),
+    [
+        ("x  # noqa", "ruff:F401", True),
+        ("x  # noqa", "secrets:assigned", True),
+        ("x  # noqa: F401", "ruff:F401", True),
+        ("x  # NOQA:F401,B006", "ruff:B006", True),
+        ("x  # noqa: F401", "ruff:F841", False),
+        ("x  # noqa: S608", "bandit:B608", True),
+        ("x  # nosec", "ruff:S608", True),
+        ("x  # nosec", "ruff:F401", False),
+        ("x  # nosec", "ruff:SIM102", False),
+        ("x  # nosec B608", "ruff:S608", True),
+        ("x  # nosec B608", "bandit:B301", False),
+        ("x  # nosec: B301, B608", "bandit:B608", True),
+        ("x  # nosec hardcoded_sql_expressions", "bandit:B608", True),
+        ("x  # noqa: S105", "secrets:assigned", True),
+        ("x  // pragma: allowlist secret", "secrets:known", True),
+        ("x  # gitleaks:allow", "ruff:S105", True),
+        ("x  # gitleaks:allow", "ruff:S608", False),
+        ("x = 'plain'", "ruff:F401", False),
+    ],
+)
+def test_a_comment_silences_what_it_names(line: str, rule: str, is_silenced: bool) -> None:
+    """Across tools: the same test has the same number in both."""
+    assert (drop_silenced([Hit(rule, "a.py", 1, "m")], [line]) == []) == is_silenced
+
+
+def test_a_plain_line_silences_nothing() -> None:
+    """The common case is cheap."""
+    assert silenced_codes("return nothing") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("category", "figure", "changed", "test_code", "expected"),
+    [
+        ("sql-injection", 84, None, False, 84),
+        ("sql-injection", 84, True, False, 84),
+        ("sql-injection", 84, False, False, 54),
+        ("sql-injection", 84, None, True, 59),
+        ("undefined-name", 94, None, True, 94),
+        ("undefined-name", 94, False, True, 64),
+        ("todo", 60, None, False, 60),
+        ("todo", 60, True, False, 80),
+        ("debug-leftover", 92, True, True, 100),
+        ("command-injection", 10, False, True, 0),
+    ],
+)
+def test_confidence_depends_on_the_place(
+    category: str, figure: int, changed: bool | None, test_code: bool, expected: int
+) -> None:
+    """The rule of the reference page, case by case."""
+    finding = Finding(category=category, confidence=figure, message="m", sources=("tool:rule",))
+    assert confidence.adjusted_confidence(finding, changed=changed, test_code=test_code) == expected
+
+
+def test_a_key_of_known_form_is_as_bad_in_a_test() -> None:
+    """A password made up for a test is not."""
+    key = Finding(category="hardcoded-secret", confidence=95, message="m", sources=("t1", "secrets:known"))
+    word = key.model_copy(update={"sources": ("t1", "secrets:assigned")})
+    assert confidence.adjusted_confidence(key, changed=None, test_code=True) == 95
+    assert confidence.adjusted_confidence(word, changed=None, test_code=True) == 70
+
+
+def test_every_category_exempt_from_the_rule_for_tests_exists() -> None:
+    """A misspelt category would never match."""
+    assert set(categories.CATEGORIES) >= confidence.ANYWHERE
+    assert set(categories.CATEGORIES) >= confidence.NOTES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password = 'vR7-plate-Ocean_88'",
+        'const secret = "a81bC93dE04fG15h";',
+        "export API_KEY=zX81kPq02LmN7vTs",
+        "url = 'https://ada:Moon-27-x@git.internal/shop.git'",
+        "Authorization: Basic c3ludGhldGljLWNvcnB1czptb29uMjc=",
+        "AccountKey=c3ludGhldGljIGNvcnB1cyBrZXkgMDEyMzQ1Njc4OQ==",
+    ],
+)
+def test_a_credential_is_found_in_any_language(tmp_path: Path, line: str) -> None:
+    """By what it is called, where it stands, or its form."""
+    assert _secrets(tmp_path, {"settings.conf": f"# settings\n{line}\n"}) == [("settings.conf", 2)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password = getpass()",
+        "password: str = Field(default=...)",
+        "if token == other.token:",
+        "secret = vault.read('shop/database')",
+        "PASSWORD_MIN_LENGTH = 12",
+        "api_key: ${API_KEY}",
+        "token = '{{ token }}'",
+        "password=<secret>",
+        "sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "password_hash_algorithm = 'pbkdf2_sha256'",
+        "token_type = 'urn:ietf:params:oauth:token-type:jwt'",
+        "https://user:pass@example.com/path",
+        "key = 'some-cache-key-v2'",
+        "SECRET_KEY = os.environ['SECRET_KEY']",
+        "password = 'xxxxxxxxxxxx'",
+        "apiKey: 'your-api-key'",
+        "ciphers = sk-ssh-ed25519-cert-v01@openssh.com",
+        "AWS_SECRET_ACCESS_KEY=AKIAIOSFODNN7EXAMPLE",
+    ],
+)
+def test_what_only_looks_like_a_credential_is_not(tmp_path: Path, line: str) -> None:
+    """Code, references, placeholders, hashes and names."""
+    assert _secrets(tmp_path, {"settings.py": f"{line}\n", "settings.conf": f"{line}\n"}) == []
+
+
+def _secrets(root: Path, files: dict[str, str]) -> list[tuple[str, int]]:
+    """The child's side alone: these lines need no process each."""
+    return [(hit.path, hit.line) for hit in secrets.examine(Order(root, write(root, files), None, {})).hits]
+
+
+def test_entropy_tells_words_from_keys() -> None:
+    """In bits per character; nothing has none."""
+    assert entropy("") == 0.0
+    assert entropy("aaaa") == 0.0
+    assert entropy("password") < entropy("q8W2nR5tZ7xC1vB4")
+
+
+@pytest.mark.usefixtures("anew")
+def test_a_module_that_crashes_in_the_child_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An analyzer that fails says so with the child's last words."""
+    monkeypatch.setattr(child, "START", "raise SystemExit('out of order')")
+    with pytest.raises(
+        AnalyzerFailed, match=r"^The analyzer loops ended with code 1 and left no result: out of order$"
+    ):
+        analyzed("loops", tmp_path, {"a.py": "x = 1\n"})
+
+
+def test_a_module_that_offers_a_debugger_has_left_none_in(tmp_path: Path) -> None:
+    """The call is reported as sure, the import alone is not."""
+    code = "import pdb\n\n\ndef stop():\n    pdb.post_mortem()\n\n\ndef f():\n    breakpoint()\n"
+    found = analyzed("ruff-bugs", tmp_path, {"a.py": code}).findings
+    sure = {finding.line: finding.confidence for finding in found if finding.category == "debug-leftover"}
+    assert sure == {1: 30, 9: 92}

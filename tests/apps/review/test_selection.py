@@ -1,0 +1,205 @@
+"""What is worth showing, by place, confidence and baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chargehand.apps.review.change import Change
+from chargehand.apps.review.github_format import github
+from chargehand.apps.review.markdown_format import markdown
+from chargehand.apps.review.selection import select
+from chargehand.apps.review.source_lines import SourceLines, fingerprints
+from chargehand.apps.review.text_format import headline, plain, text
+from chargehand.text.redaction import Redactor
+from chargehand.values.outcome import Finding
+from tests.apps.review.world import write
+
+
+def finding(line: int | None, confidence: int = 90, path: str | None = "a.py", **more: object) -> Finding:
+    given: dict[str, object] = {"category": "likely-bug", "message": f"Something at {line}.", "severity": "warning"}
+    return Finding.model_validate({**given, "line": line, "path": path, "confidence": confidence, **more})
+
+
+def change(root: Path, changed: dict[str, tuple[tuple[int, int], ...]] | None) -> Change:
+    if not (root / "a.py").exists():
+        write(root, {"a.py": "".join(f"line_{n} = {n}\n" for n in range(1, 13))})
+    return Change(root, root, {"a.py": 10, "b.py": 10}, changed)
+
+
+def test_of_a_change_only_its_lines_are_shown(tmp_path: Path) -> None:
+    """Other lines and other files are left out with the reason; what is about the whole change stays."""
+    found = [finding(3), finding(9), finding(3, path="b.py"), finding(None, path=None)]
+    selection = select(found, change(tmp_path, {"a.py": ((2, 4),)}), SourceLines(tmp_path), min_confidence=50)
+    assert [(f.path, f.line) for f in selection.findings] == [(None, None), ("a.py", 3)]
+    assert {each.why for each in selection.left_out} == {"not on a line that changed"}
+
+
+def test_the_same_finding_is_shown_once(tmp_path: Path) -> None:
+    """Two tools that say the same are one finding with both as sources."""
+    found = [finding(3, sources=("t1", "x:1"), message="Bad."), finding(3, sources=("t2", "y:1"), message="Bad.")]
+    selection = select(found, change(tmp_path, None), SourceLines(tmp_path), min_confidence=50)
+    (only,) = selection.findings
+    assert set(only.sources) == {"t1", "x:1", "t2", "y:1"}
+
+
+def test_confidence_and_baseline_leave_out(tmp_path: Path) -> None:
+    """Each with its reason."""
+    write(tmp_path, {"a.py": "one\ntwo\nthree\n"})
+    source = SourceLines(tmp_path)
+    known = fingerprints([finding(1)], source)
+    found = [finding(1), finding(2, 70), finding(3)]
+    selection = select(found, change(tmp_path, None), source, min_confidence=80, baseline=known)
+    assert [f.line for f in selection.findings] == [3]
+    assert [each.why for each in selection.left_out] == ["in the baseline", "confidence 70 is below 80"]
+    assert headline(selection, 1) == (
+        "1 finding in 1 file: 1 warning. Left out: 1 in the baseline, 1 of low confidence; --all shows them."
+    )
+
+
+def test_the_gate_counts_what_is_as_severe_or_more(tmp_path: Path) -> None:
+    """info counts all, critical only the gravest."""
+    found = [finding(1, severity="critical"), finding(2, severity="warning"), finding(3, severity="info")]
+    selection = select(found, change(tmp_path, None), SourceLines(tmp_path), min_confidence=0)
+    assert [selection.at_least(s) for s in ("critical", "warning", "info")] == [1, 2, 3]
+
+
+def test_nothing_in_a_finding_can_command_a_terminal_or_a_page(tmp_path: Path) -> None:
+    """Control characters, Markdown and workflow commands in paths, messages and code are shown as text."""
+    name, words = "a\x1b[31m.py", "mes`sage` **bold** <b>\n::error::x \x1b]0;t\x07"
+    write(tmp_path, {name: "code = '\x1b[2J'\n"})
+    source = SourceLines(tmp_path)
+    whole = Change(tmp_path, tmp_path, {name: 10})
+    selection = select([finding(1, path=name, message=words)], whole, source, min_confidence=0)
+    assert len(selection.shown) == 1
+    shown = text(selection, source, "end", all=True, paint=plain, width=None)
+    page = markdown(selection, source, "end", gaps=(), all=True, summary="As \x1b[31mit\x07 is.")
+    for document in (shown, github(selection, ("\x1b",)), page):
+        assert "\x1b" not in document
+        assert "\x07" not in document
+    assert not [line for line in github(selection, ()).splitlines()[1:] if line.startswith("::")]
+    assert "<b>" not in page.replace("\\<b\\>", "")
+    assert "**bold**" not in page
+
+
+@pytest.mark.parametrize("name", ["back\\slash.py", "./a.py", ".\\a.py"])
+def test_a_path_is_mended_only_where_no_file_has_it(tmp_path: Path, name: str) -> None:
+    """A backslash may be part of a name, or a model's way to write a path."""
+    own = name if name.startswith("b") else "a.py"
+    write(tmp_path, {own: "one = 1\n"})
+    selection = select(
+        [finding(1, path=name)], Change(tmp_path, tmp_path, {own: 8}), SourceLines(tmp_path), min_confidence=0
+    )
+    assert [f.path for f in selection.findings] == [own]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_lines_fit_the_terminal(tmp_path: Path, width: int) -> None:
+    """Messages and advice go on below where they begin, code is cut, and no word is."""
+    write(tmp_path, {"a.py": f"    value = {'call_of_it(' * 20}\n"})
+    source, words = SourceLines(tmp_path), "It goes wrong in a way that takes a long sentence to describe " * 2
+    found = [finding(1, message=words, suggestion=words), finding(1, message="Short.", category="todo")]
+    selection = select(found, Change(tmp_path, tmp_path, {"a.py": 10}), source, min_confidence=0)
+    shown = text(selection, source, headline(selection, 1), all=True, paint=plain, width=width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert " ".join(shown.split()).count("takes a long sentence") == 4
+    assert "Short.  (todo, confidence 90)" in shown
+    assert max(map(len, text(selection, source, "", all=True, paint=plain, width=None).splitlines())) > 120
+
+
+def test_a_category_outside_of_the_vocabulary_becomes_the_lens_own(tmp_path: Path) -> None:
+    """A model's own word is not shown as a category."""
+    found = [finding(1, category="oops", sources=("security-reader-2",)), finding(2, category="", sources=("t9",))]
+    selection = select(found, change(tmp_path, None), SourceLines(tmp_path), min_confidence=0)
+    assert [f.category for f in selection.findings] == ["security-issue", "likely-bug"]
+
+
+def test_a_finding_about_another_file_or_a_line_that_is_not_there_is_only_counted(tmp_path: Path) -> None:
+    """Models make places up: what they name outside of the review is neither read nor shown, also with --all."""
+    write(tmp_path, {"outside.py": "PRIVATE = 1\n", "r/a.py": "one = 1\n"})
+    root = tmp_path / "r"
+    places = [("/etc/passwd", 1), ("../outside.py", 1), ("a.py", 99), ("a.py", 0), ("b.py", 1), ("./a.py", 1)]
+    found = [finding(line, path=path) for path, line in places]
+    whole = Change(root, root, {"a.py": 8})
+    selection = select(found, whole, SourceLines(root), min_confidence=0)
+    assert [(f.path, f.line) for f in selection.findings] == [("a.py", 1)]
+    assert selection.left_out == ()
+    assert selection.notes == ("5 findings left out: a file or a line is named that is not part of the review.",)
+
+
+CALL = """import subprocess
+
+subprocess.run(
+    command,
+    shell=True,
+)
+if check(
+    one,
+    two,
+):
+    later()
+"""
+
+
+def test_a_defect_of_several_lines_is_written_by_whoever_wrote_one_of_them(tmp_path: Path) -> None:
+    """But the head of a block is not: what stands in the block is another statement."""
+    write(tmp_path, {"a.py": CALL})
+    found = [finding(3, end_line=6), finding(7, end_line=11, category="weak-hash")]
+    for line, shown in ((5, [3]), (9, [7]), (11, [])):
+        selection = select(found, change(tmp_path, {"a.py": ((line, line),)}), SourceLines(tmp_path), min_confidence=0)
+        assert [f.line for f in selection.findings] == shown
+
+
+def test_tools_that_name_two_lines_of_one_call_say_the_same(tmp_path: Path) -> None:
+    """One names where the call begins, the other the argument; what one tool says twice stays two."""
+    write(tmp_path, {"a.py": CALL})
+    same: dict[str, Any] = {"category": "command-injection", "message": "A shell runs a command built from data."}
+    ruff = finding(3, sources=("t1", "ruff:S602"), **same)
+    bandit = finding(5, sources=("t1", "bandit:B602"), end_line=6, **same)
+    selection = select([ruff, bandit], change(tmp_path, None), SourceLines(tmp_path), min_confidence=0)
+    (only,) = selection.findings
+    assert (only.line, {"ruff:S602", "bandit:B602"} <= set(only.sources)) == (3, True)
+    again = finding(5, sources=("t1", "ruff:S603"), end_line=5, **same)
+    assert len(select([ruff, again], change(tmp_path, None), SourceLines(tmp_path), min_confidence=0).findings) == 2
+
+
+def test_what_is_said_of_lines_that_were_taken_out_is_part_of_the_change(tmp_path: Path) -> None:
+    """There is no changed line to stand on."""
+    found = [finding(4, category="fixed-before"), finding(4, category="weak-hash")]
+    selection = select(found, change(tmp_path, {"a.py": ()}), SourceLines(tmp_path), min_confidence=0)
+    assert [f.category for f in selection.findings] == ["fixed-before"]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            "password = 'Tr0ub4dor&3xtra Words' or eval(y)",
+            "password = '[redacted:assigned]' or eval(y)",
+        ),
+        ('password = "Tr0ub4dor\'s3xtra&More"', 'password = "[redacted:assigned]"'),
+        ("password = 'Tr0ub4dor\\'s3xtra'", "password = '[redacted:assigned]'"),
+        ("value = eval(text)", "value = eval(text)"),
+    ],
+)
+def test_no_excerpt_holds_a_secret_whatever_it_is_about(tmp_path: Path, line: str, shown: str) -> None:
+    """Another finding may stand on the same line; a value in quotes goes as a whole."""
+    write(tmp_path, {"a.py": f"{line}\n"})
+    assert SourceLines(tmp_path, Redactor().text).line_of(finding(1, category="code-injection")) == shown
+
+
+def test_what_the_baseline_knew_stays_in_the_log(tmp_path: Path) -> None:
+    """As suppressed, so that the log of one review can be the baseline of the next."""
+    from chargehand.apps.review.sarif_format import sarif
+    from chargehand.values.report import Report
+
+    write(tmp_path, {"a.py": "one\ntwo\n"})
+    source = SourceLines(tmp_path)
+    known = fingerprints([finding(1)], source)
+    selection = select([finding(1), finding(2, 10)], change(tmp_path, None), source, min_confidence=80, baseline=known)
+    log = sarif(Report(run="r", request="x", status="complete", answer=""), selection, all=False)
+    (result,) = log["runs"][0]["results"]
+    assert result["partialFingerprints"] == {"chargehand/v1": known[0]}
+    assert result["suppressions"][0]["justification"] == "in the baseline"
