@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chargehand.dispatcher import assemble, dispatch
+from chargehand.engine.engine_session import EngineInputs
 from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.resources import Resources
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
@@ -112,8 +112,9 @@ class SlowJournal:
 def engine(
     model: FunctionModel, journal: Journal | None = None, tools: Mapping[str, Tool] | None = None, **options: Any
 ) -> LocalEngine:
-    resources = Resources(Models({}, {}, {"model": model, "model-1b": model}), tools or {})
-    return LocalEngine("run", journal or MemoryJournal(), resources, chance=random.Random(1), **options)
+    models = Models({}, {}, {"model": model, "model-1b": model})
+    given: dict[str, Any] = {"journal": journal or MemoryJournal(), "models": models, "tools": tools or {}, **options}
+    return LocalEngine(EngineInputs(run="run", chance=random.Random(1), **given))
 
 
 def question(text: str = "hello", cap: int = 1000, **fields: Any) -> ModelCall:

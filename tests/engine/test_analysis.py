@@ -15,11 +15,10 @@ from chargehand.apps.review.analyzers import ANALYZERS
 from chargehand.apps.review.analyzers.source_files import UNREAD
 from chargehand.engine.analyzer import Analyzer, Scope
 from chargehand.engine.analyzer import AnalyzerResult as Found
-from chargehand.engine.engine_session import Prior
+from chargehand.engine.engine_session import EngineInputs, Prior
 from chargehand.engine.local import analysis as engine_analysis
 from chargehand.engine.local.analysis import FEW
 from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.resources import Resources
 from chargehand.errors import AnalyzerFailed
 from chargehand.models.resolve import Models
 from chargehand.record.cache import Cache
@@ -85,10 +84,12 @@ def perform(
     effect: Analysis, cache: Cache | None, store: MemoryStore | None = None, prior: Prior | None = None
 ) -> AnalysisResult:
     async def main() -> AnalysisResult:
-        handlers = Resources(Models({}, {}, {}), analyses=cache)
         journal = MemoryJournal(store or MemoryStore())
         earlier = replay(journal.events()) if store and list(journal.events()) else None
-        async with LocalEngine("run", journal, handlers, replay=earlier, prior=prior) as engine:
+        inputs = EngineInputs(
+            run="run", journal=journal, models=Models({}, {}, {}), analyses=cache, replay=earlier, prior=prior
+        )
+        async with LocalEngine(inputs) as engine:
             return await engine.perform("t1/1/analysis/1", effect)
 
     return asyncio.run(main())
@@ -250,8 +251,7 @@ def test_hardly_more_analyses_run_at_once_than_there_are_cores(reader: Reader, m
         (reader.root / name).write_text(name)
 
     async def main() -> None:
-        handlers = Resources(Models({}, {}, {}))
-        engine = LocalEngine("run", MemoryJournal(), handlers, max_concurrent=8)
+        engine = LocalEngine(EngineInputs(run="run", journal=MemoryJournal(), models=Models({}, {}, {})))
         async with engine, asyncio.TaskGroup() as group:
             for number in range(6):
                 group.create_task(engine.perform(f"t{number}/1/analysis/1", analysis(reader, files=many)))
@@ -262,7 +262,7 @@ def test_hardly_more_analyses_run_at_once_than_there_are_cores(reader: Reader, m
 
 def work(worker: AnalyzerWorker, context: object):
     async def main():
-        async with LocalEngine("run", MemoryJournal(), Resources(Models({}, {}, {}))) as engine:
+        async with LocalEngine(EngineInputs(run="run", journal=MemoryJournal(), models=Models({}, {}, {}))) as engine:
             task = Task(id="t1", worker=worker.name, instruction="Look.", context=context)
             return await worker.work(Assignment(task, 1, {}), engine)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from chargehand.engine.engine_session import EngineInputs
 from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.resources import Resources
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
@@ -76,7 +76,8 @@ def provided(handler: Callable[[Seen], Answer], model: str, **fields: Any) -> tu
     async def main() -> tuple[Outcome, list[Seen]]:
         async with serve(handler) as server:
             models = Models({}, environment(server.url))
-            async with LocalEngine("run", MemoryJournal(), Resources(models, {"look": look})) as local:
+            inputs = EngineInputs(run="run", journal=MemoryJournal(), models=models, tools={"look": look})
+            async with LocalEngine(inputs) as local:
                 outcome = await agent(model, **fields).work(Assignment(TASK, 1, {}), local)
             await models.close()
             return outcome, server.requests

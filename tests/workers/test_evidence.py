@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from chargehand.engine.engine_session import EngineInputs
 from chargehand.engine.local.engine import LocalEngine
-from chargehand.engine.local.resources import Resources
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
@@ -93,8 +93,11 @@ def work(
     assignment = Assignment(task, 1, {each.task: each for each in inputs}, tasks=frozenset({"t1", "t2", "t3", "hall"}))
 
     async def main() -> Outcome:
-        handlers = Resources(Models({}, {}, {"model": model}), TOOLS, context)
-        async with LocalEngine("run", MemoryJournal(store), handlers, replay=recorded) as local:
+        models = Models({}, {}, {"model": model})
+        inputs = EngineInputs(
+            run="run", journal=MemoryJournal(store), models=models, tools=TOOLS, context=context, replay=recorded
+        )
+        async with LocalEngine(inputs) as local:
             return await agent.work(assignment, local)
 
     outcome, _ = run_virtual(main())

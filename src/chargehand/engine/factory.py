@@ -16,9 +16,9 @@ def make_engine(name: str, inputs: EngineInputs) -> EngineSession:
 
 
 def _make_local(inputs: EngineInputs) -> EngineSession:
-    from chargehand.engine.local.engine import make_local_engine
+    from chargehand.engine.local.engine import LocalEngine
 
-    return make_local_engine(inputs)
+    return LocalEngine(inputs)
 
 
 # Each imports its engine when it is asked for.

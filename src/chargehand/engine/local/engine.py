@@ -13,14 +13,12 @@ Of tools that may run twice, and of analyzers, *_called goes to disk with the re
 from __future__ import annotations
 
 import asyncio
-import random
-import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, overload
 
 from chargehand import __version__
-from chargehand.engine.engine_session import DRAIN_S, EngineInputs, Listener, Opening, Prior, Spent
+from chargehand.engine.engine_session import DRAIN_S, EngineInputs, Opening, Prior, Spent
 from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.admission import Admission
 from chargehand.engine.local.clock import LocalClock
@@ -35,7 +33,6 @@ from chargehand.engine.local.shared_ledger import LocalBudget, SharedLedger
 from chargehand.engine.local.slots import Slots, never
 from chargehand.engine.outcomes import KeptOutcomes
 from chargehand.engine.port import Steps
-from chargehand.record.journal import Journal
 from chargehand.record.replay import RECORDED_ONCE, Replay, mark_of
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
@@ -62,48 +59,36 @@ T = TypeVar("T")
 class LocalEngine:
     """One session of one run. Open it with `async with`: leaving writes what is left of the record."""
 
-    def __init__(
-        self,
-        run: str,
-        journal: Journal,
-        resources: Resources,
-        *,
-        replay: Replay | None = None,
-        opening: Opening | None = None,
-        deadline_at: float | None = None,
-        prior: Prior | None = None,
-        budget: Budget | None = None,
-        max_concurrent: int = 8,
-        hedge_after_s: float | None = None,
-        writer: str | None = None,
-        listeners: tuple[Listener, ...] = (),
-        people: Callable[[Question], Awaitable[JSON]] | None = None,
-        wall_clock: Callable[[], float] = time.time,
-        chance: random.Random | None = None,
-    ) -> None:
-        self.run = run
-        self.replay = replay or Replay(run=run)
-        self._resumed = replay is not None
-        self._opening = opening
-        self._prior = prior
+    def __init__(self, inputs: EngineInputs) -> None:
+        self.run = inputs.run
+        self.replay = inputs.replay or Replay(run=inputs.run)
+        self._resumed = inputs.replay is not None
+        self._opening = inputs.opening
+        if self._opening is not None and self._opening.reopen is not None:
+            self.replay.reopen(self._opening.reopen)
+        self._prior = inputs.prior
+        resources = Resources(inputs.models, inputs.tools, inputs.context, inputs.analyses)
         self._activity = Activity()
-        self._slots = Slots(max_concurrent)
-        self.clock = LocalClock(self.replay, self._activity, wall_clock, chance, deadline_at)
-        self._recorder = Recorder(run, journal, seq=self.replay.seq, clock=self.clock.wall, listeners=listeners)
+        self._slots = Slots(inputs.max_concurrent)
+        self.clock = LocalClock(self.replay, self._activity, inputs.wall_clock, inputs.chance, inputs.deadline_at)
+        self._recorder = Recorder(
+            self.run, inputs.journal, seq=self.replay.seq, clock=self.clock.wall, listeners=inputs.listeners
+        )
         self.outcomes = KeptOutcomes()
         self.record = LocalRecord(self.replay, self.outcomes)
         self._steps: Steps | None = None
-        # `writer` is the model that writes the answer: what is held back for it is held in its money as well.
-        shared = SharedLedger(budget or Budget(), resources, self._recorder, writer)
+        shared = SharedLedger(inputs.budget or Budget(), resources, self._recorder, inputs.writer)
         self.budget = LocalBudget(shared, self.replay, self._recorder)
-        sender = Sender(run, self._slots, resources, self._recorder, self.clock.random)
-        admission = Admission(shared, self._slots, sender, self._recorder, hedge_after_s)
+        sender = Sender(self.run, self._slots, resources, self._recorder, self.clock.random)
+        admission = Admission(shared, self._slots, sender, self._recorder, inputs.hedge_after_s)
         self._effects = EffectRecord(self._recorder, self.replay, self.record)
         self._models = ModelHandler(admission, self._recorder, self._effects)
         self._tools = ToolHandler(resources, self._slots, self._effects, self.record)
         analyses = AnalysisHandler(resources, self._slots, self._effects)
         self._handlers: Handlers = {ModelCall: self._models, ToolCall: self._tools, Analysis: analyses}
-        self._inquiries = Inquiries(self.replay, prior, people, self._recorder, self._slots, self._activity, self.clock)
+        self._inquiries = Inquiries(
+            self.replay, inputs.prior, inputs.people, self._recorder, self._slots, self._activity, self.clock
+        )
         # Task -> the attempt it is at, for effects whose key does not say.
         self._attempts: dict[str | None, int | None] = {}
         # What earlier sessions recorded and this one comes to again on its way: it is recorded once.
@@ -264,25 +249,3 @@ class LocalEngine:
         result = handler.read(earlier.result)
         renewed = await handler.renew(effect, result) if result.ok else None
         return None if renewed is None else await self._effects.take_over(site, effect, renewed, prior.run)
-
-
-def make_local_engine(inputs: EngineInputs) -> LocalEngine:
-    if inputs.replay is not None and inputs.opening is not None and inputs.opening.reopen is not None:
-        inputs.replay.reopen(inputs.opening.reopen)
-    return LocalEngine(
-        inputs.run,
-        inputs.journal,
-        Resources(inputs.models, inputs.tools, inputs.context, inputs.analyses),
-        replay=inputs.replay,
-        opening=inputs.opening,
-        deadline_at=inputs.deadline_at,
-        prior=inputs.prior,
-        budget=inputs.budget,
-        max_concurrent=inputs.max_concurrent,
-        hedge_after_s=inputs.hedge_after_s,
-        writer=inputs.writer,
-        listeners=inputs.listeners,
-        people=inputs.people,
-        wall_clock=inputs.wall_clock,
-        chance=inputs.chance,
-    )
