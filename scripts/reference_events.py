@@ -63,14 +63,14 @@ def _sentence(body: type[Body]) -> str:
 
 
 def _meanings() -> dict[tuple[str, str], str]:
-    """Class and field -> the string that follows the field in the source."""
-    found: dict[tuple[str, str], str] = {}
-    for each in ast.parse(inspect.getsource(event)).body:
-        if isinstance(each, ast.ClassDef):
-            for field, after in zip(each.body, each.body[1:], strict=False):
-                match field, after:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):
-                        found[each.name, name] = meaning
-                    case _:
-                        pass
-    return found
+    """Class and field -> the comment behind the field in the source."""
+    source = inspect.getsource(event)
+    lines = source.split("\n")
+    return {
+        (each.name, field.target.id): meaning
+        for each in ast.parse(source).body
+        if isinstance(each, ast.ClassDef)
+        for field in each.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if (meaning := lines[field.lineno - 1].partition("  # ")[2])
+    }

@@ -1,7 +1,8 @@
 """What happens in a run, as typed values: one class for each kind of event, and the table that reads them from JSON.
 
 An event is a head (run, seq, at, task, attempt) and a body. A body holds its fields as they are in JSON: a field
-without a default is always written, one with a default only where it was given.
+without a default is always written, one with a default only where it was given. The comment behind a field becomes
+its line in docs/reference/events.md.
 
     engine.emit(TaskReady(worker="writer"), task="t1", attempt=0)
 
@@ -55,18 +56,15 @@ class Body:
 class _OfTeam(Body):
     """Of the supervisor of the run, or of one of a nested team."""
 
-    within: str | None = None
-    """The attempt whose nested team it is of, such as `t3/1`."""
+    within: str | None = None  # The attempt whose nested team it is of, such as `t3/1`.
 
 
 class _Keyed(Body):
-    key: str
-    """Its place in the run."""
+    key: str  # Its place in the run.
 
 
 class _OfEffect(_Keyed):
-    fingerprint: str
-    """A hash of what was asked."""
+    fingerprint: str  # A hash of what was asked.
 
 
 # -- the run ---------------------------------------------------------------------------------------------------------
@@ -75,40 +73,28 @@ class _OfEffect(_Keyed):
 class RunStarted(Body, kind="run_started"):
     """A session of the run begins; again for each resume, with a higher `epoch`."""
 
-    version: int
-    """The version of the events."""
-    chargehand: str
-    """The version of chargehand."""
-    epoch: int
-    """The number of the session, from 1."""
-    resumed: bool
-    """Whether there were sessions before."""
-    request: Data
-    """The request with its limits."""
-    team: Data
-    """The team as it was loaded."""
-    settings: Data
-    """The settings of the session."""
-    rerun_of: str | None = None
-    """The run that this one repeats."""
+    version: int  # The version of the events.
+    chargehand: str  # The version of chargehand.
+    epoch: int  # The number of the session, from 1.
+    resumed: bool  # Whether there were sessions before.
+    request: Data  # The request with its limits.
+    team: Data  # The team as it was loaded.
+    settings: Data  # The settings of the session.
+    rerun_of: str | None = None  # The run that this one repeats.
 
 
 class RunEnded(Body, kind="run_ended"):
     """The session is over: the last event of a run, until it is resumed."""
 
-    status: str
-    """How it ended."""
-    report: Data | None = None
-    """The report."""
-    by: str | None = None
-    """`command`, if a command ended a run that no process owned."""
+    status: str  # How it ended.
+    report: Data | None = None  # The report.
+    by: str | None = None  # `command`, if a command ended a run that no process owned.
 
 
 class Warned(_OfTeam, kind="warning"):
     """There is something that you should know."""
 
-    message: str
-    """What it is and what to do about it."""
+    message: str  # What it is and what to do about it.
 
 
 # -- the plan --------------------------------------------------------------------------------------------------------
@@ -117,53 +103,37 @@ class Warned(_OfTeam, kind="warning"):
 class PlanDrafted(_OfTeam, kind="plan_drafted"):
     """There is a plan to check, from the planner or from you, or tasks that a planner adds to one."""
 
-    plan: Data | None
-    """The plan; null if the reply could not be read."""
-    round: int
-    """Which draft it is, from 1; 0 for a given plan."""
-    problems: list[Data]
-    """What is wrong with it."""
-    renamed: dict[str, str] | None = None
-    """Ids of the draft -> ids in the plan, where they had to change."""
-    source: str
-    """Where it comes from: `planner`, `router`, `given`, `added` or `split`."""
+    plan: Data | None  # The plan; null if the reply could not be read.
+    round: int  # Which draft it is, from 1; 0 for a given plan.
+    problems: list[Data]  # What is wrong with it.
+    renamed: dict[str, str] | None = None  # Ids of the draft -> ids in the plan, where they had to change.
+    source: str  # Where it comes from: `planner`, `router`, `given`, `added` or `split`.
 
 
 class PlanRejected(_OfTeam, kind="plan_rejected"):
     """The draft has errors, which are sent back to the planner."""
 
-    problems: list[Data]
-    """What is wrong with it."""
-    round: int
-    """Which draft it is."""
+    problems: list[Data]  # What is wrong with it.
+    round: int  # Which draft it is.
 
 
 class PlanApproved(_OfTeam, kind="plan_approved"):
     """The plan is about to run."""
 
-    plan: Data
-    """The plan."""
-    strategy: str
-    """Its shape: `single`, `sequential`, `parallel` or `hybrid`."""
-    notes: list[str]
-    """Advice about the plan."""
-    given: bool | None = None
-    """Whether you gave it."""
-    usage: Data | None = None
-    """What planning used."""
-    ceiling: Data | None = None
-    """Tokens that a task may use at the most, and of how many."""
+    plan: Data  # The plan.
+    strategy: str  # Its shape: `single`, `sequential`, `parallel` or `hybrid`.
+    notes: list[str]  # Advice about the plan.
+    given: bool | None = None  # Whether you gave it.
+    usage: Data | None = None  # What planning used.
+    ceiling: Data | None = None  # Tokens that a task may use at the most, and of how many.
 
 
 class Extended(_OfTeam, kind="extension"):
     """Tasks were added to fill gaps."""
 
-    tasks: list[Data]
-    """The new tasks."""
-    round: int | None = None
-    """How often tasks were added so far."""
-    fills: dict[str, list[str]] | None = None
-    """Gap -> the tasks that fill it."""
+    tasks: list[Data]  # The new tasks.
+    round: int | None = None  # How often tasks were added so far.
+    fills: dict[str, list[str]] | None = None  # Gap -> the tasks that fill it.
 
 
 # -- tasks and attempts ----------------------------------------------------------------------------------------------
@@ -172,37 +142,29 @@ class Extended(_OfTeam, kind="extension"):
 class TaskReady(Body, kind="task_ready"):
     """All tasks that the task depends on have ended."""
 
-    worker: str
-    """The worker that does it."""
+    worker: str  # The worker that does it.
 
 
 class AttemptStarted(Body, kind="attempt_started"):
     """A worker begins the task."""
 
-    worker: str
-    """The worker."""
-    tier: str | None
-    """The tier of its model, if the task names one."""
-    model: str | None
-    """Its model, if it has one."""
+    worker: str  # The worker.
+    tier: str | None  # The tier of its model, if the task names one.
+    model: str | None  # Its model, if it has one.
 
 
 class AttemptEnded(Body, kind="attempt_ended"):
     """The attempt has ended, with or without a result."""
 
-    status: str
-    """How it ended."""
-    error: Data | None
-    """Why it failed."""
-    outcome: Data | None = None
-    """Its outcome, unless that is the outcome of the task."""
+    status: str  # How it ended.
+    error: Data | None  # Why it failed.
+    outcome: Data | None = None  # Its outcome, unless that is the outcome of the task.
 
 
 class TaskEnded(Body, kind="task_ended"):
     """The task has its one outcome."""
 
-    outcome: Data
-    """The outcome."""
+    outcome: Data  # The outcome.
 
 
 # -- effects ---------------------------------------------------------------------------------------------------------
@@ -211,75 +173,53 @@ class TaskEnded(Body, kind="task_ended"):
 class ModelCalled(_OfEffect, kind="model_called"):
     """A model call is about to be sent."""
 
-    role: str
-    """What the model is asked to be, such as `planner` or `worker`."""
-    worker: str | None
-    """The worker that asks."""
-    model: str
-    """The model."""
-    messages: list[str]
-    """The messages, by hash."""
-    tools: list[str]
-    """The names of the tools that it is offered."""
-    output_schema: bool
-    """Whether a schema for the reply is sent."""
-    options: Data
-    """Explicit options, such as the temperature."""
-    tool_choice: str | None = None
-    """`none`, if no tool may be called."""
-    max_output: int
-    """How many tokens the reply may have."""
-    send: int
-    """How often it was sent, this time included."""
+    role: str  # What the model is asked to be, such as `planner` or `worker`.
+    worker: str | None  # The worker that asks.
+    model: str  # The model.
+    messages: list[str]  # The messages, by hash.
+    tools: list[str]  # The names of the tools that it is offered.
+    output_schema: bool  # Whether a schema for the reply is sent.
+    options: Data  # Explicit options, such as the temperature.
+    tool_choice: str | None = None  # `none`, if no tool may be called.
+    max_output: int  # How many tokens the reply may have.
+    send: int  # How often it was sent, this time included.
 
 
 class ModelReplied(_OfEffect, kind="model_replied"):
     """The reply, or the reason why there is none, is known."""
 
-    result: Data
-    """The reply with its usage, or the error; with `cut` the call was cut off and `text` is what had arrived."""
+    result: Data  # The reply with its usage, or the error; with `cut` it was cut off and `text` is what had arrived.
 
 
 class ToolCalled(_OfEffect, kind="tool_called"):
     """A tool is about to be run."""
 
-    worker: str
-    """The worker that asks."""
-    tool: str
-    """The tool."""
-    arguments: Data
-    """Its arguments."""
-    effect: str
-    """`read`, `idempotent` or `once`."""
-    send: int
-    """How often it was begun, this time included."""
+    worker: str  # The worker that asks.
+    tool: str  # The tool.
+    arguments: Data  # Its arguments.
+    effect: str  # `read`, `idempotent` or `once`.
+    send: int  # How often it was begun, this time included.
 
 
 class ToolReturned(_OfEffect, kind="tool_returned"):
     """The tool's result is known."""
 
-    result: Data
-    """What it returned, or the error."""
+    result: Data  # What it returned, or the error.
 
 
 class ToolRefused(Body, kind="tool_refused"):
     """A worker asked for a tool it does not have or with unusable arguments, or a person rejected it."""
 
-    worker: str
-    """The worker that asked."""
-    tool: str
-    """The tool."""
-    reason: str
-    """Why it was refused."""
+    worker: str  # The worker that asked.
+    tool: str  # The tool.
+    reason: str  # Why it was refused.
 
 
 class Reused(_OfEffect, kind="reused"):
     """A rerun took a result from the run it repeats, or an analyzer's from the cache."""
 
-    result: Data
-    """The result."""
-    source: str
-    """The run that it comes from, or `cache`."""
+    result: Data  # The result.
+    source: str  # The run that it comes from, or `cache`.
 
 
 # -- decisions and people --------------------------------------------------------------------------------------------
@@ -288,30 +228,23 @@ class Reused(_OfEffect, kind="reused"):
 class Decided(_OfTeam, _Keyed, kind="decision"):
     """A choice that depends on more than plan and outcomes: a retry, a timeout, a denied budget."""
 
-    decision: str
-    """What was to be decided."""
-    value: JSON
-    """What was decided."""
-    reason: str
-    """Why."""
+    decision: str  # What was to be decided.
+    value: JSON  # What was decided.
+    reason: str  # Why.
 
 
 class QuestionAsked(_Keyed, kind="question_asked"):
     """A person is asked."""
 
-    question: Data
-    """The question."""
+    question: Data  # The question.
 
 
 class QuestionAnswered(_Keyed, kind="question_answered"):
     """A person has answered."""
 
-    answer: JSON
-    """The answer."""
-    by: str | None = None
-    """`person`, `command`, or the run that the answer was taken from."""
-    parked_s: float | None = None
-    """For how long the run did nothing but wait for it."""
+    answer: JSON  # The answer.
+    by: str | None = None  # `person`, `command`, or the run that the answer was taken from.
+    parked_s: float | None = None  # For how long the run did nothing but wait for it.
 
 
 # -- the answer ------------------------------------------------------------------------------------------------------
@@ -320,40 +253,33 @@ class QuestionAnswered(_Keyed, kind="question_answered"):
 class SynthesisStarted(_OfTeam, kind="synthesis_started"):
     """The answer is being written."""
 
-    mode: str
-    """`merge`, `select` or `reduce`."""
-    outcomes: int
-    """From how many outcomes."""
+    mode: str  # `merge`, `select` or `reduce`.
+    outcomes: int  # From how many outcomes.
 
 
 class DraftDiscarded(_OfTeam, kind="draft_discarded"):
     """A draft of the answer could not be used."""
 
-    reason: str
-    """Why."""
+    reason: str  # Why.
 
 
 class ContradictionFound(_OfTeam, kind="contradiction_found"):
     """Results disagree."""
 
-    contradiction: Data
-    """What they disagree about, and the verdict."""
+    contradiction: Data  # What they disagree about, and the verdict.
 
 
 class Critiqued(_OfTeam, kind="critique"):
     """A reviewer has judged the draft, or could not."""
 
-    verdict: str
-    """`accept`, `revise` or `not_reviewed`."""
-    problems: list[str]
-    """What is wrong with the draft, or why it was not judged."""
+    verdict: str  # `accept`, `revise` or `not_reviewed`.
+    problems: list[str]  # What is wrong with the draft, or why it was not judged.
 
 
 class GapFound(_OfTeam, kind="gap_found"):
     """The answer lacks something."""
 
-    gap: Data
-    """What it lacks and why."""
+    gap: Data  # What it lacks and why.
 
 
 # -- budget and limits -----------------------------------------------------------------------------------------------
@@ -362,34 +288,25 @@ class GapFound(_OfTeam, kind="gap_found"):
 class BudgetReserved(_Keyed, kind="budget_reserved"):
     """Tokens and money are reserved for a call."""
 
-    tokens: int
-    """How many tokens."""
-    usd: float | None
-    """How much money; null if the price is unknown."""
+    tokens: int  # How many tokens.
+    usd: float | None  # How much money; null if the price is unknown.
 
 
 class BudgetSettled(_Keyed, kind="budget_settled"):
     """The call's real usage replaces the reservation."""
 
-    tokens: int
-    """How many tokens it used."""
-    usd: float | None
-    """What it cost; null if that is unknown."""
-    estimated: bool | None = None
-    """Whether the provider did not say what it used: then `tokens` is what was reserved."""
-    lost: Data | None = None
-    """The usage to count for a call that was cut off."""
+    tokens: int  # How many tokens it used.
+    usd: float | None  # What it cost; null if that is unknown.
+    estimated: bool | None = None  # Whether the provider did not say what it used: then `tokens` is what was reserved.
+    lost: Data | None = None  # The usage to count for a call that was cut off.
 
 
 class BreakerChanged(_OfTeam, kind="breaker_changed"):
     """A worker or provider stopped getting calls, or gets them again."""
 
-    name: str
-    """The worker or provider."""
-    state: str
-    """`closed`, `half_open` or `open`."""
-    reason: str
-    """Why."""
+    name: str  # The worker or provider.
+    state: str  # `closed`, `half_open` or `open`.
+    reason: str  # Why.
 
 
 # -- what cannot be read as one of these -----------------------------------------------------------------------------
