@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Literal, TypeAlias
 
 from chargehand.synthesizer.plain_report import paragraphs
-from chargehand.text.citation import Citation, Citations, without_code
+from chargehand.text.citation import Citations, without_code
 
 Kind: TypeAlias = Literal["heading", "item", "row", "quote", "prose"]
 
@@ -84,16 +84,13 @@ def _has_list(passages: Iterable[AnswerPassage]) -> bool:
 
 
 def _paragraph(number: int, text: str, citations: Citations, lead: tuple[str, ...]) -> Paragraph:
-    parts: list[tuple[Kind, str, list[Citation]]] = [
-        (kind, part, list(citations.find(part))) for kind, part in _parts(text)
-    ]
-    tasks = tuple(dict.fromkeys(task for _, _, cited in parts for citation in cited for task in citation.tasks))
+    parts = list(_parts(text))
+    tasks = tuple(dict.fromkeys(task for _, part in parts for task in citations.tasks(part)))
     passages: list[AnswerPassage] = []
-    for kind, part, cited in parts:
-        own = tuple(dict.fromkeys(task for citation in cited for task in citation.tasks))
-        unknown = tuple(dict.fromkeys(name for citation in cited for name in citation.unknown))
-        inherited = tasks or (lead if kind in _LISTED else ())
-        passages.append(AnswerPassage(number, kind, _without(part, cited), own or inherited, unknown))
+    for kind, part in parts:
+        unknown = tuple(dict.fromkeys(name for cited in citations.find(part) for name in cited.unknown))
+        own = citations.tasks(part) or tasks or (lead if kind in _LISTED else ())
+        passages.append(AnswerPassage(number, kind, citations.blank_out(part), own, unknown))
     return Paragraph(number, tasks, tuple(passages))
 
 
@@ -128,12 +125,3 @@ def _kind(line: str, before: Kind) -> Kind:
     if line.lstrip().startswith(">"):
         return "quote"
     return "item" if before == "item" else "prose"
-
-
-def _without(text: str, citations: list[Citation]) -> str:
-    pieces: list[str] = []
-    end = 0
-    for citation in citations:
-        pieces += [text[end : citation.start], " "]
-        end = citation.end
-    return "".join([*pieces, text[end:]])

@@ -126,7 +126,7 @@ def provenance_of_listing(
     citations = Citations(outcomes)
     found: dict[str, tuple[str, ...]] = {}
     for number, paragraph in enumerate(paragraphs(answer), 1):
-        if tasks := tuple(dict.fromkeys(task for each in citations.find(paragraph) for task in each.tasks)):
+        if tasks := citations.tasks(paragraph):
             found[str(number)] = tasks
     cited = {task for tasks in found.values() for task in tasks}
     return Provenance(citations=found, unused=_unused_tasks(outcomes, cited, merged))

@@ -27,7 +27,7 @@ _COPIED = 5
 
 def is_placeholder(text: str, tasks: Iterable[str] = (), prompt: str = "") -> bool:
     """Whether no word is left beside marks and citations of tasks, or all words are in this order in the prompt."""
-    words = _words(_MARKS.sub(" ", _drop_citations(text, tasks)))
+    words = _words(_MARKS.sub(" ", Citations(tasks).blank_out(text)))
     return not words or (len(words) >= _COPIED and f" {' '.join(words)} " in f" {' '.join(_words(prompt))} ")
 
 
@@ -35,15 +35,6 @@ def is_unfilled(data: JSON) -> bool:
     """Whether there are texts in the data and each of them is a placeholder."""
     texts = list(_texts(data))
     return bool(texts) and all(map(is_placeholder, texts))
-
-
-def _drop_citations(text: str, tasks: Iterable[str]) -> str:
-    pieces: list[str] = []
-    end = 0
-    for citation in Citations(tasks).find(text):
-        pieces.append(text[end : citation.start])
-        end = citation.end
-    return " ".join([*pieces, text[end:]])
 
 
 def _words(text: str) -> list[str]:

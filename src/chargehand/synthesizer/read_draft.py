@@ -122,5 +122,5 @@ def _disagreement(said: str, citations: Citations) -> JSON:
     """The subject and the sides, which begin with their tasks; without sides, the tasks that are cited."""
     subject, *sides = (part.strip() for part in said.split(";"))
     if not sides:
-        sides = [task for cited in citations.find(said) for task in cited.tasks]
+        sides = list(citations.tasks(said))
     return {"subject": subject, "claims": sides, "resolved": False}

@@ -20,7 +20,7 @@ from chargehand.synthesizer import prompt
 from chargehand.synthesizer.check_citations import provenance_of
 from chargehand.synthesizer.merge_duplicates import merge_claims
 from chargehand.synthesizer.synthesis import SynthesisContext
-from chargehand.text.citation import Citations
+from chargehand.text.citation import Citation, Citations
 from chargehand.values.base import JSON
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Claim, Outcome
@@ -163,15 +163,14 @@ def _fitting(claims: Sequence[Claim], room: int) -> dict[str, JSON]:
 
 def _only_below(text: str, below: Mapping[str, Outcome], all_: Mapping[str, Outcome]) -> str:
     """The text without citations of tasks whose results the summary was not made from."""
-    pieces: list[str] = []
-    end = 0
-    for citation in Citations(all_).find(text):
-        if all(task in below for task in citation.tasks):
-            continue
+
+    def keep_below(citation: Citation) -> str:
         kept = [task for task in citation.tasks if task in below]
-        pieces += [text[end : citation.start], f"[{', '.join(kept)}]" if kept else ""]
-        end = citation.end
-    return "".join([*pieces, text[end:]])
+        if len(kept) == len(citation.tasks):
+            return text[citation.start : citation.end]
+        return f"[{', '.join(kept)}]" if kept else ""
+
+    return Citations(all_).replace(text, keep_below)
 
 
 def _cut(data: JSON, most: int) -> str:

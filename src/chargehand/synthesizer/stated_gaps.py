@@ -34,7 +34,7 @@ def left_out(entries: Iterable[Any], tasks: Collection[str]) -> tuple[LeftOut, .
         names = ", ".join(map(_text, cast(list[Any], named))) if isinstance(named, list) else _text(named)
         if not reason or is_placeholder(reason):
             continue
-        for task in (task for cited in citations.find(f"[{names.strip('[]')}]") for task in cited.tasks):
+        for task in citations.tasks(f"[{names.strip('[]')}]"):
             found.setdefault(task, reason[:_LONGEST])
     return tuple(LeftOut(task=task, reason=reason) for task, reason in found.items())
 

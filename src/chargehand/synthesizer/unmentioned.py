@@ -60,10 +60,7 @@ def _part(text: str, citations: Citations) -> _Part:
 
 
 def _read(text: str, citations: Citations) -> _Part:
-    found = list(citations.find(text))
-    for citation in reversed(found):
-        text = f"{text[: citation.start]} {text[citation.end :]}"
-    return _Part(text, frozenset(task for citation in found for task in citation.tasks))
+    return _Part(citations.blank_out(text), frozenset(citations.tasks(text)))
 
 
 def problems(silent: Iterable[Disagreement]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -101,6 +101,23 @@ class Citations:
                 continue
             if names:
                 yield Citation(found.start(), found.end(), names, address and address[1:-1])
+
+    def tasks(self, text: str) -> tuple[str, ...]:
+        """The tasks that a text cites, each once."""
+        return tuple(dict.fromkeys(task for cited in self.find(text) for task in cited.tasks))
+
+    def replace(self, text: str, new: Callable[[Citation], str]) -> str:
+        """The text with what `new` makes of each citation in its place."""
+        pieces: list[str] = []
+        end = 0
+        for citation in self.find(text):
+            pieces += [text[end : citation.start], new(citation)]
+            end = citation.end
+        return "".join([*pieces, text[end:]])
+
+    def blank_out(self, text: str) -> str:
+        """The text with a blank in the place of each citation."""
+        return self.replace(text, lambda _: " ")
 
     def _names(self, inside: str) -> tuple[Named, ...]:
         """What the brackets name; nothing when they are not a citation."""

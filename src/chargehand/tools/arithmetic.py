@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from decimal import Context, Decimal, InvalidOperation, Overflow
 from fractions import Fraction
+from functools import partial
 from typing import TypeAlias
 
 Number: TypeAlias = int | Fraction
@@ -118,10 +119,6 @@ def _cbrt(value: Number) -> Number:
     return -root if value < 0 else root
 
 
-def _hypot(*sides: Number) -> Number:
-    return _sqrt(sum(side * side for side in sides))
-
-
 def _exp(value: Number) -> Number:
     return _settle_digits(WORKING.exp(_decimal(value)))
 
@@ -131,14 +128,6 @@ def _log(value: Number, base: Number = CONSTANTS["e"]) -> Number:
         raise ValueError("only positive numbers have a logarithm")
     above, below = (Fraction(WORKING.ln(_decimal(each))) for each in (value, base))
     return _settle_digits(_decimal(above / below))
-
-
-def _log2(value: Number) -> Number:
-    return _log(value, 2)
-
-
-def _log10(value: Number) -> Number:
-    return _log(value, 10)
 
 
 def _factorial(value: Number) -> int:
@@ -173,8 +162,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Number], *tuple[int, ...]]] = {
     "exp": (_exp, 1),
     "ln": (_log, 1),
     "log": (_log, 1, 2),
-    "log2": (_log2, 1),
-    "log10": (_log10, 1),
+    "log2": (partial(_log, base=2), 1),
+    "log10": (partial(_log, base=10), 1),
     "sin": (_float(math.sin), 1),
     "cos": (_float(math.cos), 1),
     "tan": (_float(math.tan), 1),
@@ -184,7 +173,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Number], *tuple[int, ...]]] = {
     "atan2": (_float(math.atan2), 2),
     "degrees": (_float(math.degrees), 1),
     "radians": (_float(math.radians), 1),
-    "hypot": (_hypot, 2, 3),
+    "hypot": (lambda *sides: _sqrt(sum(side * side for side in sides)), 2, 3),
     "factorial": (_factorial, 1),
     "gcd": (_gcd, 2),
     "min": (lambda *values: min(values),),

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from chargehand.values.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from chargehand.apps.review.app import run
@@ -13,17 +15,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Review", "render_review", "run"]
 
-_HOMES = {
-    "Review": "chargehand.apps.review.formats",
-    "render_review": "chargehand.apps.review.formats",
-    "run": "chargehand.apps.review.app",
-}
-
-
-def __getattr__(name: str) -> Any:
-    # Names are loaded at first use: analyzers import this package in child processes, which need none of them.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'chargehand.apps.review' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+# Analyzers import this package in child processes, which need none of them.
+__getattr__ = lazy_names(__name__, {"Review": "formats", "render_review": "formats", "run": "app"})

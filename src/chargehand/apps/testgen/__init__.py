@@ -5,18 +5,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from chargehand.values.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from chargehand.apps.testgen.app import Generated, run
 
 __all__ = ["Generated", "run"]
 
-
-def __getattr__(name: str) -> Any:
-    # Names are loaded at first use: analyzers import this package and need none of them.
-    if name not in __all__:
-        raise AttributeError(f"module 'chargehand.apps.testgen' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module("chargehand.apps.testgen.app"), name)
+# Analyzers import this package and need none of them.
+__getattr__ = lazy_names(__name__, {"Generated": "app", "run": "app"})

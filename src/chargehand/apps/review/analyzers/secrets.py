@@ -61,25 +61,8 @@ CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z]+)+")
 UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Languages in which text is in quotes.
 CODE = (
-    *(
-        ".py",
-        ".pyi",
-        ".pyw",
-        ".js",
-        ".jsx",
-        ".mjs",
-        ".cjs",
-        ".ts",
-        ".tsx",
-        ".vue",
-        ".go",
-        ".java",
-        ".kt",
-        ".scala",
-        ".rb",
-        ".rs",
-    ),
-    *(".php", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".lua", ".pl", ".ex", ".dart", ".vim"),
+    *(".py", ".pyi", ".pyw", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".go", ".java", ".kt", ".scala"),
+    *(".rb", ".rs", ".php", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".lua", ".pl", ".ex", ".dart", ".vim"),
 )
 # Names of public values that contain such a word: `token_url`, `password_field`, `public_key_id`.
 PUBLIC_NAME = re.compile(
