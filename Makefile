@@ -85,12 +85,12 @@ clean: ## remove .venv/, caches and build results
 
 .venv/.installed: .venv/.created pyproject.toml constraints.txt Makefile
 	@echo "== installing chargehand into .venv/"
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,testgen,data]'
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,testgen,data,serve]'
 	@touch $@
 
 .venv/.dev: .venv/.installed
 	@echo "== installing the development tools into .venv/"
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,testgen,data,dev]'
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,testgen,data,serve,dev]'
 	@touch $@
 
 # An interpreter on the PATH may be a shim that fails when run, so each candidate is run. One that can make a

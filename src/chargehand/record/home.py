@@ -95,6 +95,16 @@ class Home:
         with closing(self.read(run)) as record:
             yield from record.events(after)
 
+    def last_event(self, run: str) -> int:
+        """The number of the last committed event of a run; 0 before there is one."""
+        with closing(self.read(run)) as record:
+            return record.last_seq()
+
+    def change_mark(self, run: str) -> object:
+        """Equal marks: nothing was committed in between, unless it was within one tick of the file system's clock."""
+        record = self._record(run)
+        return _mark(record), _mark(record.with_name(f"{record.name}-wal"))
+
     def messages(self, run: str, hashes: Iterable[str]) -> dict[str, bytes]:
         """The messages of a run's model calls, by the hashes under which its events name them."""
         with closing(self.read(run)) as record:
@@ -176,6 +186,10 @@ class Home:
         listed = [self._as_it_is(lines[run]) for run in ids]
         listed.sort(key=lambda info: (info.started, info.run), reverse=True)
         return listed[:limit]
+
+    def list_mark(self) -> object:
+        """Equal marks: no run was begun, ended or removed in between; one may have died."""
+        return _mark(self._runs), _mark(self.path / "index.sqlite")
 
     def note(
         self,
@@ -335,6 +349,14 @@ class Home:
         finally:
             held.release()
         return True
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _sqlite_journal() -> type[SqliteJournal]:

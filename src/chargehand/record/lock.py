@@ -18,6 +18,8 @@ from chargehand.record.storage_errors import storage
 # Reading the owner's name takes the lock for some microseconds; a process that wants the run tries again first.
 _TRIES = 5
 _PAUSE_S = 0.01
+# Where this process answers over HTTP, if it does: whoever finds a run locked is told.
+_process_url: str | None = None
 
 
 class OwnerLock:
@@ -64,6 +66,12 @@ def owner(path: Path) -> str | None:
         os.close(file)
 
 
+def set_process_url(url: str | None) -> None:
+    """Name an address of this process in every lock that it takes from now on."""
+    global _process_url  # noqa: PLW0603 -- a lock names its process, and so does this
+    _process_url = url
+
+
 def _take(file: int) -> bool:
     for attempt in range(_TRIES):
         if attempt:
@@ -76,7 +84,8 @@ def _take(file: int) -> bool:
 
 def _sign(file: int) -> None:
     since = datetime.now(UTC).isoformat(timespec="seconds")
-    text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode()
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+    text = json.dumps(holder | ({"url": _process_url} if _process_url else {})).encode()
     os.pwrite(file, text, 0)
     os.ftruncate(file, len(text))
 
@@ -84,7 +93,8 @@ def _sign(file: int) -> None:
 def _describe(file: int) -> str:
     try:
         holder: dict[str, Any] = json.loads(os.pread(file, 4096, 0))
-        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+        at = f", the server at {holder['url']}" if "url" in holder else ""
+        return f"process {holder['pid']} on {holder['host']} since {holder['since']}{at}"
     except (ValueError, KeyError, TypeError):
         # Caught between taking the lock and signing it.
         return "another process"

@@ -33,6 +33,14 @@ class RunSource(Protocol):
         """The committed events of a run in order, those with a larger `seq` than `after`."""
         ...
 
+    def last_event(self, run: str) -> int:
+        """The number of the last committed event of a run; 0 before there is one."""
+        ...
+
+    def change_mark(self, run: str) -> object:
+        """Changes when events are committed; cheap, for those who look often."""
+        ...
+
     def messages(self, run: str, hashes: Iterable[str]) -> dict[str, bytes]:
         """The messages of a run's model calls, by the hashes under which its events name them."""
         ...

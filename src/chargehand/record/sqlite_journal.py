@@ -113,6 +113,14 @@ class SqliteJournal:
                 after += 1
                 yield self._event(row, after)
 
+    def last_seq(self) -> int:
+        """The number of the last committed event; 0 before there is one."""
+        with storage(self.path):
+            connection = self._connection()
+            if not _format(connection):
+                return 0
+            return connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
+
     def blobs(self, hashes: Iterable[str]) -> dict[str, bytes]:
         wanted = list(dict.fromkeys(hashes))
         found: dict[str, bytes] = {}

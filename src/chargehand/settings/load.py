@@ -12,7 +12,7 @@ from chargehand.models.provider_settings import Provider, built_in
 from chargehand.record.home import default_path
 from chargehand.record.trust import TrustRegistry
 from chargehand.settings.script_path import OF_TEAM, found_from
-from chargehand.settings.settings import Pinned, RoleModel, Settings
+from chargehand.settings.settings import Pinned, RoleModel, ServeSettings, Settings
 from chargehand.settings.settings_file import NOT_SERVED, TIERS, Layer, checked_url, read_layer
 from chargehand.settings.toml_file import read, suggestion
 from chargehand.values.budget import DEFAULT_TOKENS, Budget
@@ -70,6 +70,7 @@ def _settings(
         budget=Budget(**money),
         max_concurrent_set="max_concurrent" in plain,
         pinned=tuple(pin for pin in _PINS if pin in flags),
+        serve=ServeSettings(**{key: names for layer in layers for key, names in layer.serve.items()}),
         **plain,
     )
 

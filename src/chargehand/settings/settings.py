@@ -74,6 +74,13 @@ class Limits(Value):
     deadline_s: float | None = Field(default=None, gt=0)
 
 
+class ServeSettings(Value):
+    """Names that callers of `chargehand serve` may give; empty means the default."""
+
+    models: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
+
+
 class Settings(Value):
     """Holds names of key variables, never a key, so that it can be stored with a run."""
 
@@ -93,6 +100,8 @@ class Settings(Value):
     # The engine that runs use, by its name in engine/factory.py.
     engine: str = "local"
     pinned: tuple[Pinned, ...] = ()
+    # Of the server, not of a run: it is not stored with one.
+    serve: ServeSettings = Field(default_factory=ServeSettings, exclude=True)
 
     @property
     def has_model(self) -> bool:

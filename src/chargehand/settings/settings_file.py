@@ -31,7 +31,9 @@ NOT_SERVED = frozenset({"scripted"})
 _PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent", "window")
 _PROVIDER_SECONDS = ("first_event_s", "silence_s")
 _PROVIDER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-_KEYS = frozenset({"model", "team", "deadline", "max_concurrent", "max_tasks", "budget", "models", "providers"})
+_KEYS = frozenset(
+    {"model", "team", "deadline", "max_concurrent", "max_tasks", "budget", "models", "providers", "serve"}
+)
 
 
 @dataclass(slots=True)
@@ -43,6 +45,7 @@ class Layer:
     providers: dict[str, Provider] = field(default_factory=dict[str, Provider])
     budget: Budget = field(default_factory=Budget)
     plain: dict[str, Any] = field(default_factory=dict[str, Any])
+    serve: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     warnings: list[str] = field(default_factory=list[str])
 
 
@@ -124,6 +127,23 @@ class SettingsReader:
         usd = self.number(table, "usd", "budget", whole=False)
         return Budget(tokens=None if tokens is None else int(tokens), usd=usd)
 
+    def serve(self, data: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        """The [serve] table: names of models and teams. A file without trust may not change who may use what."""
+        table = self.table(data, "serve")
+        if table and not self.trusted:
+            self.ignore(("serve",), "[serve] says what callers of the server may use")
+            return {}
+        for key in sorted(table.keys() - {"models", "teams"}):
+            self.unknown(("serve", key), {"models", "teams"})
+        return {key: self.texts(table, key, "serve") for key in ("models", "teams") if key in table}
+
+    def texts(self, data: Mapping[str, Any], key: str, *path: str) -> tuple[str, ...]:
+        value = data.get(key)
+        if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):  # pyright: ignore[reportUnknownVariableType]
+            self.wrong((*path, key), f"{key!r} is a list of texts in quotes, not {value!r}.")
+            return ()
+        return tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
     def top_model(self, data: Mapping[str, Any]) -> str | None:
         return self._model(data, "model")
 
@@ -175,6 +195,7 @@ def read_layer(
         layer.providers = {name: provider for name, provider in providers.items() if provider is not None}
     elif providers:
         reader.ignore(("providers",), "[providers] names endpoints and keys")
+    layer.serve = reader.serve(data)
     layer.tiers, layer.roles = reader.models(data)
     if (model := reader.top_model(data)) is not None:
         layer.tiers = {**dict.fromkeys(TIERS, model), **layer.tiers}

@@ -79,6 +79,9 @@ class RunState:
     gaps: list[Data] = field(default_factory=list[Data])
     sessions: list[SessionView] = field(default_factory=list[SessionView])
     rerun_of: str | None = None
+    # What may be spent, as Budget JSON, and the seconds it may take.
+    budget: Data = field(default_factory=dict[str, Any])
+    deadline_s: float | None = None
     synthesis_started: float | None = None
     started: float | None = None
     ended: float | None = None
@@ -259,6 +262,8 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
     # This session's synthesis finds them again.
     view.gaps, view.contradictions = [], []
     view.request = _text(started.request, "text") or view.request
+    view.budget = _part(started.request, "budget") or view.budget
+    view.deadline_s = _money(started.request, "deadline_s") or view.deadline_s
     view.team = _text(started.team, "name") or view.team
     view.rerun_of = started.rerun_of or view.rerun_of
 

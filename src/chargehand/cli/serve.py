@@ -1,0 +1,90 @@
+"""`serve`: flags become the options of a server, which answers until it is stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from chargehand.server.log_lines import LogForm
+
+
+@click.command(cls=Command)
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="H", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8420, show_default=True, help="0 takes a free one.")
+@click.option("--token-file", metavar="FILE", help="The token in FILE instead of one made at the first start.")
+@click.option("--client-token-file", metavar="FILE", help="A second, weaker token, for /v1 and /mcp only.")
+@click.option("--allow-host", "allow_hosts", multiple=True, metavar="H", help="Also answer to this host name.")
+@click.option("--cert", metavar="FILE", help="Answer over TLS with this certificate (PEM); needs --key.")
+@click.option("--key", metavar="FILE", help="The private key of --cert.")
+@click.option("--root-path", default="", metavar="P", help="The path under which a proxy shows the server.")
+@click.option("--open", "open_browser", is_flag=True, help="Open a browser once the server answers.")
+@click.option(
+    "--log", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of log lines."
+)
+def serve(
+    host: str,
+    port: int,
+    token_file: str | None,
+    client_token_file: str | None,
+    allow_hosts: tuple[str, ...],
+    cert: str | None,
+    key: str | None,
+    root_path: str,
+    open_browser: bool,
+    log: LogForm,
+) -> None:
+    """Answer over HTTP: runs as JSON, their events as a stream, and pages for a browser.
+
+    Only this machine can reach the server, unless --host names another address. Open the address that is printed: it
+    holds the token. The API is described at /api/v1/openapi.json.
+    """
+    import os
+
+    from chargehand.cli import read_inputs as inputs
+    from chargehand.cli.make_supervisor import make_supervisor
+    from chargehand.errors import UsageError
+
+    try:
+        from chargehand.server.serve import ServeOptions, check_token, serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        raise UsageError(
+            f"`serve` needs {error.name}, which is not installed: pip install 'chargehand[serve]'"
+        ) from None
+
+    def read_token(file: str | None) -> str | None:
+        return (
+            None if file is None else check_token(inputs.read_bytes(file, "a token").decode("utf-8", "replace"), file)
+        )
+
+    token = read_token(token_file)
+    if token is None and os.environ.get("CHARGEHAND_TOKEN"):
+        token = check_token(os.environ["CHARGEHAND_TOKEN"], "CHARGEHAND_TOKEN")
+    options = ServeOptions(
+        host=host,
+        port=port,
+        token=token,
+        client_token=read_token(client_token_file),
+        allow_hosts=allow_hosts,
+        cert=cert,
+        key=key,
+        root_path=root_path if not root_path or root_path.startswith("/") else f"/{root_path}",
+        log=log,
+    )
+    supervisor = make_supervisor(None, {})
+    out = screen()
+    for warning in supervisor.warnings:
+        out.say(f"warning: {warning}")
+
+    def announce(url: str, session: str) -> None:
+        # Printed as it is: a token cannot be used with its middle left out.
+        click.echo(f"chargehand answers at {url}\nOpen {session}", err=True)
+        if open_browser:
+            click.launch(session)
+
+    serve(supervisor, options, announce)

@@ -1,0 +1,149 @@
+"""Who may do what: Host, token, session cookie and Origin of a request -> its caller, or a refusal.
+
+Host       loopback, or a name that was allowed: a page of another site cannot reach us by a name of its own
+token      `Authorization: Bearer`, or the cookie that `/?token=` sets
+Origin     needed for a request by cookie that changes something
+client     a second token, for /v1 and /mcp only
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Literal, TypeAlias
+from urllib.parse import parse_qs, quote, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from chargehand.server.problems import Refusal, problem_response
+
+Caller: TypeAlias = Literal["owner", "client"]
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+# What the weaker token may use.
+_FOR_CLIENTS = ("/v1/", "/mcp")
+_OPEN = "/healthz"
+
+
+@dataclass(slots=True)
+class Access:
+    """The tokens and host names of one server, and the sessions of browsers, which end with it."""
+
+    token: str
+    client_token: str | None = None
+    hosts: frozenset[str] = LOOPBACK
+    cookie: str = "chargehand"
+    secure: bool = False
+    sessions: set[str] = field(default_factory=set[str])
+
+    def check_host(self, headers: Headers) -> None:
+        if host_name(headers.get("host", "")) not in self.hosts:
+            raise Refusal(
+                421,
+                f"The Host header is {headers.get('host', '')[:200]!r}: open the server by a loopback name, or start "
+                "it with --allow-host NAME.",
+            )
+
+    def check_caller(self, scope: Scope, headers: Headers) -> Caller:
+        """The caller; Refusal without a valid token, or by cookie from a page that is not ours."""
+        given = headers.get("authorization", "")
+        if given:
+            kind, _, token = given.partition(" ")
+            caller = self._by_token(token.strip()) if kind.lower() == "bearer" else None
+            if caller is None:
+                raise _unauthorized("The token in the Authorization header is not one of this server.")
+        elif self._session(headers) in self.sessions:
+            caller = "owner"
+            if scope["method"] not in _SAFE:
+                _check_origin(headers)
+        else:
+            raise _unauthorized(
+                "Send `Authorization: Bearer TOKEN`, or open the address that `chargehand serve` printed."
+            )
+        if caller == "client" and not scope["path"].startswith(_FOR_CLIENTS):
+            raise Refusal(403, "The client token may use /v1 and /mcp only: use the token of the server for this.")
+        return caller
+
+    def begin_session(self, scope: Scope) -> Response:
+        """The answer to `/?token=`: a session cookie, and the same page without the token in its address."""
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if self._by_token(given) != "owner":
+            raise _unauthorized("The token in the address is not that of this server: open the address it printed.")
+        session = secrets.token_urlsafe(32)
+        self.sessions.add(session)
+        root = str(scope.get("root_path", "")).rstrip("/")
+        secure = "; Secure" if self.secure or scope.get("scheme") == "https" else ""
+        cookie = f"{self.cookie}={session}; HttpOnly; SameSite=Strict; Path={quote(root)}/{secure}"
+        headers = {"location": f"{root}/", "set-cookie": cookie, "cache-control": "no-store"}
+        return Response(status_code=303, headers={**headers, "referrer-policy": "no-referrer"})
+
+    def _by_token(self, token: str) -> Caller | None:
+        given = token.encode()
+        if hmac.compare_digest(given, self.token.encode()):
+            return "owner"
+        if self.client_token is not None and hmac.compare_digest(given, self.client_token.encode()):
+            return "client"
+        return None
+
+    def _session(self, headers: Headers) -> str:
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+        except CookieError:
+            return ""
+        return found.value if found else ""
+
+
+class Guard:
+    """ASGI middleware: only what `Access` lets through reaches the application; `scope["caller"]` is the caller."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        try:
+            self._access.check_host(headers)
+            path = path_below_root(scope)
+            if path == "/" and b"token=" in scope["query_string"] and scope["method"] == "GET":
+                await self._access.begin_session(scope)(scope, receive, send)
+                return
+            if path != _OPEN:
+                scope["caller"] = self._access.check_caller({**scope, "path": path}, headers)
+        except Refusal as refusal:
+            await problem_response(refusal)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def path_below_root(scope: Scope) -> str:
+    return str(scope["path"]).removeprefix(str(scope.get("root_path", "")).rstrip("/")) or "/"
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port and in lower case; "" when it has none."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _check_origin(headers: Headers) -> None:
+    origin = urlsplit(headers.get("origin", ""))
+    if origin.scheme not in ("http", "https") or origin.netloc.lower() != headers.get("host", "").lower():
+        raise Refusal(
+            403,
+            "The Origin header does not name this server: a request by cookie that changes something must come from "
+            "its own page. Programs send the token instead.",
+        )
+
+
+def _unauthorized(detail: str) -> Refusal:
+    return Refusal(401, detail, headers={"www-authenticate": "Bearer"})

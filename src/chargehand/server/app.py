@@ -1,0 +1,146 @@
+"""The ASGI application: every request is checked, counted and answered by an endpoint, a page or a problem."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from chargehand.errors import ChargehandError
+from chargehand.server import pages
+from chargehand.server.access import Guard, path_below_root
+from chargehand.server.calls import LONGEST_QUERY, Call
+from chargehand.server.endpoints import ENDPOINTS, PREFIX, Handler
+from chargehand.server.log_lines import LogLines
+from chargehand.server.metrics import MEDIA_TYPE
+from chargehand.server.openapi import describe_api
+from chargehand.server.parts import Server
+from chargehand.server.problems import TITLES, Refusal, problem_response, refusal_of
+from chargehand.server.read_runs import json_response
+
+
+def make_app(server: Server) -> ASGIApp:
+    """The application of a server, as uvicorn runs it."""
+
+    def route(path: str, method: str, handle: Handler) -> BaseRoute:
+        async def answer(request: Request) -> Response:
+            return await handle(Call(server, request))
+
+        return Route(path, answer, methods=[method])
+
+    routes = [
+        *(route(PREFIX + each.path, each.method, each.handle) for each in ENDPOINTS),
+        route(f"{PREFIX}/openapi.json", "GET", _get_description),
+        route("/healthz", "GET", _get_health),
+        route("/metrics", "GET", _get_metrics),
+        route("/", "GET", pages.show_runs),
+        route("/runs/{run}", "GET", pages.show_run),
+    ]
+    router = Router(routes, redirect_slashes=False, default=_not_found)
+    return _Counted(Guard(_Refusing(router, server.log), server.access), server)
+
+
+async def _get_description(call: Call) -> Response:
+    return json_response(describe_api(ENDPOINTS))
+
+
+async def _get_health(call: Call) -> Response:
+    return PlainTextResponse("ok\n")
+
+
+async def _get_metrics(call: Call) -> Response:
+    server = call.server
+    runs = Counter(info.status for info in await server.reading.run(server.run_list.load))
+    gauges = {
+        "watchers": ("Streams of events that are open.", float(server.feeds.watchers)),
+        "events_sent": ("Events sent to watchers.", float(server.feeds.sent)),
+    }
+    return PlainTextResponse(server.metrics.render(gauges, runs), media_type=MEDIA_TYPE)
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    raise Refusal(404, f"There is nothing at {str(scope['path'])[:200]}: {PREFIX}/openapi.json lists what there is.")
+
+
+class _Refusing:
+    """Turns errors into problems. An error that nobody expected is logged with its traceback."""
+
+    def __init__(self, app: ASGIApp, log: LogLines) -> None:
+        self._app = app
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+        # Starlette raises an error for a wrong method only inside of an application.
+        scope["app"] = self
+
+        async def note_and_send(message: Message) -> None:
+            nonlocal begun
+            begun = begun or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            if len(scope.get("query_string", b"")) > LONGEST_QUERY:
+                raise Refusal(414, f"The query is longer than {LONGEST_QUERY:,} characters: ask for less at once.")
+            await self._app(scope, receive, note_and_send)
+        except (Refusal, ChargehandError, HTTPException) as error:
+            if begun:
+                self._log.write("answer broken off", path=scope["path"], error=str(error))
+                raise
+            await problem_response(_refusal(error))(scope, receive, send)
+        except Exception as error:  # recorded: it is logged, and the caller is told
+            self._log_unexpected(scope, error)
+            if begun:
+                raise
+            detail = f"{type(error).__name__}. The log of the server has the details; please report it."
+            await problem_response(Refusal(500, detail))(scope, receive, send)
+
+    def _log_unexpected(self, scope: Scope, error: Exception) -> None:
+        import traceback
+
+        self._log.write("error", path=scope["path"], traceback="".join(traceback.format_exception(error)))
+
+
+def _refusal(error: Refusal | ChargehandError | HTTPException) -> Refusal:
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, HTTPException):
+        status = error.status_code if error.status_code in TITLES else 400
+        allowed = (error.headers or {}).get("Allow")
+        return Refusal(status, f"{error.detail}.{f' Allowed: {allowed}.' if allowed else ''}", headers=error.headers)
+    return refusal_of(error)
+
+
+class _Counted:
+    """Counts and logs answers."""
+
+    def __init__(self, app: ASGIApp, server: Server) -> None:
+        self._app = app
+        self._server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 0
+
+        async def note_and_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._server.metrics.count(scope["method"], status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note_and_send)
+        finally:
+            path = path_below_root(scope)
+            if path not in ("/healthz", "/metrics"):
+                ms = round(1000 * (time.monotonic() - began), 1)
+                # Without the query: it may hold a token.
+                self._server.log.write("request", method=scope["method"], path=path, status=status, ms=ms)

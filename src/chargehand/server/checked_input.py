@@ -1,0 +1,30 @@
+"""What a caller sends -> a checked value; a Refusal names everything wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from chargehand.server.problems import Refusal
+
+
+class Input(BaseModel):
+    """What a caller sends: unknown fields are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+I = TypeVar("I", bound=Input)  # noqa: E741
+
+
+def check_input(shape: type[I], given: dict[str, Any], where: str, *, strict: bool) -> I:
+    """`where` says in messages what is wrong; a query is text, so it is not checked strictly."""
+    try:
+        return shape.model_validate(given, strict=strict)
+    except ValidationError as error:
+        found = [
+            f"{'.'.join(map(str, each['loc'])) or where}: {each['msg']}"
+            for each in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+        raise Refusal(422, f"The {where} has problems: {'; '.join(found[:20])}.", found) from None

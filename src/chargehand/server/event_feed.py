@@ -1,0 +1,177 @@
+"""The committed events of the runs that are watched, each read and written as text once for all who watch.
+
+A watcher holds nothing but the number of the last event it was sent. A feed keeps the newest events as text; whoever is
+further behind reads the record itself. So one that never reads costs no memory, and nothing is lost or sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from chargehand.errors import ChargehandError
+from chargehand.server.reading import Reading
+from chargehand.text.escaping import dump_json
+from chargehand.text.redaction import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from chargehand.record.run_source import RunSource
+    from chargehand.values.event import Event
+
+# Records are looked at this often: well within the 300 ms in which an event is to be seen.
+POLL_S = 0.1
+# A record that seems not to have changed is still read at every tenth look.
+POLLS_UNREAD = 10
+# Events read at once, so that a long record of one run does not delay the events of others.
+PAGE = 500
+# Bytes of text that a feed keeps.
+KEPT_BYTES = 8 * 2**20
+
+
+class Frames(NamedTuple):
+    """Events as text to be sent, up to the one numbered `last`."""
+
+    text: bytes
+    last: int
+
+
+@dataclass(slots=True, eq=False)
+class Feed:
+    """One run that is watched. Only `Feeds` writes it."""
+
+    run: str
+    # The number of the last event before the kept ones, and of the last of them.
+    before: int
+    last: int
+    kept: deque[bytes] = field(default_factory=deque[bytes])
+    size: int = 0
+    watchers: int = 0
+    # How the record looked when it was last read, and how often it has been looked at since.
+    mark: object = None
+    unread_polls: int = 0
+    # Set once the record cannot be read any more.
+    broken: bool = False
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add(self, frames: list[bytes]) -> None:
+        self.kept.extend(frames)
+        self.last += len(frames)
+        self.size += sum(map(len, frames))
+        while self.size > KEPT_BYTES:
+            self.size -= len(self.kept.popleft())
+            self.before += 1
+        self.wake()
+
+    def wake(self) -> None:
+        """Let all watchers look again."""
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    def after(self, seq: int) -> Frames | None:
+        """The kept events after `seq`; None when they are not all kept."""
+        if seq < self.before:
+            return None
+        frames = list(islice(self.kept, seq - self.before, seq - self.before + PAGE))
+        return Frames(b"".join(frames), seq + len(frames))
+
+
+class Feeds:
+    """The feeds of all runs that are watched. Belongs to one event loop; records are read in threads."""
+
+    def __init__(self, source: RunSource, redactor: Redactor, reading: Reading) -> None:
+        self._source = source
+        self._redactor = redactor
+        self._reading = reading
+        self._feeds: dict[str, Feed] = {}
+        self._poller: asyncio.Task[None] | None = None
+        self.closed = False
+        self.watchers = 0
+        self.sent = 0
+
+    @asynccontextmanager
+    async def watch(self, run: str, newest: int) -> AsyncGenerator[Feed]:
+        """The feed of a run, for the time that it is watched; a new one begins after the event `newest`."""
+        feed = self._feeds.get(run)
+        if feed is None or feed.broken:
+            feed = self._feeds[run] = Feed(run, newest, newest)
+        feed.watchers += 1
+        self.watchers += 1
+        if self._poller is None:
+            self._poller = asyncio.create_task(self._poll(), name="event feeds")
+        try:
+            yield feed
+        finally:
+            self.watchers -= 1
+            feed.watchers -= 1
+            if not feed.watchers and self._feeds.get(run) is feed:
+                del self._feeds[run]
+
+    async def read(self, feed: Feed, after: int) -> Frames:
+        """The next events after `after`, from the feed or, if it does not have them all, from the record."""
+        if (frames := feed.after(after)) is None:
+            made = await self._reading.run(self._read_frames, feed.run, after)
+            frames = Frames(b"".join(made), after + len(made))
+        self.sent += frames.last - after
+        return frames
+
+    async def last_event(self, run: str) -> int:
+        """The number of the last committed event of a run."""
+        return await self._reading.run(self._source.last_event, run)
+
+    def close(self) -> None:
+        """End all streams: the server stops."""
+        self.closed = True
+        for feed in self._feeds.values():
+            feed.wake()
+
+    async def _poll(self) -> None:
+        try:
+            while self._feeds and not self.closed:
+                feeds = [feed for feed in self._feeds.values() if not feed.broken]
+                for feed, frames in (await self._reading.run(self._read_all, feeds)).items():
+                    if frames is None:
+                        feed.broken = True
+                        feed.wake()
+                    elif frames:
+                        feed.add(frames)
+                await asyncio.sleep(POLL_S)
+        finally:
+            self._poller = None
+
+    def _read_all(self, feeds: list[Feed]) -> dict[Feed, list[bytes] | None]:
+        """What is new, for those whose record has changed; None for one that was removed or damaged."""
+        found: dict[Feed, list[bytes] | None] = {}
+        for feed in feeds:
+            mark = self._source.change_mark(feed.run)
+            feed.unread_polls += 1
+            # Two changes within one tick of the file system's clock may look like one.
+            if mark == feed.mark and feed.unread_polls < POLLS_UNREAD:
+                continue
+            try:
+                found[feed] = frames = self._read_frames(feed.run, feed.last)
+            except ChargehandError:
+                found[feed] = None  # its streams end, and whoever asks again gets the reason
+                continue
+            feed.mark, feed.unread_polls = None if len(frames) == PAGE else mark, 0
+        return found
+
+    def _read_frames(self, run: str, after: int) -> list[bytes]:
+        return [frame_of(event, self._redactor) for event in islice(_closing(self._source.events(run, after)), PAGE)]
+
+
+def frame_of(event: Event, redactor: Redactor) -> bytes:
+    """One event as a server-sent event whose id is its number."""
+    return f"id: {event.seq}\ndata: {dump_json(redactor.json(event.to_json()))}\n\n".encode()
+
+
+def _closing(events: Iterator[Event]) -> Iterator[Event]:
+    """The same; the record is closed when it is left, not when the collector finds it."""
+    with closing(events):  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
+        yield from events

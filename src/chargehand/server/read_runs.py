@@ -1,0 +1,155 @@
+"""Endpoints that read: runs, reports, states, events, exports, files, teams and models, all without secrets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from pydantic import Field
+from starlette.concurrency import iterate_in_threadpool
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from chargehand.apps.shown_report import TraceForm, export_run, questions_json, read_report
+from chargehand.server.calls import Call
+from chargehand.server.checked_input import Input
+from chargehand.server.event_stream import EventStream
+from chargehand.server.problems import Refusal
+from chargehand.server.run_list import RunsQuery
+from chargehand.settings.model_table import describe_models
+from chargehand.text.escaping import dump_json
+from chargehand.trace import to_jsonl
+
+_LARGEST_SEQ = 2**53
+
+
+class EventsQuery(Input):
+    after: int = Field(default=0, ge=0, le=_LARGEST_SEQ)
+
+
+class TraceQuery(Input):
+    format: TraceForm = "json"
+
+
+async def list_runs(call: Call) -> Response:
+    """Runs, newest first."""
+    query = call.query(RunsQuery)
+    page, more = await call.server.reading.run(call.server.run_list.find, query)
+    runs = [call.server.redactor.json(info.to_json()) for info in page]
+    return json_response({"runs": runs, "next": page[-1].run if more else None})
+
+
+async def get_run(call: Call) -> Response:
+    """The report of a run as it is now, with the questions that are open."""
+    server = call.server
+    run = await find_run(call)
+    report, questions = await server.reading.run(read_report, server.source, run)
+    whole = server.redactor.json(report | {"questions": questions_json(questions)})
+    # From the answer and its data only what is certainly a secret is removed: they are what was asked for.
+    for name in ("answer", "data"):
+        if report.get(name) is not None:
+            whole[name] = server.redactor.redact_delivered(report[name])
+    return json_response(whole)
+
+
+async def get_state(call: Call) -> Response:
+    """The state of a run as of event `seq`: all that a page of it shows at first."""
+    run = await find_run(call)
+    return json_text(await call.server.reading.run(call.server.states.read, run))
+
+
+async def get_events(call: Call) -> Response:
+    """The events of a run after `after`, one JSON document a line."""
+    after = call.query(EventsQuery).after
+    server, run = call.server, await find_run(call)
+    lines = to_jsonl(server.source.events(run, after), server.redactor)
+    first = await server.reading.run(_take, lines)
+    return StreamingResponse(iterate_in_threadpool(_batches(lines, first)), media_type="application/jsonl")
+
+
+async def stream_events(call: Call) -> Response:
+    """Server-sent events: those after Last-Event-ID, or `after`, then each new one as it is committed."""
+    after = call.query(EventsQuery).after
+    run = await find_run(call)
+    given = call.request.headers.get("last-event-id", "")
+    if given:
+        if not given.isdecimal() or not given.isascii() or int(given[:20]) > _LARGEST_SEQ:
+            raise Refusal(422, f"Last-Event-ID is {given[:60]!r}: it is the number of the last event you have.")
+        after = int(given)
+    newest = await call.server.feeds.last_event(run)
+    if after > newest:
+        raise Refusal(
+            422,
+            f"Event {after} of run {run} is not there yet: the last one is {newest}. Leave Last-Event-ID out to begin "
+            "with the first.",
+        )
+    return EventStream(call.server.feeds, run, after, newest)
+
+
+async def get_trace(call: Call) -> Response:
+    """The record of a run as one JSON document, JSON lines or a page."""
+    form = call.query(TraceQuery).format
+    server, run = call.server, await find_run(call)
+    parts = export_run(server.source, run, form, server.redactor)
+    first = await server.reading.run(_take, parts)
+    media = {"json": "application/json", "jsonl": "application/jsonl", "html": "text/html"}[form]
+    headers = {"content-disposition": f'attachment; filename="chargehand-{run}.{form}"'}
+    return StreamingResponse(iterate_in_threadpool(_batches(parts, first)), headers=headers, media_type=media)
+
+
+async def list_files(call: Call) -> Response:
+    """The documents that workers of a run wrote."""
+    run = await find_run(call)
+    documents = await call.server.reading.run(call.server.home.documents, run)
+    return json_response({"files": [{"name": path.name, "bytes": path.stat().st_size} for path in documents]})
+
+
+async def get_file(call: Call) -> Response:
+    """A document that a worker of a run wrote."""
+    run, name = await find_run(call), call.path("name")
+    documents = await call.server.reading.run(call.server.home.documents, run)
+    # Found among those there are, so that no name can lead elsewhere.
+    found = next((path for path in documents if path.name == name), None)
+    if found is None:
+        raise Refusal(404, f"Run {run} has no file of that name: GET .../files lists those it has.")
+    return FileResponse(
+        found, media_type="application/octet-stream", filename=name, headers={"content-security-policy": "sandbox"}
+    )
+
+
+async def list_teams(call: Call) -> Response:
+    """The teams that runs can be started with."""
+    teams = await call.server.reading.run(call.server.offered.describe_teams)
+    return json_response({"teams": call.server.redactor.json(teams)})
+
+
+async def list_models(call: Call) -> Response:
+    """The model of each role, its price and whether its key is set; `offered` are the names that runs can be given."""
+    server = call.server
+    found = await server.reading.run(describe_models, server.supervisor.settings, os.environ)
+    return json_response(server.redactor.json(found | {"offered": list(server.offered.models)}))
+
+
+async def find_run(call: Call) -> str:
+    """The id of the run that the address names: an id, the beginning of just one, or `last`."""
+    return await call.server.reading.run(call.server.source.find, call.path("run"))
+
+
+def json_response(data: Any, status: int = 200) -> Response:
+    return json_text(dump_json(data), status)
+
+
+def json_text(text: str, status: int = 200) -> Response:
+    return Response(text, status, {"cache-control": "no-store"}, "application/json")
+
+
+def _take(parts: Iterator[str]) -> str:
+    """The first parts: what is wrong with a record shows before the answer begins."""
+    return "".join(islice(parts, 200))
+
+
+def _batches(parts: Iterator[str], first: str) -> Iterator[str]:
+    while first:
+        yield first
+        first = _take(parts)

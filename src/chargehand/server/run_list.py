@@ -1,0 +1,78 @@
+"""The runs of a home -> the list that is asked for, without reading the index again while nothing has changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from chargehand.record.home import Home
+from chargehand.record.index import RunInfo
+from chargehand.server.checked_input import Input
+from chargehand.values.status_words import RunStatus
+
+
+class RunsQuery(Input):
+    """Which runs to list, newest first. `before` is the last run of the page before; `needs_you` lists those first."""
+
+    status: RunStatus | None = None
+    team: str | None = Field(default=None, max_length=200)
+    q: str | None = Field(default=None, max_length=1_000)
+    before: str | None = Field(default=None, max_length=80)
+    limit: int = Field(default=50, ge=1, le=500)
+    needs_you: Literal["true", "false"] = "false"
+
+
+class RunList:
+    """The list of one home. Called from threads; one of them reads at a time."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._lock = threading.Lock()
+        self._mark: object = None
+        self._runs: list[RunInfo] = []
+
+    def load(self) -> list[RunInfo]:
+        """All runs, newest first, as they are now."""
+        with self._lock:
+            mark = self._home.list_mark()
+            if mark != self._mark or any(info.status == "running" and self._is_dead(info) for info in self._runs):
+                self._runs = self._home.runs(None)
+                # Listing may itself repair the index.
+                self._mark = mark if mark == self._home.list_mark() else None
+            return self._runs
+
+    def find(self, query: RunsQuery) -> tuple[list[RunInfo], bool]:
+        """A page of runs, and whether there are more after it."""
+        listed = list(self._selected(query))
+        if query.needs_you == "true":
+            listed.sort(key=lambda info: info.status != "waiting")
+        start = 0
+        if query.before is not None:
+            start = _position_after(listed, query.before)
+        page = listed[start : start + query.limit]
+        return page, len(listed) > start + query.limit
+
+    def _selected(self, query: RunsQuery) -> Iterator[RunInfo]:
+        words = (query.q or "").casefold().split()
+        for info in self.load():
+            if query.status is not None and info.status != query.status:
+                continue
+            if query.team is not None and info.team != query.team:
+                continue
+            if words and not all(word in f"{info.request} {info.run} {info.team}".casefold() for word in words):
+                continue
+            yield info
+
+    def _is_dead(self, info: RunInfo) -> bool:
+        return self._home.owner(info.run) is None
+
+
+def _position_after(listed: list[RunInfo], run: str) -> int:
+    """Where the page after a run begins. A run that is gone is found by its id, which begins with its time."""
+    for at, info in enumerate(listed):
+        if info.run == run:
+            return at + 1
+    return next((at for at, info in enumerate(listed) if info.run < run), len(listed))

@@ -1,0 +1,212 @@
+"""Options -> a server that answers until it is asked to stop: its token, the lock of its home, its sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from chargehand.errors import RunOwned, UsageError
+from chargehand.record import lock
+from chargehand.record.lock import OwnerLock
+from chargehand.record.private_files import private_file, private_folder
+from chargehand.record.storage_errors import storage
+from chargehand.record.trust import TrustRegistry
+from chargehand.runs.event_loop import run_in_loop
+from chargehand.runs.supervisor import Supervisor
+from chargehand.server.access import LOOPBACK, Access
+from chargehand.server.app import Server, make_app
+from chargehand.server.log_lines import LogForm, LogLines
+from chargehand.server.offered import Offered
+from chargehand.text.redaction import Redactor
+
+SHORTEST_TOKEN = 16
+# Answers under way get this long when the server stops.
+GRACE_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """As the flags of `serve` give them; `token` is one that was named, not made here."""
+
+    host: str = "127.0.0.1"
+    port: int = 8420
+    token: str | None = None
+    client_token: str | None = None
+    allow_hosts: tuple[str, ...] = ()
+    cert: str | None = None
+    key: str | None = None
+    root_path: str = ""
+    log: LogForm = "text"
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host in LOOPBACK or self.host.startswith("127.")
+
+
+def serve(supervisor: Supervisor, options: ServeOptions, announce: Callable[[str, str], None]) -> None:
+    """Answer requests until SIGINT or SIGTERM. `announce` gets the address, and the one that opens a session."""
+    if not options.is_loopback and options.token is None:
+        raise UsageError(
+            f"--host {options.host} is not a loopback address: others could reach the server. Choose a token and name "
+            "it with --token-file FILE or CHARGEHAND_TOKEN."
+        )
+    if (options.cert is None) != (options.key is None):
+        raise UsageError("--cert and --key belong together: give both or neither.")
+    home = supervisor.home.path
+    private_folder(home)
+    with contextlib.closing(listen(options)) as listening:
+        port = listening.getsockname()[1]
+        url = _address(options, port)
+        lock.set_process_url(url)
+        with _only_server(home):
+            token = options.token or _own_token(home / "server.token")
+            server = make_server(supervisor, options, token, port)
+            announce(url, f"{url}?token={token}")
+            run_in_loop(run_server(server, options, listening))
+
+
+def check_token(token: str, where: str) -> str:
+    """The token without white space around it; UsageError for one that is easily guessed."""
+    found = token.strip()
+    if len(found) < SHORTEST_TOKEN or not found.isascii() or not found.isprintable() or " " in found:
+        raise UsageError(
+            f"The token in {where} cannot be used: it needs at least {SHORTEST_TOKEN} printable ASCII characters "
+            "without spaces. One is made by: openssl rand -hex 32"
+        )
+    return found
+
+
+def make_server(supervisor: Supervisor, options: ServeOptions, token: str, port: int) -> Server:
+    """The parts of a server that listens on a port."""
+    named = {name.lower() for name in options.allow_hosts}
+    hosts = LOOPBACK | named | ({options.host.lower()} if options.host not in ("0.0.0.0", "::") else set[str]())  # noqa: S104
+    access = Access(
+        token,
+        options.client_token,
+        frozenset(hosts),
+        cookie=f"chargehand-{port}",
+        secure=options.cert is not None,
+    )
+    known = [value for value in (token, options.client_token) if value]
+    redactor = Redactor.from_env({**os.environ, **{f"SERVER_TOKEN_{n}": value for n, value in enumerate(known)}})
+    offered = Offered(supervisor.settings, TrustRegistry(supervisor.settings.home))
+    return Server(supervisor, access, redactor, LogLines(options.log, redactor), offered)
+
+
+async def run_server(server: Server, options: ServeOptions, listening: socket.socket) -> None:
+    """Answer what comes in at the socket until a signal asks to stop."""
+    config = uvicorn.Config(
+        make_app(server),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        root_path=options.root_path,
+        ssl_certfile=options.cert,
+        ssl_keyfile=options.key,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    try:
+        await _Uvicorn(config, server.close).serve([listening])
+    finally:
+        server.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    """Ends streams of events before it waits for answers under way."""
+
+    def __init__(self, config: uvicorn.Config, close: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._close = close
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._close()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """As uvicorn does, but a signal that was obeyed is not raised again: the server ends with exit code 0."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop, number)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    def _stop(self, number: int) -> None:
+        self.force_exit = self.should_exit and number == signal.SIGINT
+        self.should_exit = True
+
+
+@contextlib.contextmanager
+def _only_server(home: Path) -> Generator[None]:
+    """Holds the lock of the home's server."""
+    path = home / "server.lock"
+    try:
+        held = OwnerLock(path, "server")
+    except RunOwned:
+        raise UsageError(
+            f"A server for {home} runs already: {lock.owner(path)}. Use that one, stop it, or set CHARGEHAND_HOME."
+        ) from None
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def listen(options: ServeOptions) -> socket.socket:
+    """The socket of a server, bound; UsageError where that is not possible."""
+    try:
+        found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(2048)
+        except BaseException:
+            listening.close()
+            raise
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(
+            f"Cannot listen on {options.host}:{options.port}: {why}. Choose another --host or --port."
+        ) from None
+    listening.setblocking(False)
+    return listening
+
+
+def _address(options: ServeOptions, port: int) -> str:
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    scheme = "https" if options.cert else "http"
+    return f"{scheme}://{host}:{port}{options.root_path.rstrip('/')}/"
+
+
+def _own_token(path: Path) -> str:
+    """The token of a home, made at the first start and readable by its owner only."""
+    with storage(path):
+        try:
+            handle = private_file(path)
+        except FileExistsError:
+            return check_token(path.read_text(encoding="utf-8", errors="replace"), str(path))
+        token = secrets.token_urlsafe(32)
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(token + "\n")
+        return token

@@ -1,0 +1,152 @@
+"""Runs over HTTP: lists, reports, states, events, exports, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chargehand.record.home import Home
+from chargehand.record.index import RunInfo
+from chargehand.server.run_list import RunList, RunsQuery
+from tests.server.serving import Client, make_supervisor
+
+RUNS = "/api/v1/runs"
+
+
+def test_the_list_has_the_run(client: Client, run: str) -> None:
+    """As `runs --json` has it."""
+    listed = client.get(RUNS).json
+    assert [each["run"] for each in listed["runs"]] == [run]
+    assert listed["runs"][0]["status"] == "complete"
+    assert listed["next"] is None
+
+
+def test_the_report_is_that_of_the_command_line(client: Client, run: str, home: Path) -> None:
+    """Report and open questions, whatever names the run: its id, the beginning of it, or `last`."""
+    report = make_supervisor(home).report(run).to_json()
+    for name in (run, run[:-2], "last"):
+        found = client.get(f"{RUNS}/{name}").json
+        assert found == json.loads(json.dumps(report)) | {"questions": []}
+
+
+def test_the_state_says_up_to_which_event_it_goes(client: Client, run: str, home: Path) -> None:
+    """So that a stream after that number misses nothing."""
+    state = client.get(f"{RUNS}/{run}/state").json
+    assert state["seq"] == Home(home).last_event(run)
+    assert state["status"] == "complete"
+    assert [task["id"] for task in state["tasks"]] == ["a", "b"]
+    assert {task["status"] for task in state["tasks"]} == {"done"}
+
+
+def test_events_are_lines_of_json_after_a_number(client: Client, run: str, home: Path) -> None:
+    """One event a line, dense from `after` on."""
+    last = Home(home).last_event(run)
+    answer = client.get(f"{RUNS}/{run}/events?after=3")
+    assert answer.headers["content-type"].startswith("application/jsonl")
+    events = [json.loads(line) for line in answer.body.splitlines()]
+    assert [event["seq"] for event in events] == list(range(4, last + 1))
+    assert events[-1]["kind"] == "run_ended"
+
+
+@pytest.mark.parametrize(("form", "media"), [("json", "application/json"), ("jsonl", "jsonl"), ("html", "text/html")])
+def test_a_run_can_be_exported(client: Client, run: str, form: str, media: str) -> None:
+    """As `trace --format` does."""
+    answer = client.get(f"{RUNS}/{run}/trace?format={form}")
+    assert media in answer.headers["content-type"]
+    assert run.encode() in answer.body
+
+
+def test_pages_show_the_runs_and_one_run(client: Client, run: str) -> None:
+    """The list links to the page; both forbid scripts and requests from elsewhere."""
+    page = client.get("/")
+    assert f'href="/runs/{run}"'.encode() in page.body
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert b"All is done" in client.get(f"/runs/{run}").body
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        (f"{RUNS}/nothing", 404),
+        (f"{RUNS}/..%2f..%2fetc", 404),
+        (f"{RUNS}/nothing/state", 404),
+        (f"{RUNS}/nothing/stream", 404),
+        (f"{RUNS}/last/files/..%2f..%2fconfig.toml", 404),
+        (f"{RUNS}/last/files/x", 404),
+        (f"{RUNS}?limit=0", 422),
+        (f"{RUNS}?limit=x", 422),
+        (f"{RUNS}?status=lost", 422),
+        (f"{RUNS}?colour=red", 422),
+        (f"{RUNS}?limit=1&limit=2", 422),
+        (f"{RUNS}?q={'x' * 2_000}", 422),
+        (f"{RUNS}?q={'x' * 10_000}", 414),
+        (f"{RUNS}/last/events?after=-1", 422),
+        (f"{RUNS}/last/events?after=99999999999999999999", 422),
+        (f"{RUNS}/last/trace?format=pdf", 422),
+        ("/nowhere", 404),
+    ],
+)
+def test_what_cannot_be_answered_is_a_problem(client: Client, path: str, status: int) -> None:
+    """Status, title, and in `detail` what to do."""
+    answer = client.get(path)
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert {"type", "title", "status", "detail"} <= answer.json.keys()
+
+
+def test_a_wrong_method_is_a_problem_that_names_the_right_one(client: Client) -> None:
+    answer = client.send("DELETE", f"{RUNS}/last")
+    assert (answer.status, answer.headers["content-type"]) == (405, "application/problem+json")
+    assert "GET" in answer.headers["allow"]
+
+
+def test_a_record_of_a_newer_version_is_a_problem(client: Client, home: Path) -> None:
+    """409 with what to do; the list still answers."""
+    import sqlite3
+
+    newer = home / "runs" / "from-the-future.sqlite"
+    connection = sqlite3.connect(newer)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    try:
+        for part in ("", "/state", "/events", "/stream", "/trace"):
+            answer = client.get(f"{RUNS}/from-the-future{part}")
+            assert (answer.status, "Upgrade" in answer.json["detail"]) == (409, True), part
+        assert "from-the-future" in [each["run"] for each in client.get(RUNS).json["runs"]]
+    finally:
+        newer.unlink()
+
+
+def test_health_and_metrics(client: Client) -> None:
+    """Prometheus text: every line is a comment or a name with a number."""
+    assert client.send("GET", "/healthz", token=None).body == b"ok\n"
+    text = client.get("/metrics").body.decode()
+    assert 'chargehand_runs{status="complete"} 1' in text
+    for line in text.splitlines():
+        assert line.startswith("# ") or float(line.rpartition(" ")[2]) >= 0
+
+
+def test_a_page_of_the_list_continues_where_the_one_before_ended(tmp_path: Path) -> None:
+    """Also after the run it ended with was removed; `needs_you` puts those that wait first."""
+    runs = RunList(_FixedHome(tmp_path))
+    found: list[str] = []
+    query = RunsQuery(limit=3)
+    while True:
+        page, more = runs.find(query)
+        found += [info.run for info in page]
+        if not more:
+            break
+        query = RunsQuery(limit=3, before=page[-1].run)
+    assert found == [f"r{n}" for n in range(9, -1, -1)]
+    assert [info.run for info in runs.find(RunsQuery(limit=2, before="r55"))[0]] == ["r5", "r4"]
+    assert [info.run for info in runs.find(RunsQuery(limit=2, needs_you="true"))[0]] == ["r2", "r9"]
+    assert [info.run for info in runs.find(RunsQuery(q="NUMBER 7"))[0]] == ["r7"]
+    assert [info.run for info in runs.find(RunsQuery(status="waiting"))[0]] == ["r2"]
+
+
+class _FixedHome(Home):
+    def runs(self, limit: int | None = None) -> list[RunInfo]:
+        made = [RunInfo(f"r{n}", float(n), status="complete", request=f"Number {n}") for n in range(9, -1, -1)]
+        return [replace(info, status="waiting") if info.run == "r2" else info for info in made]
