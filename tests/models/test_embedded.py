@@ -68,10 +68,12 @@ def test_a_file_that_cannot_be_run_is_named_before_anything_is_sent(tmp_path: Pa
 
 
 def test_without_the_extra_the_remedy_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command that installs it."""
+    """The command that installs it, once there is a file to run."""
     monkeypatch.setattr(embedded, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"pip install 'chargehand\[embedded\]'"):
         Models({}, {}).check(f"embedded:{_gguf(tmp_path / 'm.gguf')}")
+    with pytest.raises(UsageError, match="there is no such file"):
+        Models({}, {}).check(f"embedded:{tmp_path / 'absent.gguf'}")
 
 
 def test_it_costs_nothing_and_has_a_window_and_slots(tmp_path: Path) -> None:

@@ -65,11 +65,11 @@ class EmbeddedModel:
     """Answers for one file."""
 
     def __init__(self, path: Path, window: int | None = None, slots: int | None = None) -> None:
-        """UsageError when the file cannot be one, or what runs it is not installed."""
-        if find_spec("xllamacpp") is None:
-            raise UsageError(f"embedded:{path} needs xllamacpp: {_INSTALL}")
+        """UsageError when the file cannot be one, else when what runs it is not installed."""
         if not read_head(path).whole:
             raise UsageError(f"embedded:{path} is not complete: download it again.")
+        if find_spec("xllamacpp") is None:
+            raise UsageError(f"embedded:{path} needs xllamacpp: {_INSTALL}")
         self._path = path
         self._window = window or usual_window(path)
         self._slots = slots or usual_slots()
