@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic_core import from_json
 
 from chargehand.dispatcher.available_workers import AvailableWorkers
 from chargehand.engine.port import Engine
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
+from chargehand.models.schema_modes import fit
 from chargehand.record.memory_journal import MemoryStore
 from chargehand.record.replay import replay
 from chargehand.steps.join_parts import join_parts
@@ -188,6 +190,19 @@ def test_split_puts_smaller_tasks_in_a_tasks_place() -> None:
     assert "RESULT-a.s.p2" in texts(flow.calls(task="b"))
     assert outcomes["a"].usage.calls == 4, "its own attempt, the split, two parts"
     assert [e.task for e in flow.events if e.kind == "task_ended"] == ["a.s.p1", "a.s.p2", "a", "b"]
+
+
+def test_the_planner_is_held_to_the_shape_of_tasks_in_a_split_and_in_an_extension() -> None:
+    """Both schemas name the workers, and providers' strict modes take them: what comes back is tasks, not text."""
+    flow = too_much({"instruction": "Fail."})
+    flow.run()
+    _, split, extension = flow.calls("planner")
+    for call, more in ((split, set()), (extension, {"replaces"})):
+        fitted = fit(call.packed_schema, all_required=True)
+        assert fitted is not None
+        task = from_json(fitted)["properties"]["tasks"]["items"]
+        assert {"id", "instruction", "depends_on", *more} <= task["properties"].keys()
+        assert task["properties"]["worker"]["enum"] == ["clerk"]
 
 
 def test_a_split_with_a_failed_part_keeps_what_is_there() -> None:

@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 
 from chargehand.models.schema_modes import ANY_VALUE, fit, instruction
 from chargehand.models.sse import Events
-from chargehand.planner.draft import PLAN_SCHEMA
+from chargehand.planner.draft import PLAN_SCHEMA, tasks_schema
 from chargehand.text.json_repair import read_object
 from chargehand.text.optional_nulls import without_nulls
 from chargehand.workers.worker_answer import FINDINGS_SCHEMA
@@ -105,12 +105,14 @@ OURS = {
     "findings": FINDINGS_SCHEMA,
     "typed": _object(total={"type": "integer", "minimum": 0}),
     "plan": PLAN_SCHEMA,
+    "split": tasks_schema(["a", "b"]),
+    "extension": tasks_schema(["a", "b"], replaces=ITEM),
 }
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_our_own_schemas_fit_every_mode(name: str) -> None:
-    """A worker's findings and a plan are held to their shape by OpenAI, Anthropic and grammars alike."""
+    """A worker's findings, a plan and tasks for one are held to their shape by OpenAI, Anthropic and grammars alike."""
     for limits in ({"all_required": True}, {"all_required": False, "most_unions": 16, "most_optional": 24}):
         fitted = fit(to_json(OURS[name]), **limits)
         assert fitted is not None

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.planner.draft import PLAN_SCHEMA, Planned, Unplanned, ask_for_plan, in_words
+from chargehand.planner.draft import PLAN_SCHEMA, TASKS_ACCEPTED, Planned, Unplanned, ask_for_plan, in_words
 from chargehand.planner.extend import MOST_TASKS, read_more, rename_task, room_for
 from chargehand.team import Team
 from chargehand.text.json_repair import read_object
@@ -37,7 +37,7 @@ _SCHEMA: dict[str, Any] = {
         "tasks": {
             "type": "array",
             "items": {
-                "type": "object",
+                **_TASK,
                 "properties": {name: each for name, each in _TASK["properties"].items() if name != "context"}
                 | {"files": _FILES},
                 "required": [*_TASK["required"], "files"],
@@ -45,9 +45,8 @@ _SCHEMA: dict[str, Any] = {
         }
     },
     "required": ["tasks"],
+    "additionalProperties": False,
 }
-# Only the outer shape: what is wrong inside of the tasks is reported as problems.
-_SHAPE: dict[str, Any] = {"type": "object", "required": ["tasks"], "properties": {"tasks": {"type": "array"}}}
 
 _RULES = """You are the planner of a team. A plan is given and will be run as it is. You may add tasks to it, where
 something is worth a look of its own that no task of the plan takes: how certain files play together, or what a note
@@ -128,7 +127,7 @@ def _read(
     engine: Engine,
 ) -> tuple[Plan | None, list[Problem]]:
     """The plan with what was drafted, and everything wrong with that; drafts are on the record, good or bad."""
-    data, complaints = read_object(text, _SHAPE)
+    data, complaints = read_object(text, TASKS_ACCEPTED)
     problems = [Problem(code="empty_plan", message=f"The answer is not a list of tasks: {c}.") for c in complaints]
     whole = None if data is None else plan
     renamed: dict[str, str] = {}

@@ -41,42 +41,49 @@ _LONGEST_STEP = 70
 ADVISED_TASKS = 20
 # A task is split into at most this many.
 MOST_PARTS = 8
-# Only the outer shape: what is wrong inside of the tasks is reported as problems, as for any plan.
-SPLIT_SCHEMA: dict[str, Any] = {"type": "object", "required": ["tasks"]}
+_TASK_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "worker": {"type": "string"},
+        "instruction": {"type": "string"},
+        "context": {},
+        "success_criterion": {"type": "string"},
+        "depends_on": {"type": "array", "items": {"type": "string"}},
+        "on_dependency_failure": {"enum": ["skip", "proceed"]},
+        "budget": {
+            "type": "object",
+            "properties": {"tokens": {"type": "integer"}, "steps": {"type": "integer"}},
+            "additionalProperties": False,
+        },
+        "timeout_s": {"type": "number"},
+        "best_of": {"type": "integer"},
+        "tier": {"enum": ["small", "medium", "large"]},
+    },
+    "required": ["id", "worker", "instruction", "success_criterion", "depends_on"],
+    "additionalProperties": False,
+}
 
 PLAN_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "goal": {"type": "string"},
-        "tasks": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string"},
-                    "worker": {"type": "string"},
-                    "instruction": {"type": "string"},
-                    "context": {},
-                    "success_criterion": {"type": "string"},
-                    "depends_on": {"type": "array", "items": {"type": "string"}},
-                    "on_dependency_failure": {"enum": ["skip", "proceed"]},
-                    "budget": {
-                        "type": "object",
-                        "properties": {"tokens": {"type": "integer"}, "steps": {"type": "integer"}},
-                    },
-                    "timeout_s": {"type": "number"},
-                    "best_of": {"type": "integer"},
-                    "tier": {"enum": ["small", "medium", "large"]},
-                },
-                "required": ["id", "worker", "instruction", "success_criterion", "depends_on"],
-            },
-        },
+        "tasks": {"type": "array", "items": _TASK_SCHEMA},
         "synthesis": {
             "type": "object",
             "properties": {"mode": {"enum": ["merge", "select", "reduce"]}, "instruction": {"type": "string"}},
+            "additionalProperties": False,
         },
     },
     "required": ["goal", "tasks"],
+    "additionalProperties": False,
+}
+
+# What is accepted of tasks that were asked for: what is wrong inside of them is reported as problems, as for any plan.
+TASKS_ACCEPTED: dict[str, Any] = {
+    "type": "object",
+    "required": ["tasks"],
+    "properties": {"tasks": {"type": "array"}},
 }
 
 _WORKERS_SCHEMA: dict[str, Any] = {
@@ -91,8 +98,21 @@ _WORKERS_SCHEMA: dict[str, Any] = {
             "tier": {"enum": ["small", "medium", "large"]},
         },
         "required": ["name", "description", "prompt"],
+        "additionalProperties": False,
     },
 }
+
+
+def tasks_schema(workers: Collection[str], **more: dict[str, Any]) -> dict[str, Any]:
+    """The shape of an answer that is a list of tasks for these workers; `more` are further fields of a task."""
+    properties = {**_TASK_SCHEMA["properties"], "worker": {"enum": sorted(workers)}, **more}
+    return {
+        "type": "object",
+        "properties": {"tasks": {"type": "array", "items": {**_TASK_SCHEMA, "properties": properties}}},
+        "required": ["tasks"],
+        "additionalProperties": False,
+    }
+
 
 _RULES = """You plan the work of a team. You never do the work yourself.
 
@@ -212,7 +232,7 @@ def _read(text: str, number: int, *, request: Request, team: Team, engine: Engin
 
 
 _SPLIT = """You split one task that was too much for its worker into two to {most} smaller ones that together do the
-same. Answer with one JSON object with the fields "goal" and "tasks", a list of objects, each with "id", "worker" (the
+same. Answer with one JSON object with the field "tasks", a list of objects, each with "id", "worker" (the
 name of one of the workers below), "instruction", "context", "success_criterion" and "depends_on" (a list of ids of the
 new tasks whose results it needs). A task stands on its own: its worker sees only what is in it and those results.
 
@@ -240,7 +260,10 @@ async def split_task(
         system(_SPLIT.format(most=MOST_PARTS, workers=in_words(team))),
         user(f"{task_prompt(task, {})}\n\nWhat came of it\n{quote_data(what)}"),
     ]
-    asked = await consult(engine, f"{task.id}/{number}/split", "planner", planner_model, messages, SPLIT_SCHEMA, used)
+    schema = tasks_schema(team.names)
+    schema = number_tasks(schema, MOST_PARTS) if planner_model.makes_grammar else schema
+    key = f"{task.id}/{number}/split"
+    asked = await consult(engine, key, "planner", planner_model, messages, schema, used, reads=TASKS_ACCEPTED)
     if asked.data is None:
         return None
     reading, _ = read_draft(asked.data)

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.planner.draft import in_words, read_draft
+from chargehand.planner.draft import TASKS_ACCEPTED, in_words, read_draft, tasks_schema
 from chargehand.planner.worth_extending import is_thin
 from chargehand.team import Team
 from chargehand.values.event import Extended, PlanRejected
@@ -34,7 +34,7 @@ _MOST_CHARACTERS = 2_000
 _LEAST_SHOWN = 120
 _LEAST_CHARACTERS = 8_000
 _CHARACTERS_PER_TOKEN = 3
-_SCHEMA: dict[str, Any] = {"type": "object", "required": ["tasks"], "properties": {"tasks": {"type": "array"}}}
+_REPLACES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 
 _RULES = """You are the planner of a team. A plan was run, and something is missing: tasks came to nothing, results are
 thin, or a draft of the answer lacks something. You give the tasks that fill those gaps, in another way than the one
@@ -95,7 +95,10 @@ async def extend_plan(
         problems[:] = errors_in(read_more(data["tasks"], plan, request, team.names)[1])
         return [problem.message for problem in problems] + _unreadable(data["tasks"])
 
-    asked = await consult(engine, f"@extend/{number}", "planner", planner_model, messages, _SCHEMA, used, check)
+    schema = tasks_schema(team.names, replaces=_REPLACES)
+    asked = await consult(
+        engine, f"@extend/{number}", "planner", planner_model, messages, schema, used, check, reads=TASKS_ACCEPTED
+    )
     if asked.data is None:
         rejected = problems or [Problem(code="empty_plan", message=asked.fault.message if asked.fault else "no answer")]
         engine.emit(PlanRejected(problems=[problem.to_json() for problem in rejected], round=number))
