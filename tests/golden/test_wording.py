@@ -6,7 +6,7 @@ import errno
 import shlex
 import sqlite3
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 
@@ -170,6 +170,7 @@ def test_problems_of_teams() -> None:
         "unknown fallback": team_problems(Worker("a", "A", fallback="nobody")),
         "fallbacks in a cycle": team_problems(Worker("a", "A", fallback="b"), Worker("b", "B", fallback="a")),
         "values out of range": team_problems(Worker("a", "A", max_steps=0, temperature=3, model="gpt")),
+        "unknown effort": team_problems(Worker("a", "A", effort=cast("Any", "huge"))),
         "too many workers": team_problems(*(Worker(f"w{n}", "W") for n in range(8))),
         "a person with tools": team_problems(Worker("a", "A", kind="human", tools=["read_file"], model="ollama:x")),
         "a delegate without a team": team_problems(Worker("a", "A", kind="delegate")),

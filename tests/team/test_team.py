@@ -13,12 +13,14 @@ import pytest
 
 from chargehand.errors import InvalidTeam
 from chargehand.record.trust import TrustRegistry
-from chargehand.settings import Limits, ModelSettings, RoleModel
+from chargehand.settings import Limits, ModelSettings, RoleModel, Settings
 from chargehand.team import Example, Team, Worker, load, shipped_teams, stored_tools
+from chargehand.team.roster import roster
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.values.budget import Budget
 from chargehand.values.plan import Problem, errors_in
 from chargehand.values.recovery_policy import Condition, Policy, Rung
+from chargehand.workers.agent import Agent
 
 
 @tool(effect="read")
@@ -162,7 +164,7 @@ def test_a_stored_team_comes_back_equal() -> None:
     team = Team(
         [
             Worker("a", "A", prompt="P", tools=[population, "calculate"], model="ollama:x", tier="small", max_steps=3),
-            Worker("b", "B", output_schema={"type": "object"}, fallback="a", temperature=0.5),
+            Worker("b", "B", output_schema={"type": "object"}, fallback="a", temperature=0.5, effort="low"),
         ],
         name="n",
         description="d",
@@ -234,7 +236,9 @@ def test_a_team_folder_says_everything_it_may_say(tmp_path: Path) -> None:
             + "max_tasks = 50\ndeadline = 60\n[budget]\ntokens = 9000\nusd = 0.5\n"
             + '[synthesis]\nmode = "reduce"\ninstruction = "Short."\n'
             + '[models]\nsmall = "ollama:s"\n[models.planner]\nmodel = "ollama:p"\ntemperature = 0\n',
-            "workers/a.md": agent("a", "tools: read_file, calculate\nmodel: opus\nfallback: b\ntemperature: 0.3\n"),
+            "workers/a.md": agent(
+                "a", "tools: read_file, calculate\nmodel: opus\nfallback: b\ntemperature: 0.3\neffort: high\n"
+            ),
             "workers/b.md": agent(
                 "b", 'tools: [read_file]\nmaxTurns: 2\ntier: small\noutput_schema: {"type": "object"}\n'
             ),
@@ -253,8 +257,8 @@ def test_a_team_folder_says_everything_it_may_say(tmp_path: Path) -> None:
     )
     team = load(folder)
     a, b, c = team.workers
-    assert (a.tool_names, a.tier, a.model, a.fallback, a.temperature, a.max_steps) == (
-        ("read_file", "calculate"), "large", None, "b", 0.3, 7,
+    assert (a.tool_names, a.tier, a.model, a.fallback, a.temperature, a.effort, a.max_steps) == (
+        ("read_file", "calculate"), "large", None, "b", 0.3, "high", 7,
     )  # fmt: skip
     assert (b.max_steps, b.tier, b.output_schema, b.prompt) == (2, "small", {"type": "object"}, "You are it.")
     assert (c.model, c.output_schema, c.tools) == ("ollama:own", {"type": "array"}, ())
@@ -266,6 +270,14 @@ def test_a_team_folder_says_everything_it_may_say(tmp_path: Path) -> None:
     )
     assert team.examples[0].request == "r"
     assert load(folder / "team.toml") == team
+
+
+def test_a_workers_own_effort_wins_over_that_of_its_role() -> None:
+    """It goes with every call of the worker; the wire formats translate it."""
+    team = Team([Worker("a", "A", effort="high"), Worker("b", "B")])
+    settings = Settings(home="", model="ollama:x", roles={"worker": RoleModel(effort="low")})
+    agents = [each for each in roster(team, settings).values() if isinstance(each, Agent)]
+    assert [agent.options for agent in agents] == [{"effort": "high"}, {"effort": "low"}]
 
 
 def test_all_problems_of_a_folder_come_at_once_with_file_and_line(tmp_path: Path) -> None:
@@ -368,6 +380,7 @@ def test_a_wrong_recovery_is_named_with_its_place(tmp_path: Path, toml: str, mes
         ("", "output_schema: ../list.json\n", "workers/a.md:4:1: the schema cannot be used: a schema is a JSON object"),
         ("", "temperature: warm\n", "workers/a.md:4:1: 'temperature' is a number"),
         ("", "temperature: 1e999\n", "workers/a.md:4:1: the temperature inf is not between 0 and 2"),
+        ("", "effort: huge\n", "workers/a.md:4:1: 'huge' is not an effort"),
         # What breaks parsers and file systems is a problem like any other.
         ("", f"maxTurns: {'9' * 5000}\n", "workers/a.md:4:1: 'maxTurns' is a whole number, not '999"),
         ("", f"maxTurns: {'9' * 20}\n", "workers/a.md:4:1: 'maxTurns' must be at most 1e+15"),
@@ -468,10 +481,10 @@ def test_a_folder_of_claude_code_agents_is_a_team_unchanged(tmp_path: Path) -> N
             ),
             "fixer.md": agent("fixer", "model: inherit\nhooks:\n  PreToolUse:\n    - x\n"),
             "planner.md": agent(
-                "planner", "tools:\n  - Glob\n  - Read\nmodel: claude-opus-4-5\npermissionMode: plan\n"
+                "planner", "tools:\n  - Glob\n  - Read\nmodel: claude-opus-4-5\npermissionMode: plan\neffort: xhigh\n"
             ),
             "sub/narrow.md": agent("narrow", "disallowedTools: Read\nmodel: sonnet\nmaxTurns: 4\n"),
-            "newer.md": agent("newer", "model: opusplan\n"),
+            "newer.md": agent("newer", "model: opusplan\neffort: ultra\n"),
             "README.md": "# Not an agent\n",
             "post.md": "---\ntitle: Not an agent either\n---\nText\n",
         },
@@ -485,12 +498,14 @@ def test_a_folder_of_claude_code_agents_is_a_team_unchanged(tmp_path: Path) -> N
         "newer": (None, ("read_file", "list_files", "search_files")),
     }
     assert (team.name, team.worker("narrow").max_steps) == (tmp_path.name, 4)
+    assert [team.worker(name).effort for name in ("planner", "newer")] == ["high", None]
     assert {p.message for p in team.problems()} == {
         "reviewer.md:4:1: not offered here: Bash, mcp__x__y.",
         "fixer.md:5:1: 'hooks' has no effect here.",
         "planner.md:8:1: 'permissionMode' has no effect here.",
         "newer.md:4:1: 'opusplan' is not known here, the default is used: "
         "write haiku, sonnet, opus, inherit or 'provider:name'.",
+        "newer.md:5:1: 'ultra' is not known here, the model's default is used: write none, low, medium or high.",
     }
     assert all(p.severity == "warning" for p in team.problems())
 

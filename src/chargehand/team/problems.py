@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from chargehand.models.call_options import EFFORTS
 from chargehand.settings.toml_file import suggestion
 from chargehand.team.nesting import nesting_problems
 from chargehand.team.places import NO_PLACES, Places
@@ -106,6 +107,9 @@ def _own_problems(worker: Worker, index: int, known_tools: Collection[str], plac
         yield problem("invalid_value", "maxTurns", message)
     if worker.temperature is not None and not 0 <= worker.temperature <= 2:
         yield problem("invalid_value", "temperature", f"the temperature {worker.temperature} is not between 0 and 2.")
+    if worker.effort not in (None, *EFFORTS):
+        message = f"{worker.effort!r} is not an effort: write {', '.join(EFFORTS[:-1])} or {EFFORTS[-1]}."
+        yield problem("invalid_value", "effort", message)
     if worker.model is not None and not all(worker.model.partition(":")):
         message = f"{worker.model!r} is not a model: write 'provider:name', or a tier as 'tier'."
         yield problem("invalid_value", "model", message)

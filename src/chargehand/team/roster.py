@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias, assert_never
 
+from chargehand.models.call_options import Effort
 from chargehand.models.resolve import Models
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.settings import DEFAULT_TIER, ModelChoice, Settings
@@ -93,7 +94,7 @@ def _agent(worker: Worker, settings: Settings, ask: bool) -> Agent:
         tools={tool.name: _tool(tool) for tool in worker.offered},
         max_steps=worker.max_steps,
         output_schema=worker.output_schema,
-        options=options_of(choices[None], worker.temperature),
+        options=options_of(choices[None], worker.temperature, worker.effort),
         ask=ask,
         patience_s=PATIENCE_WITH_FALLBACK_S if worker.fallback else PATIENCE_S,
     )
@@ -113,10 +114,10 @@ def supervisor_model(choice: ModelChoice, models: Models) -> SupervisorModel:
     )
 
 
-def options_of(choice: ModelChoice, temperature: float | None = None) -> dict[str, Any]:
-    """The options that are set. `effort` is ours: each wire format translates it for its provider."""
+def options_of(choice: ModelChoice, temperature: float | None = None, effort: Effort | None = None) -> dict[str, Any]:
+    """The options that are set; a worker's own win. `effort` is ours: each wire format translates it."""
     given = {
         "temperature": choice.temperature if temperature is None else temperature,
-        "effort": choice.effort,
+        "effort": effort or choice.effort,
     }
     return {**choice.options, **{name: value for name, value in given.items() if value is not None}}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
+from chargehand.models.call_options import Effort
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.values.base import JSON
 from chargehand.values.plan import Tier
@@ -50,6 +51,8 @@ class Worker:
     output_schema: dict[str, JSON] | None
     fallback: str | None
     temperature: float | None
+    # How much its model reasons.
+    effort: Effort | None
     kind: Kind
     # Returns nothing if an output is good, else what is wrong. Not offered to the model.
     check: Tool | None
@@ -76,6 +79,7 @@ class Worker:
         output_schema: dict[str, JSON] | None = None,
         fallback: str | None = None,
         temperature: float | None = None,
+        effort: Effort | None = None,
         kind: Kind = "agent",
         check: AnyTool | None = None,
         pool: str | None = None,
@@ -97,6 +101,7 @@ class Worker:
             "output_schema": output_schema,
             "fallback": fallback,
             "temperature": temperature,
+            "effort": effort,
             "kind": kind,
             "check": checks if isinstance(checks, Tool) else None,
             "missing_tools": tuple(t for t in (*found, checks) if isinstance(t, str)),
@@ -167,6 +172,7 @@ class Worker:
             "output_schema": self.output_schema,
             "fallback": self.fallback,
             "temperature": self.temperature,
+            "effort": self.effort,
             "kind": self.kind,
             "check": self.check.name if self.check else None,
             "pool": self.pool,

@@ -10,6 +10,7 @@ from typing import Any, cast, get_args
 
 from pydantic_core import from_json
 
+from chargehand.models.call_options import EFFORTS, Effort
 from chargehand.settings.settings_file import MOST
 from chargehand.settings.toml_file import line_of, suggestion
 from chargehand.team.read_team_file import contents
@@ -33,6 +34,7 @@ _KEYS = frozenset(
         "fallback",
         "output_schema",
         "temperature",
+        "effort",
         "pool",
         "web",
     }
@@ -40,9 +42,11 @@ _KEYS = frozenset(
 # Claude Code's own fields: those that are used or harmless, and those without effect here.
 _QUIET = frozenset({"color", "disallowedTools"})
 _UNUSED = frozenset(
-    {"background", "effort", "hooks", "initialPrompt", "isolation", "mcpServers", "memory", "permissionMode", "skills"}
+    {"background", "hooks", "initialPrompt", "isolation", "mcpServers", "memory", "permissionMode", "skills"}
 )
 _TIERS: dict[str, Tier] = {"haiku": "small", "sonnet": "medium", "opus": "large"}
+# Claude Code's names for more than high.
+_CLAUDE_EFFORTS = {"xhigh": "high", "max": "high"}
 _CLAUDE_TOOLS = {"Read": "read_file", "Grep": "search_files", "Glob": "list_files"}
 READ_ONLY = ("read_file", "list_files", "search_files")
 
@@ -134,6 +138,7 @@ def _worker(
         fallback=_text(matter, "fallback") or None,
         check=tools.get(_text(matter, "check"), _text(matter, "check")) or None,
         temperature=_number(agent, matter, "temperature", whole=False),
+        effort=_effort(agent, matter, bare),
         kind=kind,
         pool=_text(matter, "pool") or None,
         web=_flag(agent, matter, "web"),
@@ -162,6 +167,17 @@ def _model_and_tier(agent: AgentFile, matter: FrontMatter, bare: bool) -> tuple[
     else:
         agent.wrong("invalid_value", "model", f"{model!r} is not a model: {remedy}")
     return None, tier
+
+
+def _effort(agent: AgentFile, matter: FrontMatter, bare: bool) -> Effort | None:
+    """What is written, for the team to check; a Claude Code agent of an unknown effort has none."""
+    written = _text(matter, "effort")
+    meant = _CLAUDE_EFFORTS.get(written, written) if bare else written
+    if bare and meant not in ("", *EFFORTS):
+        remedy = f"write {', '.join(EFFORTS[:-1])} or {EFFORTS[-1]}."
+        agent.warn("unknown_effort", "effort", f"{written!r} is not known here, the model's default is used: {remedy}")
+        return None
+    return cast("Effort", meant) or None
 
 
 def _bare_tools(agent: AgentFile, matter: FrontMatter, tools: Mapping[str, Tool]) -> list[str]:
