@@ -178,6 +178,15 @@ def test_cached_tokens_cost_their_own_rate() -> None:
     assert price.usd(longer) == pytest.approx(12)
 
 
+def test_gemini_is_priced_by_the_length_of_the_call() -> None:
+    """Its Pro models cost more over 200,000 tokens; a model that Google does not list has no price."""
+    price = Models({}, {}).price("gemini:gemini-2.5-pro")
+    assert price is not None
+    assert price.usd(TokenCount(input_tokens=200_000, output_tokens=1_000)) == pytest.approx(0.25 + 0.01)
+    assert price.usd(TokenCount(input_tokens=400_000, output_tokens=1_000)) == pytest.approx(1.0 + 0.015)
+    assert Models({}, {}).price("gemini:gemini-9") is None
+
+
 def test_listed_prices_are_whole() -> None:
     """Every listed model has positive prices, cached at most as dear as fresh."""
     for model, price, window in prices.list_models():

@@ -43,6 +43,12 @@ def _openai_long(input: float, output: float, cached: float) -> Price:
     return Price(input=input, output=output, cached=cached, long_after=272_000, long=double)
 
 
+def _gemini_pro(input: float, output: float, cached: float) -> Price:
+    """Google's Pro models: over 200,000 tokens of input, twice the input and 1.5 times the output rate."""
+    double = Price(input=2 * input, output=1.5 * output, cached=2 * cached)
+    return Price(input=input, output=output, cached=cached, long_after=200_000, long=double)
+
+
 _HAIKU_LONG = Price(input=0.50, output=2.50, cached=0.05)
 
 _FREE = Price(input=0, output=0, cached=0)
@@ -80,6 +86,22 @@ _MODELS: dict[str, dict[str, tuple[Price, int]]] = {
         "gpt-4.1-mini": (Price(input=0.40, output=1.60, cached=0.10), 1_047_576),
         "gpt-4o": (Price(input=2.50, output=10, cached=1.25), 128_000),
         "gpt-4o-mini": (Price(input=0.15, output=0.60, cached=0.075), 128_000),
+    },
+    # Google's list has double rates for argon from 2026-12-01 and for 3.6 to 3.8 flash from 2027-01-01.
+    "gemini": {
+        "gemini-4-argon": (Price(input=2, output=10, cached=0.10), 1_048_576),
+        "gemini-3.8-flash": (Price(input=0.75, output=3.75, cached=0.075), 1_000_000),
+        "gemini-3.7-flash": (Price(input=0.75, output=3.75, cached=0.075), 1_000_000),
+        "gemini-3.6-flash": (Price(input=0.75, output=3.75, cached=0.075), 1_000_000),
+        "gemini-3.5-flash": (Price(input=1.50, output=9, cached=0.15), 1_000_000),
+        "gemini-3.5-flash-lite": (Price(input=0.30, output=2.50, cached=0.03), 1_000_000),
+        "gemini-3.1-pro-preview": (_gemini_pro(2, 12, 0.20), 1_048_576),
+        "gemini-3.1-flash-lite": (Price(input=0.25, output=1.50, cached=0.025), 1_000_000),
+        "gemini-3-pro-preview": (_gemini_pro(2, 12, 0.20), 1_048_576),
+        "gemini-3-flash-preview": (Price(input=0.50, output=3, cached=0.05), 1_000_000),
+        "gemini-2.5-pro": (_gemini_pro(1.25, 10, 0.125), 1_048_576),
+        "gemini-2.5-flash": (Price(input=0.30, output=2.50, cached=0.03), 1_048_576),
+        "gemini-2.5-flash-lite": (Price(input=0.10, output=0.40, cached=0.01), 1_000_000),
     },
 }  # fmt: skip
 
