@@ -73,7 +73,26 @@ def test_doctor_finds_an_endpoint_that_does_not_answer(shell: Shell, monkeypatch
     assert shell("doctor").code == 0
     got = shell("doctor", "--online")
     assert got.code == 1
-    assert "openai does not answer at http://127.0.0.1:9/v1" in got.out
+    assert "cannot reach openai at http://127.0.0.1:9/v1" in got.out
+
+
+def test_doctor_reaches_a_provider_by_the_proxy_and_the_ca_that_calls_use(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy that cannot be used is named as it is before a run; no key is sent to find that a server is there."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with serving(lambda _: error(404, "nothing here")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        got = shell("doctor", "--online", "--json")
+        assert [each["detail"] for each in got.json["checks"] if each["name"] == "online"] == [
+            f"openai answers at {server.url}/v1 (404)"
+        ]
+        first = server.requests[0]
+        assert (first.method, KEY in str(first.headers)) == ("GET", False)
+        monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:9")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        assert "The proxy 'socks5://127.0.0.1:9' in the environment cannot be used" in shell("doctor", "--online").out
 
 
 def test_doctor_says_what_a_model_can_do(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

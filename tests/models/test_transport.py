@@ -15,6 +15,7 @@ import pytest
 
 from chargehand.errors import ModelError, UsageError
 from chargehand.models import Attribution
+from chargehand.models.model_errors import Endpoint
 from chargehand.models.resolve import Models, Provider
 from chargehand.models.transport import REPLY_LIMIT
 from tests.loopback import Answer, Server, ok, serve
@@ -321,3 +322,27 @@ def test_a_dead_proxy_names_the_variable() -> None:
     """When the proxy does not answer, the remedy is the proxy setting."""
     with pytest.raises(ModelError, match="HTTPS_PROXY and NO_PROXY"):
         _through_proxy("http://provider.test/v1", {"HTTP_PROXY": "http://127.0.0.1:1"})
+
+
+def test_a_get_reads_what_it_needs_and_waits_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any status is an answer, a redirect too; a server that says nothing is named, with the seconds."""
+    monkeypatch.setattr("chargehand.models.transport._GET_S", 1.0)
+    answers = iter(
+        [
+            Answer(status=404, raw=b"x" * 100_000),
+            Answer(status=302, raw=b"", headers={"Location": "/"}),
+            Answer(silent=True),
+        ]
+    )
+
+    async def main() -> None:
+        async with serve(lambda _: next(answers)) as server:
+            models = Models({}, {})
+            endpoint = Endpoint("p", f"{server.url}/v1", {})
+            assert await models.transport.get(endpoint, 10) == (404, b"x" * 10)
+            assert (await models.transport.get(endpoint))[0] == 302
+            with pytest.raises(ModelError, match=r"did not answer within 1 s"):
+                await models.transport.get(endpoint)
+            await models.close()
+
+    asyncio.run(main())

@@ -159,7 +159,7 @@ def _reach(settings: Settings) -> Iterator[DoctorCheck]:
         return
     names = {model.partition(":")[0] for model in chosen}
     for name in sorted((names & settings.providers.keys()) - {"embedded"}):
-        yield asyncio.run(_answers(settings.providers[name]))
+        yield asyncio.run(_answers(settings, settings.providers[name]))
     for model in chosen:
         if model.partition(":")[0] in settings.providers:
             yield from asyncio.run(_try_out(settings, model))
@@ -184,16 +184,17 @@ async def _try_out(settings: Settings, model: str) -> list[DoctorCheck]:
     return found
 
 
-async def _answers(provider: Provider) -> DoctorCheck:
+async def _answers(settings: Settings, provider: Provider) -> DoctorCheck:
     """Any answer over HTTP is enough: no key is sent."""
-    import aiohttp
+    from chargehand.errors import ChargehandError
+    from chargehand.models.model_errors import Endpoint
+    from chargehand.models.resolve import Models
 
+    models = Models(settings.providers, os.environ)
     try:
-        async with (
-            aiohttp.ClientSession(trust_env=True, timeout=aiohttp.ClientTimeout(total=10)) as session,
-            session.get(provider.base_url) as response,
-        ):
-            return DoctorCheck("online", "ok", f"{provider.name} answers at {provider.base_url} ({response.status})")
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        why = str(error) or type(error).__name__
-        return DoctorCheck("online", "problem", f"{provider.name} does not answer at {provider.base_url}: {why}")
+        status, _ = await models.transport.get(Endpoint(provider.name, provider.base_url, {}))
+    except ChargehandError as error:
+        return DoctorCheck("online", "problem", str(error))
+    finally:
+        await models.close()
+    return DoctorCheck("online", "ok", f"{provider.name} answers at {provider.base_url} ({status})")

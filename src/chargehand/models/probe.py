@@ -6,14 +6,15 @@ Each probe is one small call, sent as a run would send it, and says what follows
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
-import urllib.request
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from pydantic_core import from_json
+
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
+from chargehand.models.model_errors import Endpoint
 from chargehand.text.json_repair import read_object
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, ToolSpec, system, user
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # A slow machine loads its model for the first one.
 _LONGEST_S = 180.0
 _MOST_OUTPUT = 1_024
+# In bytes; some gateways list hundreds of models.
+_LONGEST_LIST = 4_000_000
 _NUMBER: dict[str, Any] = {"type": "number"}
 _ADD = ToolSpec(
     name="add",
@@ -107,7 +110,7 @@ async def _window(models: Models, model: str) -> Ability:
     prefix, _, name = model.partition(":")
     used, known = models.window(model), models.known_window(model) is not None
     provider = models.providers[prefix]
-    found = None if prefix == "embedded" else await asyncio.to_thread(_listed_window, provider, name, models.key(model))
+    found = None if prefix == "embedded" else await _listed_window(models, provider, name, models.key(model))
     setting = f"window in [providers.{prefix}]"
     if found is not None and found < used:
         return Ability(
@@ -122,25 +125,16 @@ async def _window(models: Models, model: str) -> Ability:
     return Ability("window", True, f"holds {found or used:,} tokens")
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A key goes only to the endpoint it was configured with."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> None:
-        return None
-
-
-def _listed_window(provider: Provider, name: str, key: str | None) -> int | None:
+async def _listed_window(models: Models, provider: Provider, name: str, key: str | None) -> int | None:
     """What the server's list of models says that the model holds; None when it does not."""
     base = provider.base_url.rstrip("/")
     if provider.wire == "anthropic":
         base = f"{base.removesuffix('/v1')}/v1"
     headers = {"Authorization": f"Bearer {key}", "x-api-key": key, "anthropic-version": "2023-06-01"} if key else {}
-    request = urllib.request.Request(f"{base}/models", headers=headers)  # noqa: S310 -- checked to be http(s)
+    endpoint = Endpoint(provider.name, f"{base}/models", headers, key, provider.key_env)
     try:
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=10) as response:
-            listed: Any = json.loads(response.read(4_000_000))
+        _, body = await models.transport.get(endpoint, _LONGEST_LIST)
+        listed: Any = from_json(body)
         entries = cast("list[dict[str, Any]]", listed.get("data", ()))
         entry = next((each for each in entries if each.get("id") in (name, f"models/{name}")), None)
         if entry is None:
@@ -148,6 +142,6 @@ def _listed_window(provider: Provider, name: str, key: str | None) -> int | None
         # llama.cpp puts it under `meta`.
         meta = cast("dict[str, Any]", entry.get("meta") or {})
         numbers = [*(entry.get(field) for field in _WINDOW_FIELDS), meta.get("n_ctx")]
-    except (OSError, ValueError, AttributeError, TypeError):
+    except (ModelError, ValueError, AttributeError, TypeError):
         return None
     return next((number for number in numbers if isinstance(number, int) and number > 0), None)

@@ -51,6 +51,15 @@ class Models:
     def providers(self) -> Mapping[str, Provider]:
         return self._providers
 
+    @property
+    def transport(self) -> Transport:
+        """The pool of connections that all clients share, made at first use."""
+        if self._transport is None:
+            from chargehand.models.transport import Transport
+
+            self._transport = Transport(self._env)
+        return self._transport
+
     def check(self, model: str) -> None:
         """Raise UsageError unless the model can be called: its provider is known and its key is set."""
         self.client(model)
@@ -168,9 +177,7 @@ class Models:
         from chargehand.models.openai_chat import OpenAIChat
         from chargehand.models.openai_responses import OpenAIResponses
         from chargehand.models.profiles import profile_of
-        from chargehand.models.transport import Transport
 
-        self._transport = self._transport or Transport(self._env)
         key = self._key(provider, model)
         base = _base(provider)
         headers = {"Content-Type": "application/json", "User-Agent": f"chargehand/{__version__}"}
@@ -188,9 +195,9 @@ class Models:
                     headers["x-api-key"] = key
             case _:
                 assert_never(wire_name)
-        self._transport.prepare(url)
+        self.transport.prepare(url)
         endpoint = Endpoint(provider.name, url, headers, key, provider.key_env)
-        return HttpModel(endpoint, wire, self._transport)
+        return HttpModel(endpoint, wire, self.transport)
 
     def _key(self, provider: Provider, model: str) -> str | None:
         variable = provider.key_env

@@ -28,6 +28,8 @@ REPLY_LIMIT = 32 * 2**20
 STREAM_LIMIT = 256 * 2**20
 _ERROR_LIMIT = 64 * 2**10
 _CONNECT_S = 15.0
+# How long the answer to a GET may take in all: it is a list of models, or anything that shows that a server is there.
+_GET_S = 10.0
 # How long the rest of a refusal is waited for: its status alone says most of it.
 _REFUSAL_S = 10.0
 # How a stream of events begins, whatever the server says its reply is.
@@ -40,9 +42,9 @@ _DIRECT_BODY = 2**20
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """How to post to a URL: the arguments of aiohttp's `post`, and headers for a proxy on the way."""
+    """How to reach a URL: the arguments of aiohttp's requests, and headers for a proxy on the way."""
 
-    post: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     headers: Mapping[str, str]
 
 
@@ -81,6 +83,27 @@ class Transport:
         except (TimeoutError, aiohttp.ClientError) as error:
             raise _connection_error(endpoint, error) from None
 
+    async def get(self, endpoint: Endpoint, most: int = _ERROR_LIMIT) -> tuple[int, bytes]:
+        """The status that a GET is answered with, and the body, of which at most `most` bytes are read.
+
+        Whatever the status, it is an answer; redirects are not followed.
+        """
+        import aiohttp
+
+        try:
+            session, route = self._session(), self._known_route(endpoint.url)
+            headers = {**endpoint.headers, **route.headers}
+            timeout = aiohttp.ClientTimeout(total=_GET_S, sock_connect=_GET_S)
+            async with session.get(
+                headers=headers, allow_redirects=False, timeout=timeout, **route.arguments
+            ) as response:
+                return response.status, await _read_beginning(response, most)
+        except (TimeoutError, aiohttp.ClientError) as error:
+            if isinstance(error, TimeoutError):
+                message = f"{endpoint.provider} at {endpoint.url} did not answer within {_GET_S:g} s"
+                raise ModelError("timeout", f"{message}; check the network, proxy and base URL") from None
+            raise _connection_error(endpoint, error) from None
+
     async def close(self) -> None:
         if self._open is not None:
             _, session = self._open
@@ -92,14 +115,16 @@ class Transport:
     ) -> AbstractAsyncContextManager[ClientResponse]:
         import aiohttp
 
-        session = self._session()
-        if endpoint.url not in self._routes:
-            self.prepare(endpoint.url)
-        route = self._routes[endpoint.url]
+        session, route = self._session(), self._known_route(endpoint.url)
         # aiohttp would look up what to do with bytes among all the kinds of bodies it knows.
         data = aiohttp.BytesPayload(body) if len(body) < _DIRECT_BODY else io.BytesIO(body)
         headers = {**endpoint.headers, **route.headers, **_attribution_headers(attribution)}
-        return session.post(data=data, headers=headers, allow_redirects=False, **route.post)
+        return session.post(data=data, headers=headers, allow_redirects=False, **route.arguments)
+
+    def _known_route(self, url: str) -> _Route:
+        if url not in self._routes:
+            self.prepare(url)
+        return self._routes[url]
 
     def _session(self) -> ClientSession:
         loop = asyncio.get_running_loop()
@@ -119,21 +144,21 @@ class Transport:
     def _route(self, url: str) -> _Route:
         from yarl import URL
 
-        post: dict[str, Any] = {"url": URL(url)}
+        arguments: dict[str, Any] = {"url": URL(url)}
         secure = url.startswith("https:")
         if secure:
-            post["ssl"] = self._tls = self._tls or _tls_context(self._env)
+            arguments["ssl"] = self._tls = self._tls or _tls_context(self._env)
         login: dict[str, str] = {}
         if proxy := self._proxy(url):
             parts = _proxy_url(proxy)
-            post["proxy"] = parts.with_user(None)
+            arguments["proxy"] = parts.with_user(None)
             if parts.user:
                 pair = base64.b64encode(f"{parts.user}:{parts.password or ''}".encode()).decode()
                 login = {"Proxy-Authorization": f"Basic {pair}"}
         if secure and login:
             # Only the CONNECT may carry it: what goes through the tunnel is the provider's.
-            post["proxy_headers"], login = login, {}
-        return _Route(post, login)
+            arguments["proxy_headers"], login = login, {}
+        return _Route(arguments, login)
 
     def _proxy(self, url: str) -> str | None:
         scheme = urlsplit(url).scheme
@@ -207,6 +232,18 @@ async def _read_refusal(endpoint: Endpoint, response: ClientResponse) -> ModelEr
         async with asyncio.timeout(_REFUSAL_S):
             said = await response.content.read(_ERROR_LIMIT)
     return faults.from_status(endpoint, response.status, response.headers, said)
+
+
+async def _read_beginning(response: ClientResponse, most: int) -> bytes:
+    """The body, cut after `most` bytes."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size >= most:
+            break
+    return b"".join(chunks)[:most]
 
 
 async def _read(endpoint: Endpoint, response: ClientResponse, on_events: Callable[[list[bytes]], None]) -> bytes | None:
