@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from chargehand import Team, Worker
-from chargehand.planner.lost_details import losses, with_lost_details
+from chargehand.planner.lost_details import losses, with_lost_details, with_request
 from chargehand.team.team_folder import load
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Material, Request
@@ -50,6 +52,38 @@ def test_what_a_repair_did_not_bring_back_is_put_in_by_code() -> None:
     assert VAT in str(repaired.tasks[0].context)
     whole = plan("Compute 17 % VAT on 4,350 EUR plus 19 % on 1,200 EUR.")
     assert with_lost_details(whole, Request(text=VAT)) is whole
+
+
+def test_a_small_models_only_task_is_the_request_as_it_is() -> None:
+    """What it made of the question is left out; of several tasks, those that begin get the request beside their own."""
+    [task] = with_request(plan("Compute the tax."), Request(text=VAT), TEAM).tasks
+    assert (task.id, task.instruction, task.success_criterion) == ("t1", VAT, "A figure.")
+    both = with_request(plan("Compute the tax.", "Compare it."), Request(text=VAT), TEAM).tasks
+    assert [task.instruction for task in both] == ["Compute the tax.", "Compare it."]
+    assert all(VAT in str(task.context) for task in both)
+
+
+def test_a_small_models_copies_of_a_task_are_one() -> None:
+    """What depends on a copy depends on the first of them."""
+    first, second, third = plan("Compute the tax.", "Compute the tax.", "Write it down.").tasks
+    drafted = Plan(goal="g", tasks=(first, second, third.model_copy(update={"depends_on": ("t1", "t2")})))
+    made = with_request(drafted, Request(text=VAT), TEAM).tasks
+    assert [(task.id, task.depends_on) for task in made] == [("t1", ()), ("t3", ("t1",))]
+
+
+@pytest.mark.parametrize(("length", "tasks"), [(10, 1), (30_000, 2)])
+def test_a_small_models_chain_about_short_material_is_one_task(tmp_path: Path, length: int, tasks: int) -> None:
+    """Done by the worker that can read; longer material takes the steps that were planned."""
+    (tmp_path / "costs.txt").write_text("x" * length)
+    request = Request(text="How much?", material=(Material(name="costs.txt", path=str(tmp_path / "costs.txt")),))
+    team = Team([Worker("analyst", "Computes"), Worker("reader", "Reads", tools=["read_file"])])
+    first, second = plan("Guess.", "Read costs.txt.").tasks
+    chain = (first, second.model_copy(update={"worker": "reader", "depends_on": ("t1",)}))
+    made = with_request(Plan(goal="g", tasks=chain), request, team).tasks
+    assert len(made) == tasks
+    if tasks == 1:
+        assert (made[0].id, made[0].worker, made[0].instruction) == ("t1", "reader", "How much?")
+        assert made[0].depends_on == ()
 
 
 def test_a_file_that_nobody_gave_was_read() -> None:

@@ -27,7 +27,7 @@ from chargehand.workers import Assignment
 from chargehand.workers.agent import Agent, AgentTool
 from chargehand.workers.check_sources import Grounds
 from chargehand.workers.worker_answer import Answer
-from tests.kernel import MODEL, FunctionModel, stored
+from tests.kernel import MODEL, SMALL_MODEL, FunctionModel, stored
 
 TASK = Task(
     id="t2",
@@ -46,6 +46,8 @@ def find_page() -> str:
 
 TOOLS = {name: BUILTIN[name] for name in ("read_file", "list_files", "search_files", "search_documents")}
 TOOLS["find_page"] = find_page
+# What code calls for an agent is not among the tools it is offered.
+BY_CODE = {**TOOLS, **BUILTIN.called_by_code(TOOLS)}
 
 
 def answer(output: Any = "It has 310 places.", *, sources: Any = None, **fields: Any) -> str:
@@ -78,12 +80,13 @@ def work(
         return Reply(text=said) if isinstance(said, str) else said
 
     model, given, recorded = FunctionModel(reply), fields.pop("task", {}), fields.pop("replay", None)
+    handled = BY_CODE if fields.pop("shows", False) else TOOLS
     held = {name: AgentTool(spec=TOOLS[name].spec, effect="read") for name in tools}
     agent = Agent(
         "ann",
         "Finds.",
         fields.pop("prompt", ""),
-        dict.fromkeys((None, "small", "medium", "large"), MODEL),
+        dict.fromkeys((None, "small", "medium", "large"), fields.pop("model", MODEL)),
         tools=held,
         material=("notes.md",) if material else (),
         **fields,
@@ -93,9 +96,9 @@ def work(
     assignment = Assignment(task, 1, {each.task: each for each in inputs}, tasks=frozenset({"t1", "t2", "t3", "hall"}))
 
     async def main() -> Outcome:
-        models = Models({}, {}, {"model": model})
+        models = Models({}, {}, {"model": model, "model-1b": model})
         inputs = EngineInputs(
-            run="run", journal=MemoryJournal(store), models=models, tools=TOOLS, context=context, replay=recorded
+            run="run", journal=MemoryJournal(store), models=models, tools=handled, context=context, replay=recorded
         )
         async with LocalEngine(inputs) as local:
             return await agent.work(assignment, local)
@@ -118,6 +121,7 @@ def kind(outcome: Outcome) -> str | None:
 
 # -- a result ----------------------------------------------------------------------------------------------------------
 
+READERS = ("read_file", "list_files", "search_files")
 SUMMARY_ALONE = json.dumps({"summary": "The hall was looked at.", "output": "", "claims": [], "findings": []})
 ECHO = answer("Read the notes and say how many seats the hall in Bergen has.")
 
@@ -157,6 +161,22 @@ def test_an_echo_adds_fewer_than_three_words_of_its_own() -> None:
     assert work(answer(" ".join([*words, "indeed", "yes"])), answer())[0].output == "It has 310 places."
     assert work(answer(" ".join([*words, "about", "310", "people"])))[0].status == "done"
     assert work(answer(" ".join(words[:8])))[0].status == "done"
+
+
+def test_a_question_said_again_with_a_figure_was_no_result() -> None:
+    """A short answer says its question again; the figure in it is what was asked for."""
+    given = {"instruction": "Count the seats that are listed for the hall in Bergen."}
+    assert work("The seats that are listed for the hall in Bergen: count 310.", task=given)[0].ok
+
+
+def test_a_small_model_is_not_offered_what_reads_the_material_in_its_prompt(notes: Path) -> None:
+    """It would read the same once more; a larger one, or one whose material is too long, has all tools."""
+    said = "The hall in Bergen has 310 seats [notes.md:2]."
+    _, [call], _ = work(said, material=notes, model=SMALL_MODEL, shows=True)
+    assert [spec.name for spec in call.tools] == [*(name for name in TOOLS if name not in READERS), "escalate"]
+    for fields in ({"model": MODEL}, {"model": SMALL_MODEL, "most_material": 10}):
+        _, [call], _ = work(said, material=notes, shows=True, **fields)
+        assert "read_file" in [spec.name for spec in call.tools]
 
 
 def test_claims_alone_become_the_output() -> None:

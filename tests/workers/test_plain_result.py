@@ -46,6 +46,13 @@ def test_a_statement_without_a_source_gets_the_line_whose_words_it_has() -> None
     assert answer.confidence == 90
 
 
+def test_an_answer_in_other_words_gets_the_line_with_its_figures() -> None:
+    """All of its figures and a word that says something are in one line; without the word it is another figure."""
+    assert [claim.sources for claim in hold("Every adult is charged 64.")[0].claims] == [("ferry.md:3",)]
+    assert hold("There are 64 people on board.")[0].confidence == 50
+    assert hold("Every adult is charged 64 or 65.")[0].confidence == 50
+
+
 def test_an_invented_source_is_taken_out_of_the_text() -> None:
     """A file nobody gave and a line the file does not have are no sources, and the confidence says so."""
     answer, false = hold("Qqq zzz is so [other.md:3]. Xxx yyy is so [ferry.md:99].")

@@ -56,6 +56,11 @@ def plain_call_hint(plan: Plan, request: Request) -> str | None:
     return f"One plain call may be as good, faster and cheaper (chargehand run --single): {', and '.join(reasons)}."
 
 
+def has_short_material(request: Request) -> bool:
+    """Whether there is material and all of it fits into one prompt."""
+    return bool(request.material) and (size := _size(request)) is not None and size <= FITS_A_PROMPT
+
+
 def _size(request: Request) -> int | None:
     """Bytes of the material; None where there are too many files to look at."""
     total = 0

@@ -158,7 +158,7 @@ async def make_plan(
     `used` grows with each call, so that a caller that stops it knows what was used.
     """
     messages = [system(_system(team, request)), user(_ask(request))]
-    read = partial(_read, request=request, team=team, engine=engine)
+    read = partial(_read, request=request, team=team, engine=engine, is_small=planner_model.is_small)
     schema = _schema(team, request)
     schema = number_tasks(schema) if planner_model.makes_grammar else schema
     return await ask_for_plan(messages, schema, read, engine, planner_model, [] if used is None else used)
@@ -193,8 +193,13 @@ async def ask_for_plan(
     return Unplanned(fault, tuple(problems), Usage.total(used))
 
 
-def _read(text: str, number: int, *, request: Request, team: Team, engine: Engine) -> tuple[Plan | None, list[Problem]]:
-    """The drafted plan and everything wrong with it; drafts are on the record, good or bad."""
+def _read(
+    text: str, number: int, *, request: Request, team: Team, engine: Engine, is_small: bool
+) -> tuple[Plan | None, list[Problem]]:
+    """The drafted plan and everything wrong with it; drafts are on the record, good or bad.
+
+    What a small model loses of the request it does not find when asked again: its tasks get the request by code.
+    """
     data, complaints = read_object(text)
     if data is None:
         problems = [Problem(code="empty_plan", message=f"The answer is not a plan: {c}.") for c in complaints]
@@ -210,13 +215,13 @@ def _read(text: str, number: int, *, request: Request, team: Team, engine: Engin
     if reading.misshapen:
         engine.emit(PlanDrafted(plan=data, round=number, problems=[p.to_json() for p in problems], source="planner"))
         return None, problems
-    from chargehand.planner.lost_details import losses, with_lost_details  # a given plan is not compared
+    from chargehand.planner.lost_details import losses, with_lost_details, with_request  # not for a given plan
 
     plan = reading.plan
     if number <= ROUNDS_OF_CARE:
-        problems += losses(plan, request, team)
+        problems += losses(plan, request, team, with_details=not is_small)
     if not errors_in(problems):
-        plan = with_lost_details(plan, request)
+        plan = with_request(plan, request, team) if is_small else with_lost_details(plan, request)
     synthesis = plan.synthesis if plan.synthesis.instruction else team.synthesis
     plan = plan.model_copy(update={"team": team.name, "synthesis": synthesis})
     engine.emit(

@@ -7,18 +7,21 @@ lost                                           what happens
 a figure over 10, or most of the names         the draft is sent back once (`losses`), then as below
 less: a small number, one name of several      code gives the request to the tasks that begin (`with_lost_details`)
 a text pasted into the request                 the same: no plan repeats a text
+anything, in a small model's plan              the same, always (`with_request`); one task has the request as it is
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from chargehand.planner.before_spending import has_short_material
 from chargehand.team import Team
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.plan import Plan, Problem, Task
 from chargehand.values.request import Request
+from chargehand.workers.agent import READS_MATERIAL
 
 # So many words in a row are copied, not equal by chance.
 COPIED_WORDS = 8
@@ -49,10 +52,13 @@ class _Lost(NamedTuple):
     is_grave: bool = False
 
 
-def losses(plan: Plan, request: Request, team: Team) -> list[Problem]:
-    """What is wrong with the plan when compared with the request, as problems to send back."""
+def losses(plan: Plan, request: Request, team: Team, *, with_details: bool = True) -> list[Problem]:
+    """What is wrong with the plan when compared with the request, as problems to send back.
+
+    `with_details`: lost figures and names too.
+    """
     found: list[Problem] = []
-    if not _is_text(request.text) and (lost := _find_lost(plan, request.text)).is_grave:
+    if with_details and not _is_text(request.text) and (lost := _find_lost(plan, request.text)).is_grave:
         listing = ", ".join(lost.words)
         message = f"No task has these words of the request, and workers do not see the request: {listing}."
         found.append(Problem(code="dropped_detail", message=message))
@@ -79,7 +85,48 @@ def with_lost_details(plan: Plan, request: Request) -> Plan:
     lost = text not in _words_of(plan) if _is_text(text) else bool(_find_lost(plan, text).words)
     if not lost:
         return plan
-    tasks = [task if task.depends_on else _with_request(task, text) for task in plan.tasks]
+    return _give_request(plan, text)
+
+
+def with_request(plan: Plan, request: Request, team: Team) -> Plan:
+    """A small model's plan with the request's own words in the tasks that begin it.
+
+    Copies of a task go. One task is the request as it is. So is a chain about material that fits into one prompt:
+    nothing in it runs in parallel, and with every step a small model loses some of the question.
+    """
+    plan = _without_copies(plan)
+    tasks = plan.tasks
+    if plan.strategy == "sequential" and has_short_material(request):
+        tasks = (_worker_of_all(tasks, team),)
+    if len(tasks) != 1:
+        return _give_request(plan, request.text)
+    alone = {"id": plan.tasks[0].id, "instruction": request.text, "depends_on": ()}
+    return plan.model_copy(update={"tasks": (tasks[0].model_copy(update=alone),)})
+
+
+def _without_copies(plan: Plan) -> Plan:
+    """Of tasks that ask the same of the same worker with the same inputs, the first; what needs another needs that."""
+    first: dict[tuple[str, str, frozenset[str]], str] = {}
+    same = {
+        task.id: first.setdefault((task.worker, task.instruction, frozenset(task.depends_on)), task.id)
+        for task in plan.tasks
+    }
+    tasks = [
+        task.model_copy(update={"depends_on": tuple(dict.fromkeys(same.get(id, id) for id in task.depends_on))})
+        for task in plan.tasks
+        if same[task.id] == task.id
+    ]
+    return plan.model_copy(update={"tasks": tuple(tasks)})
+
+
+def _worker_of_all(chain: Sequence[Task], team: Team) -> Task:
+    """The task of a chain whose worker can read the material, else the last: its result is what was asked for."""
+    readers = {worker.name for worker in team.workers if READS_MATERIAL in worker.tool_names}
+    return next((task for task in chain if task.worker in readers), chain[-1])
+
+
+def _give_request(plan: Plan, request: str) -> Plan:
+    tasks = [task if task.depends_on else _with_request(task, request) for task in plan.tasks]
     return plan.model_copy(update={"tasks": tuple(tasks)})
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.check_citations import Known, corrections, provenance_of, why_unfounded
+from chargehand.synthesizer.cite_by_words import cite_by_words
 from chargehand.synthesizer.group_contradictions import Disagreement
 from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
 from chargehand.synthesizer.read_draft import read_draft
@@ -80,7 +81,8 @@ class Writer:
         self._validate = validate
         self._drafts = drafts
         self._typed = context.request.answer_schema is not None
-        self._rules = prompt.TYPED_RULES if self._typed else prompt.RULES
+        shortest = prompt.SMALL_RULES if context.model.is_small else prompt.RULES
+        self._rules = prompt.TYPED_RULES if self._typed else shortest
         self._schema = prompt.schema(context.request.answer_schema)
         self._calls = 0
         self._asked: tuple[Message, ...] = ()
@@ -175,8 +177,9 @@ class Writer:
         return why_unfounded(draft.provenance, self._reconciled.outcomes)
 
     def _check_draft(self, data: dict[str, Any]) -> Draft:
-        reconciled, answer = self._reconciled, data["answer"]
+        reconciled = self._reconciled
         outcomes, merged = reconciled.outcomes, (*reconciled.claims, *reconciled.findings)
+        answer = cite_by_words(data["answer"], outcomes)
         provenance = provenance_of(answer, outcomes, known=self._known, merged=merged)
         in_data = unsupported_figures(data.get("data"), outcomes, f"{self._known.text}\n{answer}")
         # A result that one which is cited depends on is used through it.

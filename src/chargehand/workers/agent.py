@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from chargehand.engine.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
+from chargehand.models.model_size import is_small
 from chargehand.values.effect import ModelCall, ToolCall, ToolResult, usage_of
 from chargehand.values.event import ToolRefused, Warned
 from chargehand.values.lazy_regex import lazy_regex
@@ -37,6 +38,8 @@ _LONG_TEXT = 20_000
 # The tool by which code reads small material for a worker that could read it itself, and the tool that says it could.
 READ_MATERIAL = "read_material"
 READS_MATERIAL = "read_file"
+# What a small model is not offered when the material is in its prompt: it would only read it once more.
+_READERS = frozenset({"read_file", "list_files", "search_files"})
 _PATH = lazy_regex(r"[\w.-]+(?:/[\w.-]+)*[\w-]")
 
 
@@ -107,13 +110,22 @@ class Agent:
         return (*(tool.spec for tool in self.tools.values()), ESCALATE)
 
     @cached_property
-    def calls(self) -> dict[tuple[Tier | None, bool, Shape, bool], ModelCall]:
+    def specs_but_readers(self) -> tuple[ToolSpec, ...]:
+        return tuple(spec for spec in self.specs if spec.name not in _READERS)
+
+    @cached_property
+    def calls(self) -> dict[tuple[Tier | None, bool, Shape, bool, bool], ModelCall]:
         """What `call` has made, by what it was asked for."""
         return {}
 
-    def call(self, tier: Tier | None, *, may_call_tools: bool, shape: Shape, varied: bool = False) -> ModelCall:
-        """What every call of this agent has in common: all but the conversation. `varied` is for equal ones at once."""
-        asked = (tier, may_call_tools, shape, varied)
+    def call(
+        self, tier: Tier | None, *, may_call_tools: bool, shape: Shape, varied: bool = False, has_read: bool = False
+    ) -> ModelCall:
+        """What every call of this agent has in common: all but the conversation. `varied` is for equal ones at once.
+
+        `has_read`: tools that read material are not offered.
+        """
+        asked = (tier, may_call_tools, shape, varied, has_read)
         known = self.calls.get(asked)
         if known is None:
             schemas = {"plain": None, "typed": self.output_schema, "findings": FINDINGS_SCHEMA}
@@ -122,7 +134,7 @@ class Agent:
                 worker=self.name,
                 model=self.model_for(tier),
                 messages=(),
-                tools=self.specs,
+                tools=self.specs_but_readers if has_read else self.specs,
                 tool_choice="auto" if may_call_tools else "none",
                 output_schema=schemas[shape],
                 options={"temperature": VARIED_TEMPERATURE, **self.options} if varied else self.options,
@@ -150,6 +162,8 @@ class _Attempt:
         if self.task.budget and self.task.budget.steps:
             self.steps = min(self.steps, self.task.budget.steps)
         self.calls = 0
+        # Whether a small model has all of the material that it is to read in its prompt.
+        self.has_read = False
         # Calls of tools that succeeded, as they are on the record: arguments and result.
         self.results: list[tuple[Mapping[str, Any], ToolResult]] = []
 
@@ -190,6 +204,7 @@ class _Attempt:
         if not result.ok:
             return ""
         self.results.append((arguments, result))
+        self.has_read = bool(result.lines) and is_small(self.agent.model_for(self.task.tier))
         return result.text
 
     async def _ask(self, *, may_call_tools: bool = True) -> Reply | Outcome:
@@ -198,9 +213,13 @@ class _Attempt:
         No shape is asked for while tools may still be called: small models answer in it at once, and call none.
         """
         self.calls += 1
-        shape: Shape = "plain" if may_call_tools and self.agent.tools else self.shape
+        offered = self.agent.tools.keys() - (_READERS if self.has_read else ())
         asked = self.agent.call(
-            self.task.tier, may_call_tools=may_call_tools, shape=shape, varied=self.assignment.is_member
+            self.task.tier,
+            may_call_tools=may_call_tools,
+            shape="plain" if may_call_tools and offered else self.shape,
+            varied=self.assignment.is_member,
+            has_read=self.has_read,
         )
         call = asked.about(self.messages)
         result = await self.engine.perform(self.assignment.key("model", self.calls), call)

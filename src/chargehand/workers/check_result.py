@@ -15,7 +15,7 @@ from chargehand.values.plan import Task
 from chargehand.workers.worker_answer import Answer
 
 # An echo has at least this share of the words of the instruction, or of the success criterion, and fewer than so many
-# that the task does not have.
+# that the task does not have. One figure of its own makes it a result: a short answer says its question again.
 COVERED = 0.8
 OWN_WORDS = 3
 SHORT_CRITERION = 5
@@ -44,7 +44,7 @@ def is_echo(answer: Answer, task: Task) -> bool:
         for found in _WORD.finditer(text):
             word = found[0].casefold()
             (said if word in given else own).add(word)
-            if len(own) >= OWN_WORDS:
+            if len(own) >= OWN_WORDS or (word not in given and any(map(str.isdigit, word))):
                 return False
     return any(len(said & words) >= COVERED * len(words) for words in asked)
 

@@ -40,6 +40,7 @@ MOST_LOOKED_FOR = 100
 _MOST_LINES = 200
 # A line is the one that is meant when it has this share of the statement's words, and no other has as many.
 _LEAST_SHARED = 0.5
+_LONGEST_LITTLE_WORD = 3
 _LONGEST_SOURCE = 2_000
 # Of false sources that are told to a model.
 _MOST_SHOWN = 5
@@ -323,10 +324,13 @@ class Grounds:
         return (f"{places[0][0]}:{places[0][1]}",) if len(places) == 1 else ()
 
     def _line_of(self, name: str, statement: str) -> int | None:
-        """The one line of a file, among those that were shown, in which most words of a statement stand."""
+        """The one line of a file, among those that were shown, that has most words of a statement.
+
+        Or all of its figures and one of its longer words: an answer to a question is in words of its own.
+        """
         self.looked_for += 1
         words = _WORD.findall(statement[:MOST_CHARACTERS])
-        wanted = dict.fromkeys(word.casefold() for word in words if len(word) > 2)
+        wanted = dict.fromkeys(word.casefold() for word in words if len(word) > 2 or word.isdigit())
         if self.looked_for > MOST_LOOKED_FOR or not wanted:
             return None
         index, hits = self._index.get(name, {}), Counter[int]()
@@ -334,7 +338,7 @@ class Grounds:
             hits.update(index.get(word, ())[:_MOST_LINES])
         best = hits.most_common(2)
         if not best or best[0][1] < max(_LEAST_SHARED * len(wanted), 2) or (len(best) > 1 and best[1][1] == best[0][1]):
-            return None
+            return _line_with_figures(wanted, index)
         return best[0][0]
 
     @cached_property
@@ -350,6 +354,14 @@ class Grounds:
                     for word in dict.fromkeys(word.casefold() for word in _WORD.findall(text)):
                         of_file.setdefault(word, []).append(number)
         return index
+
+
+def _line_with_figures(wanted: Collection[str], index: Mapping[str, Sequence[int]]) -> int | None:
+    """The only line that has every figure among these words, and one more of them that says something."""
+    figures = [frozenset(index.get(word, ())[:_MOST_LINES]) for word in wanted if word.isdigit()]
+    others = [index.get(word, ())[:_MOST_LINES] for word in wanted if len(word) > _LONGEST_LITTLE_WORD]
+    lines = frozenset[int]().union(*others).intersection(*figures) if figures else frozenset[int]()
+    return next(iter(lines)) if len(lines) == 1 else None
 
 
 def shown_lines(text: str, names: Collection[str]) -> Iterator[tuple[str, int, str]]:
