@@ -426,3 +426,25 @@ def test_a_turn_from_the_record_is_sent_byte_by_byte_as_the_first_time(model: st
     ]
     assert sent[0][1].raw == sent[1][1].raw
     assert b"Hm" in sent[0][1].raw
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_else_a_reply_might_have_begun_with(streamed: bool) -> None:
+    """Asked for by an option; a server that says nothing of it, or nonsense, gives none."""
+    top = [{"token": "false", "logprob": -0.2}, {"token": " possible", "logprob": -1.5}]
+    said = {"content": [{"token": "false", "logprob": -0.2, "top_logprobs": top}]}
+    reading = OpenAIChat(Profile("llamacpp"))
+
+    def read(logprobs: object) -> dict[str, float]:
+        choice = {"finish_reason": "stop", "logprobs": logprobs}
+        if not streamed:
+            return reading.reply({"choices": [{**choice, "message": {"content": "false"}}]}).first_words
+        listener = reading.listen()
+        listener.hear({"choices": [{"delta": {"content": "false"}, "logprobs": logprobs}]})
+        listener.hear({"choices": [{"delta": {}, "finish_reason": "stop", "logprobs": None}]})
+        reply = listener.reply()
+        assert reply is not None
+        return reply.first_words
+
+    assert read(said) == {"false": -0.2, " possible": -1.5}
+    assert [read(other) for other in (None, {}, {"content": []}, {"content": [{"token": "x"}]}, "odd")] == [{}] * 5

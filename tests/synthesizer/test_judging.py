@@ -12,12 +12,14 @@ import pytest
 from chargehand.errors import ModelError
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import unmentioned as mention
-from chargehand.synthesizer.contradictions_by_model import MOST_PAIRS
+from chargehand.synthesizer.contradictions_by_model import MOST_PAIRS, NOT_JUDGED
 from chargehand.synthesizer.group_contradictions import Pair, Ruling, Rulings, Verdict, disagreements
+from chargehand.synthesizer.one_word_judge import KNOWN
 from chargehand.synthesizer.statement_groups import MOST_IN_GROUP
 from chargehand.synthesizer.statements import Statement
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
+from chargehand.values.message import Reply
 from chargehand.values.outcome import failed
 from chargehand.values.report import Contradiction
 from tests.kernel import SMALL_MODEL
@@ -447,6 +449,45 @@ def test_a_small_judge_is_asked_about_so_many_pairs_only() -> None:
     made = make(outcomes, talk, judge=SMALL)
     assert len(made.of("judge")) == MOST_PAIRS
     assert f"the {MOST_PAIRS} nearest pairs were compared" in " ".join(made.synthesis.notes)
+
+
+OPEN = SupervisorModel(model=SMALL_MODEL, makes_grammar=True)
+
+
+def likely(false: float) -> Reply:
+    """A reply of one word, from a server that says how likely it was."""
+    return Reply(text="false", first_words={"false": -0.1, " Possible": -0.1 - false, "the": -9.0})
+
+
+@pytest.mark.parametrize(("odds", "found"), [(1.6, True), (1.2, False)])
+def test_a_small_open_model_is_measured_on_known_pairs_and_asked_for_one_word(odds: float, found: bool) -> None:
+    """It says false of every pair. Of known contradictions it is surer: what separates them decides."""
+    yes = {first + second for first, second, contradict in KNOWN if contradict}
+
+    def talk(call: ModelCall) -> Any:
+        if call.role != "judge":
+            return "It is so [t1, t2]."
+        first, second = re.findall(r": (.*)", call.messages[-1].text)
+        if {first, second} == {SAFE, UNSAFE}:
+            return likely(odds)
+        return likely(1.8 if first + second in yes else 1.0)
+
+    made = make([result("t1", SAFE), result("t2", UNSAFE)], talk, judge=OPEN)
+    assert sorted(made.keys[: len(KNOWN)]) == [f"@judge/known/{number}/1" for number in range(len(KNOWN))]
+    assert made.keys[len(KNOWN) : len(KNOWN) + 2] == ["@judge/1/1", "@judge/1/again/1"]
+    assert [(each.claims, each.resolved) for each in made.synthesis.contradictions] == (
+        [((f"t1: {SAFE}", f"t2: {UNSAFE}"), False)] if found else []
+    )
+    assert made.synthesis.notes == ()
+
+
+@pytest.mark.parametrize("said", [likely(1.0), Reply(text="false"), Reply(text="I cannot say.")])
+def test_a_small_open_model_that_tells_nothing_apart_judges_nothing(said: Reply) -> None:
+    """It is asked about the known pairs only, and the reader learns that nothing was judged."""
+    talk = lambda call: said if call.role == "judge" else "It is so [t1, t2]."  # noqa: E731
+    made = make([result("t1", SAFE), result("t2", UNSAFE)], talk, judge=OPEN)
+    assert len(made.of("judge")) == len(KNOWN)
+    assert (made.synthesis.contradictions, made.synthesis.notes) == ((), (NOT_JUDGED,))
 
 
 A, B, C = (Statement(task, f"It is {n}.", 80, (task,)) for task, n in (("t1", 5), ("t2", 7), ("t3", 5)))

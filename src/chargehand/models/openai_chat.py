@@ -74,6 +74,7 @@ class OpenAIChat:
             usage=body.get("usage"),
             model=body.get("model") or "",
             extra=own_fields(message, _OF_A_MESSAGE),
+            first_words=_first_words(choice.get("logprobs")),
         )
 
     def listen(self) -> ChatListener:
@@ -89,6 +90,7 @@ class ChatListener:
         # By the index the server gives.
         self._calls: dict[int, _CallPieces] = {}
         self._extra: dict[str, Any] = {}
+        self._first_words: dict[str, float] = {}
         self._finish: str | None = None
         self._usage: object = None
         self._model = ""
@@ -101,6 +103,7 @@ class ChatListener:
             return ""
         choice = choices[0]
         self._finish = choice.get("finish_reason") or self._finish
+        self._first_words = self._first_words or _first_words(choice.get("logprobs"))
         delta: dict[str, Any] = choice.get("delta") or {}
         for position, piece in enumerate(delta.get("tool_calls") or ()):
             self._hear_call(position, piece)
@@ -124,6 +127,7 @@ class ChatListener:
             usage=self._usage,
             model=in_unicode(self._model),
             extra=in_unicode(self._extra),
+            first_words=in_unicode(self._first_words),
         )
 
     def _hear_call(self, position: int, piece: Mapping[str, Any]) -> None:
@@ -234,6 +238,15 @@ def _text(content: str | list[dict[str, Any]] | None) -> str:
     return content or ""
 
 
+def _first_words(logprobs: object) -> dict[str, float]:
+    """What may be the first word of a reply, each with the logarithm of its probability; nothing if it is not said."""
+    try:
+        likely = cast("Any", logprobs)["content"][0]["top_logprobs"]
+        return {str(each["token"]): float(each["logprob"]) for each in likely}
+    except (KeyError, IndexError, TypeError, ValueError):
+        return {}
+
+
 def _reply(
     *,
     text: str,
@@ -243,6 +256,7 @@ def _reply(
     usage: object,
     model: str,
     extra: dict[str, Any],
+    first_words: dict[str, float],
 ) -> Reply:
     stop = "refused" if refusal else _STOPS.get(finish or "", "end")
     if calls and stop == "end":
@@ -258,6 +272,7 @@ def _reply(
         usage_problem=problem,
         model=model,
         opaque=(extra,) if extra else (),
+        first_words=first_words,
     )
 
 

@@ -13,6 +13,10 @@ from chargehand.values.effect import ModelCall
 from chargehand.values.message import Message
 from chargehand.values.role import Role
 
+# What servers give at most, and the fewest tokens that a call is made with.
+_MOST_WORDS = 20
+_LEAST_OUTPUT = 256
+
 
 class SupervisorModel(Value):
     """A resolved model with its options, its window and how much it may write.
@@ -40,6 +44,13 @@ class SupervisorModel(Value):
             output_schema=schema,
             options=self.options,
             output_cap=self.output_cap,
+        )
+
+    def make_word_call(self, role: Role, messages: Sequence[Message]) -> ModelCall:
+        """The call that asks it for one word, and how likely others were, which servers of open models can say."""
+        options = {**self.options, "logprobs": True, "top_logprobs": _MOST_WORDS}
+        return ModelCall(
+            role=role, model=self.model, messages=tuple(messages), options=options, output_cap=_LEAST_OUTPUT
         )
 
 

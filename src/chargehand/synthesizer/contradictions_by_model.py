@@ -2,8 +2,9 @@
 
 A model is asked about all statements of a group at once and answers with the pairs, and with the statements that say
 the same, which costs no further call. A small model, which finds nothing
-in a list, is asked pair by pair about the nearest statements, and again in the other order before a pair counts. Pairs
-that code has proven to differ are decided in the same calls.
+in a list, is asked pair by pair about the nearest statements, and again in the other order before a pair counts; one on
+a server of open models is asked for one word (`one_word_judge.py`). Pairs that code has proven to differ are decided in
+the same calls.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Final, cast
 from chargehand.engine.consult import consult
 from chargehand.engine.side_by_side import abreast
 from chargehand.synthesizer.group_contradictions import Pair, Ruling, Rulings
+from chargehand.synthesizer.one_word_judge import OneWordJudge
 from chargehand.synthesizer.prompt import clean, section
 from chargehand.synthesizer.statement_groups import group_statements, links
 from chargehand.synthesizer.statements import Statement
@@ -35,6 +37,11 @@ _LONGEST_SOURCE: Final = 120
 _MOST_SOURCES: Final = 2
 
 NOT_DECIDED: Final = "The judge has not decided on it."
+ONE_WORD: Final = "A small model holds that both cannot be true. It gives no reason, so compare the sources."
+NOT_JUDGED: Final = (
+    "The statements were not judged for contradictions: the judge's model does not tell pairs apart whose answer is "
+    "known. A larger model as judge can."
+)
 
 _RULING: Final[dict[str, Any]] = {
     "reason": {"type": "string"},
@@ -111,7 +118,9 @@ async def judge(
     waiting = [pair for pair in known if rulings.get(pair) is None]
     all_ = tuple(dict.fromkeys([*statements, *(each for pair in waiting for each in (pair.first, pair.second))]))
     asking = _Judging(all_, waiting, context, rulings, frozenset(judged), same)
-    return await (asking.by_pair() if context.model.is_small else asking.by_group())
+    if not context.model.is_small:
+        return await asking.by_group()
+    return await (asking.by_word() if context.model.makes_grammar else asking.by_pair())
 
 
 class _Judging:
@@ -172,7 +181,33 @@ class _Judging:
         self._same += _same_statements(got.data.get("same"), group)
         return None
 
-    async def by_pair(self) -> tuple[str, ...]:
+    async def by_word(self) -> tuple[str, ...]:
+        """Pair by pair, one word each. What code has proven to differ stays open: one word decides on no side."""
+        pairs = [pair for pair in await self._near_pairs() if pair not in self._known]
+        self._rulings.update(dict.fromkeys(self._known, Ruling("unclear", NOT_DECIDED)))
+        if not pairs:
+            return ()
+        context, key = self._context, f"@judge/{self._context.mark}"
+        judge = OneWordJudge(context.engine, context.model, key, context.used)
+        threshold = await judge.measure()
+        if threshold is None:
+            return (NOT_JUDGED,)
+        unread: list[Pair] = []
+
+        async def one_pair(number: int, pair: Pair) -> None:
+            odds = await judge.odds(pair.first.text, pair.second.text, f"{key}{number}")
+            if odds is None:
+                unread.append(pair)
+            elif odds > threshold:
+                await self._keep(pair, Ruling("unclear", ONE_WORD), f"{key}{number}")
+
+        chosen = pairs[:MOST_PAIRS]
+        await abreast(one_pair(number, pair) for number, pair in enumerate(chosen, 1))
+        failed = (f"{len(unread)} pairs of statements were not compared: the judge gave no answer.",) if unread else ()
+        return (*failed, *_not_near(len(pairs), len(chosen)))
+
+    async def _near_pairs(self) -> list[Pair]:
+        """The pairs that code has proven to differ, then those of different tasks that share the rarest words."""
         texts, tasks = self._texts, self._tasks
         near = await self._context.engine.clock.compute(lambda: links(texts, tasks))
         pairs = dict.fromkeys(self._known)
@@ -180,7 +215,11 @@ class _Judging:
             first, second = self._statements[one], self._statements[other]
             if not {first.task, second.task} <= self._judged:
                 pairs.setdefault(Pair(first, second))
-        chosen = list(pairs)[:MOST_PAIRS]
+        return list(pairs)
+
+    async def by_pair(self) -> tuple[str, ...]:
+        pairs = await self._near_pairs()
+        chosen = pairs[:MOST_PAIRS]
 
         async def one_pair(number: int, pair: Pair) -> None:
             key, is_known = f"@judge/{self._context.mark}{number}", pair in self._known
@@ -191,9 +230,7 @@ class _Judging:
                 await self._keep(pair, ruling, key)
 
         await abreast(one_pair(number, pair) for number, pair in enumerate(chosen, 1))
-        left = len(pairs) - len(chosen)
-        note = f"Of the statements, the {len(chosen)} nearest pairs were compared; {left:,} others were not."
-        return (note,) if left else ()
+        return _not_near(len(pairs), len(chosen))
 
     async def _ask_pair(self, pair: Pair, key: str) -> Ruling:
         context = self._context
@@ -262,6 +299,12 @@ class _Judging:
         if left <= 0 or len(set(self._tasks)) < 2:
             return ()
         return (f"{left:,} of {len(self._statements):,} statements were not compared for contradictions.",)
+
+
+def _not_near(pairs: int, compared: int) -> tuple[str, ...]:
+    left = pairs - compared
+    note = f"Of the statements, the {compared} nearest pairs were compared; {left:,} others were not."
+    return (note,) if left else ()
 
 
 def _quote_lines(lines: Iterable[str]) -> str:

@@ -91,6 +91,8 @@ class Reply(Value):
     usage_problem: str = ""
     model: str = ""
     opaque: tuple[dict[str, Any], ...] = ()
+    # Where the call asked for it: the words it might have begun with, each with the logarithm of its probability.
+    first_words: dict[str, float] = Field(default_factory=dict)
 
     def as_message(self) -> Message:
         return Message(role="assistant", text=self.text, tool_calls=self.tool_calls, opaque=self.opaque)
