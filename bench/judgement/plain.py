@@ -16,7 +16,7 @@ class PlainReply:
     tokens: int
 
 
-def ask_plainly(base_url: str, model: str, prompt: str, most_tokens: int = 700) -> PlainReply:
+def ask_plainly(base_url: str, model: str, prompt: str, most_tokens: int) -> PlainReply:
     """What the model replies to the prompt alone, at temperature 0."""
     body: dict[str, Any] = {
         "model": model,

@@ -59,8 +59,8 @@ class Trial:
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    def ask_plainly(self, prompt: str) -> PlainReply:
-        return ask_plainly(self.line.base_url, self.line.model, prompt)
+    def ask_plainly(self, prompt: str, most_tokens: int = 300) -> PlainReply:
+        return ask_plainly(self.line.base_url, self.line.model, prompt, most_tokens)
 
 
 def answers(trial: Trial) -> Row:
@@ -117,7 +117,7 @@ def plans(trial: Trial) -> Row:
         request = case["request"]
         got = trial.line.call("plan", request, "-q")
         prompt = f"{request}\n\nBreak this request into tasks for a team. Answer as a JSON list of task texts."
-        plain = trial.ask_plainly(prompt)
+        plain = trial.ask_plainly(prompt, 600)
         texts = [f"{task['instruction']} {task.get('context') or ''}" for task in got.printed.get("tasks", [])]
         listed = _listed(plain.text)
         for of, tasks, valid in ((row.team, texts, got.code == 0), (row.plain, listed, bool(listed))):
