@@ -20,7 +20,7 @@ from chargehand.synthesizer.statements import Statement
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply
-from chargehand.values.outcome import failed
+from chargehand.values.outcome import Finding, failed
 from chargehand.values.report import Contradiction
 from tests.kernel import SMALL_MODEL
 from tests.synthesizer.syntheses import BRAIN, Made, make, result, text_of
@@ -449,6 +449,43 @@ def test_a_small_judge_is_asked_about_so_many_pairs_only() -> None:
     made = make(outcomes, talk, judge=SMALL)
     assert len(made.of("judge")) == MOST_PAIRS
     assert f"the {MOST_PAIRS} nearest pairs were compared" in " ".join(made.synthesis.notes)
+
+
+LEAK, HANDLE = (
+    Finding(severity="warning", category="bug", path="a.py", line=line, message=message, confidence=70)
+    for line, message in ((3, "The cursor is never closed."), (4, "Leaks a database handle."))
+)
+
+
+def test_the_judge_names_findings_that_say_the_same() -> None:
+    """They are numbered after the statements, in the question that is asked anyway; agreement raises confidence."""
+
+    asked: list[str] = []
+
+    def talk(call: ModelCall) -> Any:
+        if call.role != "judge":
+            return {"answer": "It leaks [t1, t2]."}
+        asked.append(text_of(call))
+        return {"contradictions": [], "same": [[3, 4]]}
+
+    outcomes = [result("t1", FIVE, findings=[LEAK]), result("t2", SEVEN, findings=[HANDLE])]
+    made = make(outcomes, talk, judge=BRAIN)
+    assert len(asked) == 1
+    assert "3. [t1] warning, a.py:3, bug: The cursor is never closed." in asked[0]
+    [merged] = made.synthesis.findings
+    assert (set(merged.sources), merged.confidence) == ({"t1", "t2"}, 91)
+
+
+def test_findings_alone_are_one_question() -> None:
+    """Where there are no statements to compare."""
+
+    def talk(call: ModelCall) -> Any:
+        return {"contradictions": [], "same": [["1", "2"]]} if call.role == "judge" else {"answer": "So [t1, t2]."}
+
+    outcomes = [result("t1", summary="", findings=[LEAK]), result("t2", summary="", findings=[HANDLE])]
+    made = make(outcomes, talk, judge=BRAIN)
+    assert made.keys[0] == "@judge/1/1"
+    assert len(made.synthesis.findings) == 1
 
 
 OPEN = SupervisorModel(model=SMALL_MODEL, makes_grammar=True)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chargehand.synthesizer.figures import figures
-from chargehand.synthesizer.merge_duplicates import merge_claims, merge_findings
+from chargehand.synthesizer.merge_duplicates import join_findings, merge_claims, merge_findings, near_findings
 from chargehand.values.outcome import Claim, Finding
 from tests.pace import Timed
 
@@ -339,3 +339,62 @@ def test_the_time_grows_with_the_number_and_not_with_its_square(kind: str) -> No
         return time.process_time() - began
 
     assert seconds(2_000) < 40 * max(seconds(200), 0.005)
+
+
+FINDING_LINES = [
+    [[Finding.model_validate(item) for item in group] for group in entry["groups"]]
+    for entry in map(json.loads, LABELLED.read_text(encoding="utf-8").splitlines())
+    if entry["kind"] == "finding"
+]
+
+
+def from_tasks(items: Sequence[Finding]) -> list[Finding]:
+    """Each as a task of its own says it."""
+    return [item.model_copy(update={"sources": (f"t{number}",)}) for number, item in enumerate(items)]
+
+
+def joined_pairs(groups: Sequence[Sequence[Finding]], same: Sequence[Sequence[int]]) -> tuple[int, int, int]:
+    """Of the pairs of labelled findings: merged and should be, merged and should not, and all that should be."""
+    items = from_tasks([item for group in groups for item in group])
+    label = {f"t{n}": g for n, g in enumerate(g for g, group in enumerate(groups) for _ in group)}
+    merged = join_findings(merge_findings(items), [[items[place] for place in places] for places in same])
+    right = wrong = 0
+    for each in merged:
+        for one, other in combinations(each.sources, 2):
+            right, wrong = (right + 1, wrong) if label[one] == label[other] else (right, wrong + 1)
+    return right, wrong, sum(len(group) * (len(group) - 1) // 2 for group in groups)
+
+
+def test_labelled_findings_that_a_judge_names_are_merged() -> None:
+    """A judge that is right has nearly all of them merged, and one that calls everything the same few others."""
+    rights = wrongs = pairs = wrong_of_all = 0
+    for groups in FINDING_LINES:
+        sizes = [len(group) for group in groups]
+        starts = [sum(sizes[:number]) for number in range(len(sizes))]
+        named = [range(start, start + size) for start, size in zip(starts, sizes, strict=True)]
+        right, wrong, of = joined_pairs(groups, named)
+        rights, wrongs, pairs = rights + right, wrongs + wrong, pairs + of
+        wrong_of_all += joined_pairs(groups, [range(sum(sizes))])[1]
+    assert wrongs == 0
+    assert (rights, pairs) == (68, 68)
+    assert wrong_of_all <= 46
+
+
+def test_only_findings_that_may_be_the_same_are_shown_to_a_judge() -> None:
+    """Of one path and severity, on lines next to each other, by different tasks."""
+    one, other = finding("The cursor is never closed.", "t1", line=3), finding("Leaks a handle.", "t2", line=5)
+    far, mild = finding("It leaks.", "t3", line=30), finding("It leaks.", "t3", line=3, severity="info")
+    own = finding("The file stays open.", "t1", line=4)
+    tasks = ("t1", "t2", "t3")
+    assert near_findings([one, other, far, mild], tasks) == (one, other)
+    assert near_findings([one, own], tasks) == ()
+
+
+def test_findings_that_name_different_things_stay_apart_whatever_a_judge_says() -> None:
+    """Two imports, two figures and two places are two findings."""
+    for first, second in (
+        (finding("Unused import `os`.", "t1"), finding("`sys` is not used.", "t2")),
+        (finding("Waits 30 seconds.", "t1"), finding("Sleeps for 60 seconds.", "t2")),
+        (finding("It leaks.", "t1", line=3), finding("A leak.", "t2", line=30)),
+    ):
+        assert len(join_findings([first, second], [[first, second]])) == 2

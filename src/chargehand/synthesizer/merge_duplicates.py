@@ -4,7 +4,8 @@ Claims are the same if they have the same terms in the same order, apart from wh
 museum is closed" and "The museum is closed on Mondays". Findings are the same if path and severity are equal, their
 lines overlap, and either the category says what the defect is (`sql-injection`, not `bug`) or the terms are the same.
 Code does not recognise a paraphrase: an item that is listed twice is better than one that hides another. A judge may
-name claims that say the same; code joins them unless their figures, dates or units differ.
+name claims and findings that say the same; code joins them unless their figures, dates or units differ, and findings
+unless they are of different places or severities or name different things in code.
 
 The rule for confidence: every worker counts once, with its highest confidence; these are combined as independent
 chances of being right, 1 - (1-a)(1-b)..., and never above 99. Two workers with 70 and 60 give 88. The same worker
@@ -31,6 +32,9 @@ _SEPARATORS: Final = re.compile(r"[\W_]+")
 _NAMED: Final = re.compile(
     r"`[^`\n]{1,80}`|'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|\w+(?:[._]\w+)+|\w+\(\)|\$\w+|[a-z]+[A-Z]\w*|\b[A-Z][A-Z0-9]+\b"
 )
+# By how many lines findings may be apart that a judge says are the same, and with how many next to it one is compared.
+_NEAR: Final = 3
+_MOST_NEAR: Final = 20
 # A longer text is a rewording only if it begins in the same way.
 _LONGEST_TURNED: Final = 40
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -63,6 +67,43 @@ def merge_findings(findings: Sequence[Finding], workers: Mapping[str, str] | Non
     """Findings that say the same as one, in the order of first appearance; `workers` names each task's worker."""
     groups = _same_findings(findings, lambda finding: finding.severity)
     return tuple(_merge_findings([findings[place] for place in group], workers or {}) for group in groups)
+
+
+def near_findings(findings: Sequence[Finding], tasks: Collection[str]) -> tuple[Finding, ...]:
+    """Those that may be the same as one of another task, in the order given: a judge is asked about them."""
+    found: set[int] = set()
+    by_place: dict[Hashable, list[int]] = {}
+    for place, finding in enumerate(findings):
+        by_place.setdefault((_path(finding), finding.severity, finding.line is None), []).append(place)
+    for places in by_place.values():
+        ordered = sorted(places, key=lambda place: findings[place].line or 0)
+        for at, one in enumerate(ordered):
+            for other in ordered[at + 1 : at + 1 + _MOST_NEAR]:
+                first, second = findings[one], findings[other]
+                if _may_be_same(first, second) and _tasks_of(first, tasks).isdisjoint(_tasks_of(second, tasks)):
+                    found |= {one, other}
+    return tuple(findings[place] for place in sorted(found))
+
+
+def join_findings(
+    findings: Sequence[Finding], same: Iterable[Collection[Finding]], workers: Mapping[str, str] | None = None
+) -> tuple[Finding, ...]:
+    """The findings with those as one that a judge names, unless they are of two places or things, or values differ."""
+    place_of = {_name_of(finding): place for place, finding in enumerate(findings)}
+    joined = [[place] for place in range(len(findings))]
+    for named in same:
+        places = sorted({place_of[_name_of(each)] for each in named if _name_of(each) in place_of})
+        for one, other in combinations(places, 2):
+            mine, theirs = joined[one], joined[other]
+            if mine is not theirs and all(_may_be_same(findings[a], findings[b]) for a, b in product(mine, theirs)):
+                mine += theirs
+                for place in theirs:
+                    joined[place] = mine
+    return tuple(
+        _merge_findings([findings[each] for each in sorted(places)], workers or {})
+        for place, places in enumerate(joined)
+        if place == min(places)
+    )
 
 
 def findings_at_odds(findings: Sequence[Finding]) -> Iterator[tuple[int, int]]:
@@ -155,6 +196,26 @@ def _defect(finding: Finding) -> Hashable:
 
 def _values(text: str) -> Iterator[str]:
     return (figure.value for figure in figures(text[:MOST_CHARACTERS]))
+
+
+def _may_be_same(one: Finding, other: Finding) -> bool:
+    """Whether nothing that code can compare differs: place, severity, what is named in code, and values."""
+    if (_path(one), one.severity, one.line is None) != (_path(other), other.severity, other.line is None):
+        return False
+    first, second = sorted((one, other), key=lambda finding: finding.line or 0)
+    if (second.line or 0) > max(first.line or 0, first.end_line or 0) + _NEAR:
+        return False
+    mine, theirs = (frozenset(_NAMED.findall(each.message)) for each in (one, other))
+    return (mine == theirs or not mine or not theirs) and _values_agree(one.message, other.message)
+
+
+def _tasks_of(finding: Finding, tasks: Collection[str]) -> frozenset[str]:
+    return frozenset(source for source in finding.sources if source in tasks)
+
+
+def _name_of(finding: Finding) -> Hashable:
+    """What a finding is known by, whatever confidence it was given since."""
+    return _path(finding), finding.line, finding.severity, finding.message
 
 
 def _same_findings(findings: Sequence[Finding], apart: Callable[[Finding], str]) -> list[list[int]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from chargehand.synthesizer.contradictions_by_code import proven_pairs
 from chargehand.synthesizer.group_contradictions import Disagreement, Pair, Ruling, compatible, disagreements
-from chargehand.synthesizer.merge_duplicates import merge_claims, merge_findings
+from chargehand.synthesizer.merge_duplicates import join_findings, merge_claims, merge_findings
 from chargehand.synthesizer.statements import Statement, read_statements
 from chargehand.synthesizer.strip_markdown import one_line
 from chargehand.values.outcome import Claim, Finding, Outcome
@@ -26,9 +26,17 @@ class Reconciled:
     disagreements: tuple[Disagreement, ...] = ()
     compatible: tuple[Disagreement, ...] = ()
 
-    def with_rulings(self, rulings: Mapping[Pair, Ruling | None], same: Sequence[Collection[str]] = ()) -> Reconciled:
-        """With what a judge has decided on pairs so far, and with the statements merged that it says are the same."""
+    def with_rulings(
+        self,
+        rulings: Mapping[Pair, Ruling | None],
+        same: Sequence[Collection[str]] = (),
+        same_findings: Sequence[Collection[Finding]] = (),
+    ) -> Reconciled:
+        """With what a judge has decided on pairs so far, and with what it says is the same merged."""
         found = replace(self, disagreements=disagreements(rulings), compatible=compatible(rulings))
+        if same_findings:
+            workers = {outcome.task: outcome.worker for outcome in _usable(self.outcomes)}
+            found = replace(found, findings=join_findings(self.findings, same_findings, workers))
         if not same:
             return found
         apart = [

@@ -12,9 +12,10 @@ from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.check_citations import provenance_of_listing
 from chargehand.synthesizer.code_excerpts import Exhibits
-from chargehand.synthesizer.contradictions_by_model import judge
+from chargehand.synthesizer.contradictions_by_model import Same, judge
 from chargehand.synthesizer.critic import NotReviewed, critique, notes_for_reader, record_critique, review_draft
 from chargehand.synthesizer.group_contradictions import Rulings
+from chargehand.synthesizer.merge_duplicates import near_findings
 from chargehand.synthesizer.only_result import answer_with, is_as_asked, is_empty_form
 from chargehand.synthesizer.quoted_results import gather
 from chargehand.synthesizer.rate_findings import rate
@@ -66,8 +67,8 @@ class Flow:
             for pair, ruling in ({**dict.fromkeys(reconciled.proven), **earlier}).items()
             if pair.first.task in self._standing and pair.second.task in self._standing
         }
-        # The texts of statements that the judge says are the same.
-        self._same: list[frozenset[str]] = [] if before is None else list(before.same)
+        # What the judge says is the same.
+        self._same = Same() if before is None else before.same
         self._used: list[Usage] = [] if before is None else before.used
         self._drafts: Drafts | None = None if before is None else before.drafts
         self._notes: list[str] = []
@@ -110,7 +111,9 @@ class Flow:
         used = self._outcomes if chosen is None else {chosen, *upstream(self._plan, [chosen])}
         statements = [each for each in self._merged.statements if each.task in used]
         proven = [pair for pair in self._merged.proven if pair.first.task in used and pair.second.task in used]
-        self._notes += await judge(statements, proven, self._context(model), self._rulings, judged, self._same)
+        findings = near_findings(self._merged.findings, self._standing)
+        context = self._context(model)
+        self._notes += await judge(statements, proven, context, self._rulings, judged, self._same, findings)
 
     async def review_as_it_is(self, ready: Synthesis) -> Synthesis:
         """A result that is the answer as it is: what the critic says is noted, and nothing is corrected."""
@@ -304,7 +307,7 @@ class Flow:
         return self._rulings
 
     @property
-    def same(self) -> list[frozenset[str]]:
+    def same(self) -> Same:
         return self._same
 
     # -- parts -------------------------------------------------------------------------------------------------------
@@ -313,7 +316,7 @@ class Flow:
         return SynthesisContext(self._request, self._plan, self._engine, model, self._used, self._mark)
 
     def _reconcile(self) -> Reconciled:
-        return self._merged.with_rulings(self._rulings, self._same)
+        return self._merged.with_rulings(self._rulings, self._same.statements, self._same.findings)
 
     def _as_asked(self, outcome: Outcome) -> bool:
         return is_as_asked(outcome, self._request, self._validate)
