@@ -129,6 +129,8 @@ def test_an_output_without_a_summary_speaks_for_itself() -> None:
     ("text", "output"),
     [
         ("I think so.", "I think so."),
+        ("Fergen går fjorten ganger om dagen.", "Fergen går fjorten ganger om dagen."),
+        ("渡轮每天航行十四次。", "渡轮每天航行十四次。"),
         ('{"summary": "s", "text": "t"}', {"summary": "s", "text": "t"}),
         ('```json\n["s", "o"]\n```', ["s", "o"]),
         ('Send {"output": 1} to the server.', 'Send {"output": 1} to the server.'),
