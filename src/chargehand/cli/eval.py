@@ -199,7 +199,7 @@ def _name_candidates(candidates: Sequence[Candidate], *, by_team: bool, by_model
 
 
 def _read_baseline(path: str) -> Evaluation:
-    from pydantic import ValidationError
+    from pydantic_core import ValidationError
 
     from chargehand.cli.read_inputs import read_json
     from chargehand.errors import UsageError

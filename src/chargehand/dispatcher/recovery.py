@@ -11,11 +11,10 @@ passed over, and when none is left the task is given up with its gap:
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
-from pydantic import Field
-
-from chargehand.values.base import Value
+from chargehand.values.base import JSON, Value
 from chargehand.values.head import Head
 from chargehand.values.plan import Tier
 from chargehand.values.recovery_policy import Condition, Policy, Rung
@@ -101,7 +100,21 @@ class GiveUp(Value):
     reason: str = ""
 
 
-Decision: TypeAlias = Annotated[Retry | Refine | Upgrade | Reassign | Split | Ask | GiveUp, Field(discriminator="kind")]
+Decision: TypeAlias = Retry | Refine | Upgrade | Reassign | Split | Ask | GiveUp
+_DECISIONS: dict[str, type[Decision]] = {
+    "retry": Retry,
+    "refine": Refine,
+    "upgrade": Upgrade,
+    "reassign": Reassign,
+    "split": Split,
+    "ask": Ask,
+    "give_up": GiveUp,
+}
+
+
+def read_decision(data: Mapping[str, JSON]) -> Decision:
+    """The decision that was recorded."""
+    return _DECISIONS[data["kind"]].model_validate(data)
 
 
 class Situation(Value):

@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, assert_never
 
-from pydantic import TypeAdapter
-
 from chargehand.dispatcher.attempt_ticket import Attempt
 from chargehand.dispatcher.available_workers import AvailableWorkers
 from chargehand.dispatcher.recovery import (
@@ -26,6 +24,7 @@ from chargehand.dispatcher.recovery import (
     Split,
     Upgrade,
     condition_of,
+    read_decision,
     recover,
 )
 from chargehand.dispatcher.time_limits import TimeLimits
@@ -37,8 +36,6 @@ from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Task
 from chargehand.values.recovery_policy import Condition, Policy
-
-_DECISION: TypeAdapter[Decision] = TypeAdapter(Decision)
 
 # Runs the smaller tasks that take a task's place, until the time when the whole's own is over.
 InItsPlace = Callable[[Task, tuple[Task, ...], float | None], Awaitable[list[Head]]]
@@ -292,7 +289,7 @@ class TaskAttempts:
             return recover(situation, self.policy, self.engine.clock.chance()).to_json()
 
         key = f"{task.id}/{number}/recovery" + (f"/{turn}" if turn > 1 else "")
-        return _DECISION.validate_python(await self.engine.decide(key, "recovery", choose, head.why))
+        return read_decision(await self.engine.decide(key, "recovery", choose, head.why))
 
     async def _split(self, task: Task, head: Head, number: int, in_its_place: InItsPlace) -> Head | None:
         """What the smaller tasks came to, as one; None when there is no way to split it."""

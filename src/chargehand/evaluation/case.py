@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from pydantic import BeforeValidator, Field, model_validator
-
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
+from chargehand.values.field_schema import Before
 from chargehand.values.outcome import Outcome, Status
 from chargehand.values.plan import Plan
 from chargehand.values.status_words import RunStatus
@@ -30,7 +29,7 @@ def _as_count(value: Any) -> Any:
     return {"tasks": cast("list[Any]", value)} if isinstance(value, list) else value
 
 
-Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
+Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Before(_as_list)]
 Text = Annotated[str, Field(pattern=r"\S")]
 CaseId = Annotated[str, Field(pattern=r"^[^\s/][^\n\r]{0,99}$")]
 
@@ -58,25 +57,23 @@ class Count(Value):
         return self.min <= given and (self.max is None or given <= self.max)
 
 
-Counted = Annotated[Count, BeforeValidator(_as_count)]
+Counted = Annotated[Count, Before(_as_count)]
 
 
 class _Expectation(Value):
-    @model_validator(mode="after")
-    def _expects_something(self) -> _Expectation:
+    def check_together(self) -> None:
         if not self.model_fields_set:
             raise ValueError(f"expects nothing: give one of {', '.join(type(self).model_fields)}")
-        return self
 
 
 class WorkerExpectation(_Expectation):
     """The golden answer of a worker: the status it should end with (done by default) and its content."""
 
-    status: Annotated[tuple[Status, ...], BeforeValidator(_as_list)] = ("done",)
+    status: Annotated[tuple[Status, ...], Before(_as_list)] = ("done",)
     exact: JSON = None
     contains: Words = ()
     lacks: Words = ()
-    numeric: Annotated[Number, BeforeValidator(_as_number)] | None = None
+    numeric: Annotated[Number, Before(_as_number)] | None = None
     rubric: Text | None = None
 
 
@@ -94,7 +91,7 @@ class AnswerExpectation(_Expectation):
 class RunExpectation(AnswerExpectation):
     """How a whole run should end, and what it may cost."""
 
-    status: Annotated[tuple[RunStatus, ...], BeforeValidator(_as_list)] = ()
+    status: Annotated[tuple[RunStatus, ...], Before(_as_list)] = ()
     max_usd: Annotated[float, Field(gt=0)] | None = None
     max_tokens: Annotated[int, Field(gt=0)] | None = None
     max_seconds: Annotated[float, Field(gt=0)] | None = None

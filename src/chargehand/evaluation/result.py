@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
 from chargehand.errors import ErrorKind
 from chargehand.evaluation.case import Kind
-from chargehand.values.base import Value
+from chargehand.values.base import Field, Value
 from chargehand.values.outcome import Fault, Usage
 
 # Faults unrelated to the quality of an answer: the case was not tried, and is tried again next time.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from chargehand.errors import UsageError
 from chargehand.evaluation.case import KINDS, SHAPES, Case, Kind, RoutingCase, RunCase, SynthesisCase, WorkerCase

@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal
 
-from pydantic import Field
-
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.result import Result
 from chargehand.evaluation.statistics import FEWEST, Estimate, Figures, difference, estimate
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 
 VERSION = 1
 Better = Literal["higher", "lower", "neither"]

@@ -7,9 +7,8 @@ from ipaddress import ip_address
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field
-
-from chargehand.values.base import Value
+from chargehand.values.base import Field, Value
+from chargehand.values.field_schema import Before
 
 WireName = Literal["openai_chat", "openai_responses", "anthropic"]
 WIRES: tuple[WireName, ...] = get_args(WireName)
@@ -44,7 +43,7 @@ class Provider(Value):
     name: str
     base_url: str
     # None: Responses for models that only OpenAI has, chat completions for others.
-    wire: Annotated[WireName | None, BeforeValidator(wire_named)]
+    wire: Annotated[WireName | None, Before(wire_named)]
     key_env: str | None = None
     key_required: bool = False
     # What it allows: requests and tokens a minute, calls at once. None is no limit but what it answers.

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import Field, ValidationError, model_validator
-from pydantic_core import from_json, to_json
+from pydantic_core import ValidationError, from_json, to_json
 
 from chargehand.errors import ModelError, UsageError
 from chargehand.models import Attribution
 from chargehand.models import model_errors as faults
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, TokenCount, ToolRequest
 
@@ -61,11 +60,9 @@ class ScriptedReply(Value):
     error: ScriptedError | None = None
     stop: str | None = Field(default=None, pattern="^(end|tools|length|refused)$")
 
-    @model_validator(mode="after")
-    def _says_something(self) -> ScriptedReply:
+    def check_together(self) -> None:
         if not self.model_fields_set & {"text", "json_", "tool_calls", "error"}:
             raise ValueError("a reply needs one of text, json, tool_calls, error")
-        return self
 
 
 class ScriptRule(Value):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import Field
-
 from chargehand.models.model_size import is_small
-from chargehand.values.base import Value
+from chargehand.values.base import Field, Value
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Message
 from chargehand.values.role import Role

@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic_core import ValidationError
 
 from chargehand.engine.engine_session import EngineInputs, Listener
 from chargehand.engine.factory import make_engine
@@ -35,6 +35,9 @@ from chargehand.values.event import Event
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap, Report
 from chargehand.values.request import AppRun, Earlier, Material, Request, Subject
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 class Supervisor(RunLife):
@@ -239,7 +242,7 @@ def _with_typed_data(report: Report, output_type: type[BaseModel] | None) -> Rep
     if output_type is None or report.data is None:
         return report
     checked = _validate_data(output_type, report.data)
-    if isinstance(checked, BaseModel):
+    if not isinstance(checked, str):
         return report.model_copy(update={"data": checked})
     if any(gap.reason == checked for gap in report.gaps):
         return report

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
 from chargehand.errors import MissingKey, UsageError
 from chargehand.models.call_options import Effort, wrong_option
 from chargehand.models.provider_settings import Provider
 from chargehand.settings.script_path import OF_TEAM
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 from chargehand.values.budget import DEFAULT_TOKENS, Budget
 from chargehand.values.plan import Tier
 from chargehand.values.role import Role

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import ValidationError
-from pydantic_core import from_json
+from pydantic_core import ValidationError, from_json
 
 from chargehand.errors import InvalidPlan
 from chargehand.team.read_team_file import contents

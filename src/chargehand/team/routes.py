@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import re
-
-from pydantic import Field, field_validator
+from typing import Annotated
 
 from chargehand.text.json_schema import matches
-from chargehand.values.base import Value
+from chargehand.values.base import Field, Value
+from chargehand.values.field_schema import After
 
 # How much of a request a rule looks at.
 MOST_CHARACTERS = 20_000
+
+
+def _check_readable(sought: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    if not sought:
+        raise ValueError("it is empty, so it would match every request")
+    if isinstance(sought, tuple) and not all(word.strip() for word in sought):
+        raise ValueError("an empty word would match every request")
+    if _find(sought, "") is None:
+        shown = repr(sought[:100])
+        raise ValueError(
+            f"{shown} is not a regular expression, is too large, or has look-around or back-references, "
+            "which are not supported ('unless' is for what must not be in the request)"
+        )
+    return sought
+
+
+Sought = Annotated[str | tuple[str, ...], After(_check_readable)]
 
 
 class RouteRule(Value):
@@ -19,23 +36,10 @@ class RouteRule(Value):
     A request in which `unless` is found in the same way is not for this rule.
     """
 
-    match: str | tuple[str, ...] = Field(min_length=1)
+    match: Sought
     worker: str = Field(min_length=1)
     secondary: str | None = None
-    unless: str | tuple[str, ...] | None = Field(default=None, min_length=1)
-
-    @field_validator("match", "unless")
-    @classmethod
-    def _readable(cls, sought: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
-        if isinstance(sought, tuple) and not all(word.strip() for word in sought):
-            raise ValueError("an empty word would match every request")
-        if sought is not None and _find(sought, "") is None:
-            shown = repr(sought[:100])
-            raise ValueError(
-                f"{shown} is not a regular expression, is too large, or has look-around or back-references, "
-                "which are not supported ('unless' is for what must not be in the request)"
-            )
-        return sought
+    unless: Sought | None = None
 
     def matches(self, request: str) -> bool:
         text = request[:MOST_CHARACTERS].strip()

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, Literal
 
-from pydantic import Field
-
 from chargehand.errors import InvalidTeam
 from chargehand.settings import Limits, ModelSettings
 from chargehand.team.problems import team_problems
 from chargehand.team.routes import RouteExample, RouteRule
 from chargehand.team.worker import AnyTool, Worker, find_tool
 from chargehand.tools import BUILTIN, Tool
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 from chargehand.values.budget import Budget
 from chargehand.values.plan import (
     TIERS,

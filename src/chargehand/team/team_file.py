@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from chargehand.errors import UsageError
 from chargehand.record.trust import TrustRegistry

@@ -6,8 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Any, NamedTuple, cast
 
-from pydantic import ValidationError
-from pydantic_core import to_json
+from pydantic_core import ValidationError, to_json
 
 from chargehand.errors import InvalidPlan
 from chargehand.text.json_schema import MAX_DEPTH, too_deep

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from chargehand.errors import UsageError
 from chargehand.process import TooMuchOutput, run_process

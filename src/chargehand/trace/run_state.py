@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from chargehand.trace.run_parts import (
     TASK_STATUSES,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from pydantic import Field
-
-from chargehand.values.base import Value
+from chargehand.values.base import Field, Value
 
 DEFAULT_TOKENS = 500_000
 # A call with less room than this for its answer is not worth making.

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field
 from pydantic_core import to_json
 
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 from chargehand.values.message import Message, Reply, TokenCount, ToolEffect, ToolSpec
 from chargehand.values.outcome import Fault, Finding, Usage
 from chargehand.values.role import Role

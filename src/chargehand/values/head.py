@@ -15,10 +15,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from pydantic import Field
-
 from chargehand.errors import ErrorKind
-from chargehand.values.base import Value
+from chargehand.values.base import Field, Value
 from chargehand.values.outcome import Confidence, Escalation, EscalationReason, Fault, Outcome, Status, Usage
 from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import Policy

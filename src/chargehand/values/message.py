@@ -7,9 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field
-
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 
 # Whether a tool only reads, may be repeated, or must run once.
 ToolEffect = Literal["read", "idempotent", "once"]

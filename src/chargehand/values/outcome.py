@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from chargehand.errors import ErrorKind
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 
 Status = Literal["done", "failed", "escalated", "skipped"]
 EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]

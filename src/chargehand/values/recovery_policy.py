@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from chargehand.values.base import Value
+from chargehand.values.base import Field, Value
 
 Condition = Literal[
     "transient",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from pydantic import Field
-
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 from chargehand.values.outcome import Confidence, Contradiction, Fault, Finding, Gap, Outcome, Usage
 from chargehand.values.plan import Plan, Strategy
 from chargehand.values.status_words import EXIT_CODES, FINISHED, RunStatus

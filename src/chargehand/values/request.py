@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 from chargehand.values.budget import Budget
 from chargehand.values.outcome import Gap
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pydantic import Field, ValidationError
+from pydantic_core import ValidationError
 
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 from chargehand.values.effect import Analysis, AnalysisResult
 from chargehand.values.outcome import Gap, Outcome, Usage, done, failed
 from chargehand.values.plan import Tier

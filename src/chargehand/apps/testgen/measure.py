@@ -7,14 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import Field
-
 from chargehand.apps.testgen.ghostwrite import notes_of
 from chargehand.apps.testgen.placing import SuitePlace
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.sandbox_command import INSIDE
 from chargehand.apps.testgen.verify import ALONE, NO_OPTIONS, OWN_SETTINGS, at_home, conftest_of, pytest_command
-from chargehand.values.base import Value
+from chargehand.values.base import Field, Value
 
 TESTS_S = 120
 # pytest's own codes: all passed, some failed, none found.

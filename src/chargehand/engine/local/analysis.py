@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-from pydantic_core import to_json
+from pydantic_core import ValidationError, to_json
 
 from chargehand.engine.analyzer import UNREAD, Scope, find_analyzers
 from chargehand.errors import AnalyzerFailed

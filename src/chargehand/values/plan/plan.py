@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
-from pydantic import Field
-
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 from chargehand.values.plan.find_problems import edge_problems, size_problems, task_problems, worker_problems
 from chargehand.values.plan.problem import Problem
 from chargehand.values.plan.task import FactoryLimits, SynthesisSpec, Task, Text, WorkerSpec, without_defaults

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field
-
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON, Field, Value
 from chargehand.values.budget import Budget
+from chargehand.values.field_schema import Before
 from chargehand.values.lazy_regex import lazy_regex
 
 Tier = Literal["small", "medium", "large"]
@@ -25,7 +24,7 @@ def _none_is_empty(value: Any) -> Any:
     return "" if value is None else value
 
 
-Text = Annotated[str, BeforeValidator(_none_is_empty)]
+Text = Annotated[str, Before(_none_is_empty)]
 
 
 class Task(Value):
