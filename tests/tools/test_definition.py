@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import FrozenInstanceError
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,8 @@ from pydantic import BaseModel, Field
 
 from chargehand.errors import ToolError, UsageError
 from chargehand.tools import BUILTIN, Tool, ToolContext, tool
+from chargehand.tools.parameter_model import make_model, make_schema
+from chargehand.values.base import Field as OurField
 
 
 class Place(BaseModel):
@@ -215,3 +218,31 @@ def test_the_shipped_tools_are_there_by_name() -> None:
     reading = ["read_file", "list_files", "search_files", "calculate", "search_documents", "query_data"]
     assert list(BUILTIN) == [*reading, "fetch_page", "web_search", "write_document"]
     assert [each.name for each in BUILTIN.values() if each.effect != "read"] == ["write_document"]
+
+
+def _plain(text: str, size: float, flag: bool = False, near: Annotated[int, OurField(ge=1, lt=9)] | None = None) -> str:
+    """Plain parameters.
+
+    Args:
+        size: how large
+    """
+    return f"{text}{size}{flag}{near}"
+
+
+def _bare() -> str:
+    """No parameters."""
+    return ""
+
+
+@pytest.mark.parametrize("plain", [*BUILTIN.values(), tool(_plain), tool(_bare)], ids=lambda plain: plain.name)
+def test_plain_parameters_are_described_as_by_pydantic(plain: Tool) -> None:
+    """To the byte: what was sent to a model is compared when a run is resumed."""
+    parameters = plain.arguments
+    made = make_schema(make_model(parameters.fn, parameters.hints))
+    assert json.dumps(parameters.schema) == json.dumps(made)
+
+
+def test_limits_of_plain_parameters_are_checked() -> None:
+    """They are written with our own Field, which pydantic understands."""
+    with pytest.raises(ToolError, match="near: input should be less than 9"):
+        tool(_plain).arguments.check({"text": "a", "size": 1, "near": 9})

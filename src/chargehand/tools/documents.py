@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from pydantic import Field
-
 from chargehand.errors import ToolError
 from chargehand.tools import material_files as material
 from chargehand.tools import recorded_reads as reading
@@ -16,6 +14,7 @@ from chargehand.tools.encoding import decode_text
 from chargehand.tools.html_text import by_line
 from chargehand.tools.passages import Passage, PassageIndex, passages
 from chargehand.tools.tool_context import ToolContext
+from chargehand.values.field_schema import Field
 
 MAX_QUERY = 1000
 MAX_PASSAGE = 2500

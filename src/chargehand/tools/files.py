@@ -7,14 +7,13 @@ import re
 import sys
 from typing import Annotated
 
-from pydantic import Field
-
 from chargehand.errors import ToolError
 from chargehand.tools import material_files as material
 from chargehand.tools import recorded_reads as reading
 from chargehand.tools.definition import tool
 from chargehand.tools.encoding import decode_text, is_text
 from chargehand.tools.tool_context import ToolContext
+from chargehand.values.field_schema import Field
 
 # Below the cap of a result's text, so that a long file is cut between lines and the note says where to continue.
 MAX_SHOWN = 45_000

@@ -1,4 +1,7 @@
-"""A function's signature becomes a JSON schema for the model and a check of what the model sends."""
+"""A function's signature becomes a JSON schema for the model and a check of what the model sends.
+
+Plain parameters (texts, numbers, flags) are described without pydantic, which a run without tool calls need not import.
+"""
 
 from __future__ import annotations
 
@@ -6,79 +9,56 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, cast, get_type_hints
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
-from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
-from pydantic_core import ErrorDetails
-
-from chargehand.errors import ToolError, UsageError
+from chargehand.errors import UsageError
 from chargehand.tools import docstring
 from chargehand.tools.tool_context import ToolContext
+from chargehand.values.field_schema import FieldInfo
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_TYPES: dict[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+_LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 
 
 @dataclass(frozen=True)
 class Parameters:
     """The arguments of one function; `context` names the parameter that takes the ToolContext, if any."""
 
-    model: type[BaseModel]
+    fn: Callable[..., Any]
+    hints: Mapping[str, Any]
     context: str | None
 
     @staticmethod
     def of(fn: Callable[..., Any]) -> Parameters:
         hints = _hints(fn)
-        described = docstring.parameters(fn.__doc__ or "")
-        context: str | None = None
-        fields: dict[str, Any] = {}
-        for at, (name, parameter) in enumerate(inspect.signature(fn).parameters.items()):
-            if hints[name] is ToolContext:
-                context = name
-                continue
-            # Fields are numbered and carry the name as alias: a parameter may be called `schema` or `_x`.
-            annotation = Annotated[hints[name], Field(alias=name)]
-            fields[f"p{at}"] = (annotation, _default(parameter, hints[name], described.get(name)))
-        try:
-            config = ConfigDict(extra="forbid")
-            model = create_model(fn.__name__, __config__=config, **fields)
-        except (PydanticUserError, TypeError) as error:
-            raise UsageError(f"Tool function {fn.__qualname__}: {error}") from error
-        return Parameters(model, context)
+        context = next((name for name, hint in hints.items() if hint is ToolContext), None)
+        named = {name: hints[name] for name in inspect.signature(fn).parameters if hints[name] is not ToolContext}
+        return Parameters(fn, named, context)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        try:
-            schema = self.model.model_json_schema(by_alias=True, schema_generator=_Schema)
-        except PydanticUserError as error:
-            raise UsageError(f"Tool function {self.model.__name__} has no JSON schema: {error}") from error
-        cleaned = _drop_titles(schema)
-        cleaned.setdefault("properties", {})
-        return cleaned
+        plain = _plain_schema(self.fn, self.hints)
+        if plain is not None:
+            return plain
+        from chargehand.tools.parameter_model import make_schema
+
+        return make_schema(self._model)
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as the function wants them; everything wrong with them is one ToolError."""
-        try:
-            checked = self.model.model_validate(arguments)
-        except ValidationError as error:
-            # Inputs and urls add nothing the model does not know.
-            problems = "; ".join(_problem(each) for each in error.errors(include_url=False, include_context=False))
-            raise ToolError(f"Wrong arguments: {problems}. {self._expected_parameters()}") from None
-        return {field.alias or name: getattr(checked, name) for name, field in self.model.model_fields.items()}
+        from chargehand.tools.parameter_model import check_arguments
 
-    def _expected_parameters(self) -> str:
-        if not self.model.model_fields:
-            return "It takes no arguments."
-        names = [
-            f"{field.alias} ({'required' if field.is_required() else 'optional'})"
-            for field in self.model.model_fields.values()
-        ]
-        return f"It takes {', '.join(names)}."
+        return check_arguments(self._model, arguments)
 
+    @cached_property
+    def _model(self) -> type[BaseModel]:
+        from chargehand.tools.parameter_model import make_model
 
-class _Schema(GenerateJsonSchema):
-    """A default without a JSON form is left out of the schema, without a warning."""
-
-    ignored_warning_kinds: set[JsonSchemaWarningKind] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+        return make_model(self.fn, self.hints)
 
 
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
@@ -91,53 +71,35 @@ def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
         ) from error
 
 
-def _default(parameter: inspect.Parameter, hint: object, description: str | None) -> Any:
-    if isinstance(parameter.default, FieldInfo):
-        return parameter.default
-    default: Any = ... if parameter.default is parameter.empty else parameter.default
-    # A description in the annotation wins over the docstring's.
-    if description is None or _is_described(hint):
-        return default
-    return Field(default, description=description)
+def _plain_schema(fn: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str, Any] | None:
+    """As pydantic would write it; None where a parameter is not plain."""
+    described = docstring.parameters(fn.__doc__ or "")
+    defaults = {name: each.default for name, each in inspect.signature(fn).parameters.items()}
+    required = [name for name in hints if defaults[name] is inspect.Parameter.empty]
+    properties: dict[str, Any] = {}
+    for name, hint in hints.items():
+        said = _plain_type(hint)
+        if said is None or not (name in required or isinstance(defaults[name], str | int | float | NoneType)):
+            return None
+        default = {} if name in required else {"default": defaults[name]}
+        description = {"description": described[name]} if name in described else {}
+        properties[name] = _sort_keys({**said, **default, **description})
+    schema = {"additionalProperties": False, "properties": properties, "type": "object"}
+    return _sort_keys({**schema, "required": required} if required else schema)
 
 
-def _is_described(hint: object) -> bool:
-    metadata: tuple[object, ...] = getattr(hint, "__metadata__", ())
-    return any(isinstance(each, FieldInfo) and each.description for each in metadata)
+def _plain_type(hint: Any) -> dict[str, Any] | None:
+    if isinstance(hint, type):
+        return {"type": _TYPES[hint]} if hint in _TYPES else None
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        choices = [_plain_type(each) for each in args]
+        return None if None in choices else {"anyOf": choices}
+    if origin is Annotated and args[0] in (int, float) and all(isinstance(note, FieldInfo) for note in args[1:]):
+        limits = {_LIMITS[name]: limit for note in args[1:] for name, limit in note.limits}
+        return _sort_keys({"type": _TYPES[args[0]], **limits})
+    return None
 
 
-def _problem(error: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in error["loc"]) or "arguments"
-    match error["type"]:
-        case "missing":
-            return f"{where} is missing"
-        case "extra_forbidden":
-            return f"{where} is not a parameter"
-        case _:
-            said = error["msg"][:1].lower() + error["msg"][1:]
-            return f"{where}: {said}, not {_short(error['input'])}"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _drop_titles(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without the titles pydantic makes from names: they cost tokens and say nothing."""
-    cleaned: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "title" and isinstance(value, str):
-            continue
-        if key in ("properties", "$defs"):
-            cleaned[key] = {name: _drop_titles(each) for name, each in value.items()}
-        elif key in ("default", "const", "enum", "examples"):
-            cleaned[key] = value
-        elif isinstance(value, dict):
-            cleaned[key] = _drop_titles(cast(dict[str, Any], value))
-        elif isinstance(value, list):
-            items = cast(list[Any], value)
-            cleaned[key] = [_drop_titles(cast(dict[str, Any], v)) if isinstance(v, dict) else v for v in items]
-        else:
-            cleaned[key] = value
-    return cleaned
+def _sort_keys(schema: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(schema.items()))

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
-from pydantic import Field
-
 from chargehand.errors import ToolError
 from chargehand.tools.definition import Tool, tool
 from chargehand.tools.proxies import proxy_for, tls
+from chargehand.values.field_schema import Field
 
 SECONDS = 20.0
 MAX_REPLY = 2_000_000

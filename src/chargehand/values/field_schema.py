@@ -33,6 +33,10 @@ class FieldInfo(NamedTuple):
             return {"type": "default", "schema": schema, "default": self.default}
         return schema
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Schema]) -> Schema:
+        """Limits in `Annotated[...]`, where pydantic reads it: parameters of tools are checked by a pydantic model."""
+        return annotate_schema(handler(source), self)
+
 
 class Before(NamedTuple):
     """In `Annotated[...]`: changes what was given before it is checked."""

@@ -1,0 +1,121 @@
+"""A function's signature -> a pydantic model of its arguments: checks them, and gives the JSON schema of any type.
+
+pydantic is imported with this module: load it only where arguments are checked or have types that are not plain.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic_core import ErrorDetails
+
+from chargehand.errors import ToolError, UsageError
+from chargehand.tools import docstring
+
+
+def make_model(fn: Callable[..., Any], hints: Mapping[str, Any]) -> type[BaseModel]:
+    """The model of the parameters that `hints` names."""
+    described = docstring.parameters(fn.__doc__ or "")
+    fields: dict[str, Any] = {}
+    for at, (name, parameter) in enumerate(inspect.signature(fn).parameters.items()):
+        if name in hints:
+            # Fields are numbered and carry the name as alias: a parameter may be called `schema` or `_x`.
+            annotation = Annotated[hints[name], Field(alias=name)]
+            fields[f"p{at}"] = (annotation, _default(parameter, hints[name], described.get(name)))
+    try:
+        return create_model(fn.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+    except (PydanticUserError, TypeError) as error:
+        raise UsageError(f"Tool function {fn.__qualname__}: {error}") from error
+
+
+def make_schema(model: type[BaseModel]) -> dict[str, Any]:
+    try:
+        schema = model.model_json_schema(by_alias=True, schema_generator=_Schema)
+    except PydanticUserError as error:
+        raise UsageError(f"Tool function {model.__name__} has no JSON schema: {error}") from error
+    cleaned = _drop_titles(schema)
+    cleaned.setdefault("properties", {})
+    return cleaned
+
+
+def check_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as the function wants them; everything wrong with them is one ToolError."""
+    try:
+        checked = model.model_validate(arguments)
+    except ValidationError as error:
+        # Inputs and urls add nothing the model does not know.
+        problems = "; ".join(_problem(each) for each in error.errors(include_url=False, include_context=False))
+        raise ToolError(f"Wrong arguments: {problems}. {_expected_parameters(model)}") from None
+    return {field.alias or name: getattr(checked, name) for name, field in model.model_fields.items()}
+
+
+def _expected_parameters(model: type[BaseModel]) -> str:
+    if not model.model_fields:
+        return "It takes no arguments."
+    names = [
+        f"{field.alias} ({'required' if field.is_required() else 'optional'})" for field in model.model_fields.values()
+    ]
+    return f"It takes {', '.join(names)}."
+
+
+class _Schema(GenerateJsonSchema):
+    """A default without a JSON form is left out of the schema, without a warning."""
+
+    ignored_warning_kinds: set[JsonSchemaWarningKind] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+
+def _default(parameter: inspect.Parameter, hint: object, description: str | None) -> Any:
+    if isinstance(parameter.default, FieldInfo):
+        return parameter.default
+    default: Any = ... if parameter.default is parameter.empty else parameter.default
+    # A description in the annotation wins over the docstring's.
+    if description is None or _is_described(hint):
+        return default
+    return Field(default, description=description)
+
+
+def _is_described(hint: object) -> bool:
+    metadata: tuple[object, ...] = getattr(hint, "__metadata__", ())
+    return any(isinstance(each, FieldInfo) and each.description for each in metadata)
+
+
+def _problem(error: ErrorDetails) -> str:
+    where = ".".join(str(part) for part in error["loc"]) or "arguments"
+    match error["type"]:
+        case "missing":
+            return f"{where} is missing"
+        case "extra_forbidden":
+            return f"{where} is not a parameter"
+        case _:
+            said = error["msg"][:1].lower() + error["msg"][1:]
+            return f"{where}: {said}, not {_short(error['input'])}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _drop_titles(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without the titles pydantic makes from names: they cost tokens and say nothing."""
+    cleaned: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "title" and isinstance(value, str):
+            continue
+        if key in ("properties", "$defs"):
+            cleaned[key] = {name: _drop_titles(each) for name, each in value.items()}
+        elif key in ("default", "const", "enum", "examples"):
+            cleaned[key] = value
+        elif isinstance(value, dict):
+            cleaned[key] = _drop_titles(cast(dict[str, Any], value))
+        elif isinstance(value, list):
+            items = cast(list[Any], value)
+            cleaned[key] = [_drop_titles(cast(dict[str, Any], v)) if isinstance(v, dict) else v for v in items]
+        else:
+            cleaned[key] = value
+    return cleaned
