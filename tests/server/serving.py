@@ -76,6 +76,21 @@ class Client:
     def post(self, path: str, body: Any = None, **headers: str) -> Answer:
         return self.send("POST", path, {} if body is None else body, **headers)
 
+    def start(self, **body: Any) -> str:
+        """The id of a run that was started."""
+        answer = self.post("/api/v1/runs", {"request": "Do both parts", **body})
+        assert answer.status == 202, answer.body
+        return answer.json["run"]
+
+    def wait(self, run: str, after: int = 0) -> dict[str, Any]:
+        """The event that ends the run, or its session, after that number."""
+        with self.stream(f"/api/v1/runs/{run}/stream?after={after}") as events:
+            for event in events:
+                found = json.loads(event["data"])
+                if found["kind"] == "run_ended":
+                    return found
+        raise AssertionError(f"the stream of {run} ended before the run")
+
     @contextmanager
     def stream(self, path: str, **headers: str) -> Generator[Iterator[dict[str, str]]]:
         """The server-sent events of a stream, comments left out."""

@@ -67,7 +67,7 @@ async def _watch_a_growing_run(home: Home, watchers: int, events: int) -> None:
     for number in range(21, events + 1):
         await journal.append([_event(number)], {})
     await asyncio.gather(*(each.done.wait() for each in seen))
-    feeds.close()
+    await feeds.close()
     await asyncio.gather(*work)
     journal.close()
     reading.close()
@@ -87,6 +87,7 @@ async def _never_read(home: Home) -> None:
     await journal.append([_event(1)], {})
     stuck = _Watcher(stuck=True)
     await EventStream(feeds, "grows", after=0, newest=1, stuck_s=0.05)({}, stuck.receive, stuck.send)
+    await feeds.close()
     journal.close()
     reading.close()
     assert stuck.ended is False

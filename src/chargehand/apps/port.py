@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict
 
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.people import Person
-from chargehand.runs.existing_runs import OnSession
+from chargehand.runs.existing_runs import OnSession, OpenRecord
 from chargehand.synthesizer import OnDraft
 from chargehand.values.report import Report
 
@@ -18,8 +18,9 @@ StartRun: TypeAlias = Callable[..., Awaitable[Report]]
 
 
 class Watch(TypedDict, total=False):
-    """The callbacks that follow a run, as `Supervisor.run` takes them."""
+    """The callbacks that follow a run and what opens its record, as `Supervisor.run` takes them."""
 
+    record: OpenRecord | None
     person: Person | None
     on_event: Listener | None
     on_draft: OnDraft | None

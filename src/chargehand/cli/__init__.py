@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cancel": ("runs", "Stop a run, also one of another process; it can be resumed."),
     "answer": ("answer", "Answer a question that a run asks a person; then resume the run."),
     "trace": ("trace", "Export the record of a run as JSON, JSON lines or a page."),
-    "serve": ("serve", "Answer over HTTP: list, watch and read runs in a browser or a program."),
+    "serve": ("serve", "Answer over HTTP: start, watch and read runs in a browser or a program."),
     "eval": ("eval", "Measure how well teams and models do on labelled cases."),
     "models": ("models", "Show the model of each role, its price and whether its key is set."),
     "teams": ("teams", "List the teams that ship and those in this folder, or make a new one."),

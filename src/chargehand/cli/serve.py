@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 @click.option("--cert", metavar="FILE", help="Answer over TLS with this certificate (PEM); needs --key.")
 @click.option("--key", metavar="FILE", help="The private key of --cert.")
 @click.option("--root-path", default="", metavar="P", help="The path under which a proxy shows the server.")
+@click.option(
+    "--max-runs", type=click.IntRange(min=1), default=8, show_default=True, help="Runs at once; others queue."
+)
+@click.option(
+    "--notify",
+    metavar="ARGV",
+    help="A program to start, without a shell, when a run ends or needs a person; it gets {run, status, url} on stdin.",
+)
 @click.option("--open", "open_browser", is_flag=True, help="Open a browser once the server answers.")
 @click.option(
     "--log", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of log lines."
@@ -34,10 +42,12 @@ def serve(
     cert: str | None,
     key: str | None,
     root_path: str,
+    max_runs: int,
+    notify: str | None,
     open_browser: bool,
     log: LogForm,
 ) -> None:
-    """Answer over HTTP: runs as JSON, their events as a stream, and pages for a browser.
+    """Answer over HTTP: start, watch, answer and stop runs, from a program or a browser.
 
     Only this machine can reach the server, unless --host names another address. Open the address that is printed: it
     holds the token. The API is described at /api/v1/openapi.json.
@@ -74,6 +84,8 @@ def serve(
         cert=cert,
         key=key,
         root_path=root_path if not root_path or root_path.startswith("/") else f"/{root_path}",
+        max_runs=max_runs,
+        notify=_argv(notify),
         log=log,
     )
     supervisor = make_supervisor(None, {})
@@ -88,3 +100,17 @@ def serve(
             click.launch(session)
 
     serve(supervisor, options, announce)
+
+
+def _argv(given: str | None) -> tuple[str, ...]:
+    import shlex
+
+    from chargehand.errors import UsageError
+
+    try:
+        found = tuple(shlex.split(given or ""))
+    except ValueError as error:
+        raise UsageError(f"--notify cannot be read: {error}. Write a program and its arguments.") from None
+    if given is not None and not found:
+        raise UsageError("--notify is empty: write a program and its arguments.")
+    return found

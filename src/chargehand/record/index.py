@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,6 +31,9 @@ _SCHEMA = (
 _SELECT = "SELECT run, started, ended, status, request, team, parent FROM runs WHERE :only IS NULL OR run = :only"
 _REPLACE = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
 _BUSY_S = 1.0
+_NUMBER = (float, int)
+_NUMBER_OR_NONE = (float, int, type(None))
+_TEXT_OR_NONE = (str, type(None))
 # What SQLite says of a file that is not the index, or no longer: only then is it made again, never because it is busy.
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
 
@@ -52,7 +55,7 @@ class RunInfo:
 
     def to_json(self) -> dict[str, Any]:
         """The line as plain JSON data."""
-        return asdict(self)
+        return dict(vars(self))
 
 
 class RunIndex:
@@ -169,11 +172,18 @@ def _lines(connection: sqlite3.Connection, only: str | None) -> dict[str, RunInf
 
 def _check(info: RunInfo) -> RunInfo:
     """The line itself; ValueError when a field of it is not of its kind."""
-    given = info.to_json()
-    texts = (given["run"], given["request"], given["team"] or "", given["parent"] or "")
-    times = (given["started"], given["ended"] or 0.0)
-    right = all(isinstance(text, str) for text in texts) and all(isinstance(time, float | int) for time in times)
-    if not right or info.status not in STATUSES:
+    # Spelled out, because a home may have ten thousand lines. SQLite keeps any type in any column.
+    run, started, ended, status, request, team, parent = _row(info)
+    right = (
+        isinstance(run, str)
+        and isinstance(request, str)
+        and isinstance(started, _NUMBER)
+        and isinstance(ended, _NUMBER_OR_NONE)
+        and isinstance(team, _TEXT_OR_NONE)
+        and isinstance(parent, _TEXT_OR_NONE)
+        and status in STATUSES
+    )
+    if not right:
         raise ValueError(f"the line of run {info.run!r} cannot be read: {info}")
     return info
 

@@ -6,10 +6,11 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from chargehand.engine.engine_session import Listener, Prior
 from chargehand.engine.people import Person
@@ -17,15 +18,16 @@ from chargehand.errors import InvalidPlan, RunOwned, UsageError
 from chargehand.models import ModelClient
 from chargehand.models.resolve import Models
 from chargehand.record.replay import Replay, replay
+from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.record.storage_errors import reading
 from chargehand.runs.answer_question import record_answer
 from chargehand.runs.event_loop import less_collecting
-from chargehand.runs.prepared_team import PreparedTeam
+from chargehand.runs.prepared_team import PreparedTeam, team_reference
 from chargehand.runs.record_in_thread import open_record
 from chargehand.runs.report_from_record import final_report, open_questions, report_so_far, unfinished_report
 from chargehand.runs.resumed_job import Added, check_begun, job_of
 from chargehand.runs.session import RunJob, Session, check_models
-from chargehand.settings import Settings, as_before
+from chargehand.settings import Settings, as_before, found_from
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team, load
 from chargehand.text.plan_json import parse
@@ -42,6 +44,8 @@ from chargehand.values.status_words import FINISHED, RunStatus
 # How long `cancel` waits for the owner to have stopped.
 CANCEL_WAIT_S = 3.0
 OnSession = Callable[[Session], None]
+# Opens the record of a run that is about to begin or to continue, perhaps when it is its turn.
+OpenRecord = Callable[[], AbstractAsyncContextManager[SqliteJournal]]
 
 
 class RunLife(PreparedTeam):
@@ -58,6 +62,15 @@ class RunLife(PreparedTeam):
         super().__init__(team, model=model, home=home, settings=settings)
         self._in_use: dict[str, tuple[Models, int]] = {}
 
+    def for_team(self, team: str | None, model: str | None = None) -> Self:
+        """The same for another team or model, where one is given: settings, home and clients are shared."""
+        other = copy(self)
+        if team is not None:
+            other._given, other.team_ref = team, team_reference(team)
+        if model is not None:
+            other.settings = self.settings.model_copy(update={"model": found_from(model, Path.cwd())})
+        return other
+
     # -- continuing ---------------------------------------------------------------------------------------------------
 
     async def resume(
@@ -68,6 +81,7 @@ class RunLife(PreparedTeam):
         usd: float | None = None,
         deadline: float | None = None,
         retry_failed: bool = False,
+        record: OpenRecord | None = None,
         person: Person | None = None,
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
@@ -85,7 +99,7 @@ class RunLife(PreparedTeam):
             return final_report(state)
         if self.home.owner(run) is None:
             check_begun(run, state)
-        async with open_record(partial(self.home.open, run)) as journal:
+        async with (record or partial(open_record, partial(self.home.open, run)))() as journal:
             state = replay(journal.events(), run)
             if state.status in FINISHED and not added.reopens and state.report is not None:
                 return final_report(state)
@@ -102,6 +116,7 @@ class RunLife(PreparedTeam):
         run: str,
         *,
         plan: Plan | Mapping[str, JSON] | None = None,
+        record: OpenRecord | None = None,
         person: Person | None = None,
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
@@ -131,7 +146,7 @@ class RunLife(PreparedTeam):
         settings, changed = as_before(run, before, self.team_settings())
         async with (
             self._checked_models(settings, team, asked.budget, given) as models,
-            open_record(self.home.create) as journal,
+            (record or partial(open_record, self.home.create))() as journal,
         ):
             job = RunJob(
                 journal.run,

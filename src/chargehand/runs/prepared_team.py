@@ -48,8 +48,7 @@ class PreparedTeam:
         self.home = Home(Path(settings.home))
         self._trust = TrustRegistry(settings.home)
         self._given: Team | str | Path | None = team
-        # How to load the team again: a shipped name, or a folder wherever the next command is given.
-        self.team_ref: str | None = None if isinstance(team, Team) else _reference(team or settings.team)
+        self.team_ref: str | None = None if isinstance(team, Team) else team_reference(team or settings.team)
 
     @property
     def source(self) -> RunSource:
@@ -83,5 +82,6 @@ class PreparedTeam:
         return str(script)
 
 
-def _reference(team: str | Path) -> str:
+def team_reference(team: str | Path) -> str:
+    """How to load a team again: a shipped name, or a folder wherever the next command is given."""
     return str(Path(team).absolute()) if os.path.isdir(team) else str(team)

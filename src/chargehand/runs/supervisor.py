@@ -22,7 +22,7 @@ from chargehand.planner.before_spending import missing_material
 from chargehand.planner.draft import Unplanned, make_plan
 from chargehand.record.memory_journal import MemoryJournal
 from chargehand.runs.event_loop import run_in_loop
-from chargehand.runs.existing_runs import OnSession, RunLife, check_plan, positive, team_for
+from chargehand.runs.existing_runs import OnSession, OpenRecord, RunLife, check_plan, positive, team_for
 from chargehand.runs.record_in_thread import open_record
 from chargehand.runs.session import RunJob
 from chargehand.synthesizer import OnDraft
@@ -68,6 +68,7 @@ class Supervisor(RunLife):
         critic: bool = False,
         web: bool = False,
         single: bool = False,
+        record: OpenRecord | None = None,
         person: Person | None = None,
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
@@ -83,6 +84,7 @@ class Supervisor(RunLife):
         reviewer accepts the answer or sends it back. `web` lets the workers that the team names for it search the web
         and fetch pages. `on_draft` gets the answer as it grows: the number of the draft, and the text it grew by.
         `single` answers with one plain call instead of the team: same record, same report.
+        `record` opens the record of the run, once nothing is wrong with what was asked; without, a new one is made.
         """
         positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
@@ -121,7 +123,7 @@ class Supervisor(RunLife):
             check_plan(given, team, asked)
         async with (
             self._checked_models(settings, team, asked.budget, given) as models,
-            open_record(self.home.create) as journal,
+            (record or partial(open_record, self.home.create))() as journal,
         ):
             run = journal.run
             if stdin is not None:

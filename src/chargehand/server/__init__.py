@@ -9,8 +9,12 @@
     offered.py        the names of teams and models that callers may give
     problems.py       an error -> application/problem+json
     read_runs.py      endpoints that read runs; `run_list.py` and `run_states.py` hold what is read often
+    change_runs.py    endpoints that start, continue, answer and stop runs
+    started_runs.py   the runs that this server carries out; `wanted.py` keeps which those are, over restarts
     event_feed.py     the committed events of runs that are watched; `event_stream.py` sends them
+    draft_texts.py    answers that are being written, for the same streams; `frames.py` writes both as text
     pages.py          the list of runs and the page of a run, for browsers
+    notify.py         starts a program when a run ends or needs a person
     metrics.py, log_lines.py   figures and lines about the server itself
 
 Needs the extra `serve` (starlette, uvicorn). Nothing below this folder imports it.

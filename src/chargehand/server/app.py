@@ -57,6 +57,8 @@ async def _get_metrics(call: Call) -> Response:
     server = call.server
     runs = Counter(info.status for info in await server.reading.run(server.run_list.load))
     gauges = {
+        "runs_under_way": ("Runs that this server carries out.", float(server.started.under_way)),
+        "runs_queued": ("Runs that wait for their turn.", float(server.started.queued)),
         "watchers": ("Streams of events that are open.", float(server.feeds.watchers)),
         "events_sent": ("Events sent to watchers.", float(server.feeds.sent)),
     }

@@ -26,6 +26,11 @@ class Call:
     server: Server
     request: Request
 
+    @property
+    def caller(self) -> str:
+        """Whose token it came with."""
+        return str(self.request.scope["caller"])
+
     def path(self, name: str) -> str:
         return str(self.request.path_params[name])
 
@@ -42,7 +47,7 @@ class Call:
         if not data.strip():
             return check_input(shape, {}, "body", strict=True)
         try:
-            given: Any = from_json(data)
+            given: Any = from_json(data, allow_inf_nan=False)
         except ValueError as error:
             raise Refusal(400, f"The body is not JSON: {error}. Send one JSON object in UTF-8.") from None
         if not isinstance(given, dict):

@@ -7,8 +7,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 from starlette.responses import Response
 
-from chargehand.server import read_runs
+from chargehand.server import change_runs, read_runs
 from chargehand.server.calls import Call
+from chargehand.server.change_runs import (
+    AnswerText,
+    CheckRequest,
+    Nothing,
+    PlanRequest,
+    RerunRun,
+    ResumeRun,
+    ReviewRequest,
+    StartRun,
+)
 from chargehand.server.checked_input import Input
 from chargehand.server.read_runs import EventsQuery, TraceQuery
 from chargehand.server.run_list import RunsQuery
@@ -93,6 +103,12 @@ _STATE: Schema = {
     "required": ["run", "seq", "status", "request", "tasks", "questions", "usage", "counts"],
 }
 _OBJECT: Schema = {"type": "object"}
+_STARTED = Answer({"type": "object", "properties": {"run": _TEXT}, "required": ["run"]}, status=202)
+_CHECKED: Schema = {
+    "type": "object",
+    "properties": {"ok": {"type": "boolean"}, "problems": {"type": "array", "items": _OBJECT}},
+    "required": ["ok", "problems"],
+}
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/runs", read_runs.list_runs, Answer(_runs()), query=RunsQuery),
@@ -123,6 +139,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Answer(_TEXT, media="application/octet-stream"),
         problems=(404, 409),
     ),
+    Endpoint("POST", "/runs", change_runs.start_run, _STARTED, body=StartRun, problems=(409, 429)),
+    Endpoint("POST", "/review", change_runs.start_review, _STARTED, body=ReviewRequest, problems=(409, 429)),
+    Endpoint("POST", "/runs/{run}/resume", change_runs.resume_run, _STARTED, body=ResumeRun, problems=(404, 409, 429)),
+    Endpoint("POST", "/runs/{run}/rerun", change_runs.rerun_run, _STARTED, body=RerunRun, problems=(404, 409, 429)),
+    Endpoint(
+        "POST",
+        "/runs/{run}/answers/{question}",
+        change_runs.answer_question,
+        Answer(_OBJECT),
+        body=AnswerText,
+        problems=(404, 409),
+    ),
+    Endpoint("POST", "/runs/{run}/cancel", change_runs.cancel_run, Answer(_OBJECT), body=Nothing, problems=(404, 409)),
+    Endpoint("POST", "/plan", change_runs.make_plan, Answer(_OBJECT), body=PlanRequest),
+    Endpoint("POST", "/check", change_runs.check_plan, Answer(_CHECKED), body=CheckRequest),
     Endpoint("GET", "/teams", read_runs.list_teams, Answer(list_of("teams", _OBJECT))),
     Endpoint("GET", "/models", read_runs.list_models, Answer(list_of("models", _OBJECT))),
 )

@@ -9,18 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from chargehand.errors import ChargehandError
+from chargehand.server.draft_texts import RunDrafts
+from chargehand.server.frames import event_frame
 from chargehand.server.reading import Reading
-from chargehand.text.escaping import dump_json
 from chargehand.text.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Generator
 
     from chargehand.record.run_source import RunSource
     from chargehand.values.event import Event
@@ -91,6 +92,8 @@ class Feeds:
         self._reading = reading
         self._feeds: dict[str, Feed] = {}
         self._poller: asyncio.Task[None] | None = None
+        # Of the runs that this server carries out.
+        self._drafts: dict[str, RunDrafts] = {}
         self.closed = False
         self.watchers = 0
         self.sent = 0
@@ -113,6 +116,18 @@ class Feeds:
             if not feed.watchers and self._feeds.get(run) is feed:
                 del self._feeds[run]
 
+    @contextmanager
+    def writing(self, run: str) -> Generator[RunDrafts]:
+        """Takes the drafts of a run while it is carried out here."""
+        drafts = self._drafts[run] = RunDrafts(self._redactor)
+        try:
+            yield drafts
+        finally:
+            del self._drafts[run]
+
+    def drafts(self, run: str) -> RunDrafts | None:
+        return self._drafts.get(run)
+
     async def read(self, feed: Feed, after: int) -> Frames:
         """The next events after `after`, from the feed or, if it does not have them all, from the record."""
         if (frames := feed.after(after)) is None:
@@ -125,11 +140,14 @@ class Feeds:
         """The number of the last committed event of a run."""
         return await self._reading.run(self._source.last_event, run)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End all streams: the server stops."""
         self.closed = True
         for feed in self._feeds.values():
             feed.wake()
+        if (poller := self._poller) is not None:
+            poller.cancel()
+            await asyncio.gather(poller, return_exceptions=True)
 
     async def _poll(self) -> None:
         try:
@@ -141,9 +159,17 @@ class Feeds:
                         feed.wake()
                     elif frames:
                         feed.add(frames)
+                self._wake_readers_of_drafts()
                 await asyncio.sleep(POLL_S)
         finally:
             self._poller = None
+
+    def _wake_readers_of_drafts(self) -> None:
+        """At most at every look: a text grows by a word at a time."""
+        for run, drafts in self._drafts.items():
+            if drafts.changed and run in self._feeds:
+                drafts.changed = False
+                self._feeds[run].wake()
 
     def _read_all(self, feeds: list[Feed]) -> dict[Feed, list[bytes] | None]:
         """What is new, for those whose record has changed; None for one that was removed or damaged."""
@@ -163,12 +189,7 @@ class Feeds:
         return found
 
     def _read_frames(self, run: str, after: int) -> list[bytes]:
-        return [frame_of(event, self._redactor) for event in islice(_closing(self._source.events(run, after)), PAGE)]
-
-
-def frame_of(event: Event, redactor: Redactor) -> bytes:
-    """One event as a server-sent event whose id is its number."""
-    return f"id: {event.seq}\ndata: {dump_json(redactor.json(event.to_json()))}\n\n".encode()
+        return [event_frame(event, self._redactor) for event in islice(_closing(self._source.events(run, after)), PAGE)]
 
 
 def _closing(events: Iterator[Event]) -> Iterator[Event]:

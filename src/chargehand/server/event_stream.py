@@ -7,6 +7,7 @@ import asyncio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from chargehand.server.draft_texts import DraftPosition
 from chargehand.server.event_feed import Feeds
 
 # A comment this often, so that proxies and browsers know the connection is open.
@@ -45,14 +46,16 @@ class EventStream(Response):
             gone.cancel()
 
     async def _follow(self, send: Send, gone: asyncio.Future[None]) -> None:
-        last = self._after
+        last, written = self._after, DraftPosition()
         async with self._feeds.watch(self._run, self._newest) as feed:
             while not (gone.done() or feed.broken or self._feeds.closed):
                 changed = feed.changed
                 frames = await self._feeds.read(feed, last)
-                if frames.text:
+                drafts = self._feeds.drafts(self._run)
+                text = frames.text + (b"" if drafts is None else written.next_frames(drafts))
+                if text:
                     last = frames.last
-                    await self._put(send, frames.text)
+                    await self._put(send, text)
                     continue
                 waiting = asyncio.ensure_future(changed.wait())
                 try:

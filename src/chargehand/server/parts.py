@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,10 +13,12 @@ from chargehand.server.access import Access
 from chargehand.server.event_feed import Feeds
 from chargehand.server.log_lines import LogLines
 from chargehand.server.metrics import Metrics
+from chargehand.server.notify import Notifier
 from chargehand.server.offered import Offered
 from chargehand.server.reading import Reading
 from chargehand.server.run_list import RunList
 from chargehand.server.run_states import RunStates
+from chargehand.server.started_runs import StartedRuns
 from chargehand.text.redaction import Redactor
 
 
@@ -28,6 +31,9 @@ class Server:
     redactor: Redactor
     log: LogLines
     offered: Offered
+    url: str = ""
+    max_runs: int = 8
+    notify: tuple[str, ...] = ()
     reading: Reading = field(default_factory=Reading)
     metrics: Metrics = field(default_factory=Metrics)
 
@@ -51,6 +57,21 @@ class Server:
     def feeds(self) -> Feeds:
         return Feeds(self.source, self.redactor, self.reading)
 
-    def close(self) -> None:
-        self.feeds.close()
-        self.reading.close()
+    @cached_property
+    def started(self) -> StartedRuns:
+        return StartedRuns(self.home, self.reading, self.feeds, self.log, self.metrics, self.notifier, self.max_runs)
+
+    @cached_property
+    def notifier(self) -> Notifier:
+        return Notifier(self.notify, self.url, self.log)
+
+    @cached_property
+    def key_lock(self) -> asyncio.Lock:
+        """Held while a run with an Idempotency-Key begins."""
+        return asyncio.Lock()
+
+    async def stop(self) -> None:
+        """Park the runs, then end the streams of events."""
+        await self.started.park()
+        await self.feeds.close()
+        await self.notifier.close()

@@ -9,7 +9,7 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,13 +25,14 @@ from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.supervisor import Supervisor
 from chargehand.server.access import LOOPBACK, Access
 from chargehand.server.app import Server, make_app
+from chargehand.server.change_runs import continue_wanted
 from chargehand.server.log_lines import LogForm, LogLines
 from chargehand.server.offered import Offered
 from chargehand.text.redaction import Redactor
 
 SHORTEST_TOKEN = 16
 # Answers under way get this long when the server stops.
-GRACE_S = 5
+GRACE_S = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class ServeOptions:
     cert: str | None = None
     key: str | None = None
     root_path: str = ""
+    max_runs: int = 8
+    notify: tuple[str, ...] = ()
     log: LogForm = "text"
 
     @property
@@ -66,7 +69,7 @@ def serve(supervisor: Supervisor, options: ServeOptions, announce: Callable[[str
     private_folder(home)
     with contextlib.closing(listen(options)) as listening:
         port = listening.getsockname()[1]
-        url = _address(options, port)
+        url = address(options, port)
         lock.set_process_url(url)
         with _only_server(home):
             token = options.token or _own_token(home / "server.token")
@@ -100,7 +103,16 @@ def make_server(supervisor: Supervisor, options: ServeOptions, token: str, port:
     known = [value for value in (token, options.client_token) if value]
     redactor = Redactor.from_env({**os.environ, **{f"SERVER_TOKEN_{n}": value for n, value in enumerate(known)}})
     offered = Offered(supervisor.settings, TrustRegistry(supervisor.settings.home))
-    return Server(supervisor, access, redactor, LogLines(options.log, redactor), offered)
+    return Server(
+        supervisor,
+        access,
+        redactor,
+        LogLines(options.log, redactor),
+        offered,
+        url=address(options, port),
+        max_runs=options.max_runs,
+        notify=options.notify,
+    )
 
 
 async def run_server(server: Server, options: ServeOptions, listening: socket.socket) -> None:
@@ -118,21 +130,25 @@ async def run_server(server: Server, options: ServeOptions, listening: socket.so
         ssl_keyfile=options.key,
         timeout_graceful_shutdown=GRACE_S,
     )
+    continuing = asyncio.create_task(continue_wanted(server), name="wanted runs")
     try:
-        await _Uvicorn(config, server.close).serve([listening])
+        await _Uvicorn(config, server.stop).serve([listening])
     finally:
-        server.close()
+        continuing.cancel()
+        await asyncio.gather(continuing, return_exceptions=True)
+        await server.stop()
+        server.reading.close()
 
 
 class _Uvicorn(uvicorn.Server):
-    """Ends streams of events before it waits for answers under way."""
+    """Parks runs and ends streams of events before it waits for answers under way."""
 
-    def __init__(self, config: uvicorn.Config, close: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, stop: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
-        self._close = close
+        self._stop_runs = stop
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._close()
+        await self._stop_runs()
         await super().shutdown(sockets)
 
     @contextlib.contextmanager
@@ -193,7 +209,8 @@ def listen(options: ServeOptions) -> socket.socket:
     return listening
 
 
-def _address(options: ServeOptions, port: int) -> str:
+def address(options: ServeOptions, port: int) -> str:
+    """Where a server answers."""
     host = f"[{options.host}]" if ":" in options.host else options.host
     scheme = "https" if options.cert else "http"
     return f"{scheme}://{host}:{port}{options.root_path.rstrip('/')}/"
