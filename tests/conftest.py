@@ -24,6 +24,8 @@ SLOW = (
     "tests/faults/",
     "tests/project/test_docs.py",
     "tests/project/test_limit_of_time.py",
+    "tests/server/test_kill.py",
+    "tests/server/test_openapi.py",
     "tests/simulation/",
     "tests/teams/test_runs.py",
 )

@@ -1,0 +1,168 @@
+"""kill -9 of a server at random moments: every run that was promised ends, nothing committed is done again."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path
+from typing import cast
+
+from chargehand.record.home import Home
+from chargehand.server.parts import Server
+from chargehand.server.serve import ServeOptions, listen
+from tests.counts import count
+from tests.crash.stage import ROOT, clean_environment
+from tests.pace import PATIENCE_S
+from tests.server.serving import TOKEN, Client
+
+KILLS = count(50)
+RUNS_A_KILL = 5
+WORKERS = 3
+PLAN = {
+    "goal": "Parts",
+    "tasks": [
+        {"id": f"t{n}", "worker": "analyst", "instruction": f"Work out part {n}.", "success_criterion": "There is one."}
+        for n in range(WORKERS)
+    ],
+}
+SCRIPT = {
+    "replies": [
+        {"when": {"role": "worker"}, "delay_ms": 60, "reply": {"json": {"summary": "s", "output": "It is 42."}}},
+        {
+            "when": {"role": "synthesizer"},
+            "delay_ms": 60,
+            "reply": {"json": {"answer": "42 [t0] [t1] [t2].", "confidence": 80}},
+        },
+    ]
+}
+
+
+class Killed:
+    """A server as a process that is killed and started again on the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        script = folder / "script.json"
+        script.write_text(json.dumps(SCRIPT))
+        self.home = folder / "home"
+        with listen(ServeOptions(port=0)) as free:
+            self.port = free.getsockname()[1]
+        self._log = folder / "log.txt"
+        self._environment = clean_environment(
+            CHARGEHAND_HOME=str(self.home),
+            CHARGEHAND_MODEL=f"scripted:{script}",
+            CHARGEHAND_TOKEN=TOKEN,
+            HOME=str(folder),
+        )
+        self.client = Client(self.port, cast(Server, None))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            command = f"from chargehand.cli import main; main(['serve', '--port', '{self.port}'])"
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", command], env=self._environment, cwd=ROOT, stderr=log
+            )
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            try:
+                if self.client.send("GET", "/healthz").status == 200:
+                    return
+            except OSError:
+                assert self.process.poll() is None, self._log.read_text()
+        raise AssertionError(self._log.read_text())
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@contextmanager
+def killed(folder: Path) -> Iterator[Killed]:
+    server = Killed(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        if server.process is not None:
+            server.process.kill()
+            server.process.wait()
+
+
+class Watcher(threading.Thread):
+    """Watches one run over all deaths of the server, as a browser does, until the run is complete."""
+
+    def __init__(self, server: Killed, run: str) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self._run = run
+        self.seen: list[int] = []
+        self.status = ""
+
+    def run(self) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while self.status != "complete" and time.monotonic() < until:
+            try:
+                headers = {"last_event_id": str(self.seen[-1])} if self.seen else {}
+                with self._server.client.stream(f"/api/v1/runs/{self._run}/stream", **headers) as events:
+                    for event in events:
+                        self.seen.append(int(event["id"]))
+                        found = json.loads(event["data"])
+                        if found["kind"] == "run_ended":
+                            self.status = found["status"]
+                        if self.status == "complete":
+                            return
+            except (OSError, HTTPException, ValueError):
+                continue  # it was killed: ask again
+
+
+def test_promised_runs_survive_every_kill(tmp_path: Path) -> None:
+    """Watchers that come back miss nothing and get nothing twice."""
+    chance = random.Random(17)
+    sessions = 0
+    with killed(tmp_path) as server:
+        for _ in range(KILLS):
+            runs = [_start(server, f"Work out the parts, {n}") for n in range(RUNS_A_KILL)]
+            watchers = [Watcher(server, run) for run in runs]
+            for watcher in watchers:
+                watcher.start()
+            threading.Event().wait(chance.uniform(0.0, 0.8))
+            server.kill()
+            server.start()
+            for watcher in watchers:
+                watcher.join(PATIENCE_S)
+            for run, watcher in zip(runs, watchers, strict=True):
+                assert watcher.status == "complete", (run, watcher.status, watcher.seen)
+                assert watcher.seen == list(range(1, len(watcher.seen) + 1))
+                sessions += _check_nothing_repeated(Home(server.home), run)
+    # Else no kill came while a run was under way.
+    assert sessions > KILLS * RUNS_A_KILL
+
+
+def _start(server: Killed, request: str) -> str:
+    answer = server.client.post("/api/v1/runs", {"request": request, "plan": PLAN})
+    assert answer.status == 202, answer.body
+    return answer.json["run"]
+
+
+def _check_nothing_repeated(home: Home, run: str) -> int:
+    """No call is made after its result was committed; the number of sessions it took."""
+    committed: set[str] = set()
+    sessions = 0
+    for event in home.events(run):
+        sessions += event.kind == "run_started"
+        if event.kind == "model_replied":
+            assert event.data["key"] not in committed
+            committed.add(event.data["key"])
+        elif event.kind == "model_called":
+            assert event.data["key"] not in committed
+    assert len(committed) > WORKERS
+    return sessions
