@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal, cast
 
@@ -121,6 +122,11 @@ class AnthropicListener:
             case _:  # pings, block ends, and what later versions add
                 pass
         return ""
+
+    def text_adder(self, event: dict[str, Any]) -> Callable[[str], object] | None:
+        if event["type"] != "content_block_delta":
+            return None
+        return self._pieces[event["index"], "text"].append
 
     def reply(self) -> Reply | None:
         if not self._ended:

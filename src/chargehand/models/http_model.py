@@ -12,6 +12,7 @@ from chargehand.models import Attribution
 from chargehand.models import model_errors as faults
 from chargehand.models.model_errors import Endpoint
 from chargehand.models.received_json import pair_pieces, read_json
+from chargehand.models.streamed_reply import Listener, StreamedReply
 from chargehand.models.text_tool_calls import read_calls_in_text
 from chargehand.models.tool_requests import with_distinct_ids
 from chargehand.models.transport import Transport
@@ -19,18 +20,6 @@ from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply
 
 T = TypeVar("T")
-
-
-class Listener(Protocol):
-    """Collects one streamed reply."""
-
-    def hear(self, event: dict[str, Any]) -> str:
-        """Take an event in; the text it added."""
-        ...
-
-    def reply(self) -> Reply | None:
-        """The reply, or None while it is not complete."""
-        ...
 
 
 class Wire(Protocol):
@@ -70,13 +59,13 @@ class HttpModel:
             message = "the request holds text that is not valid Unicode; re-encode the material as UTF-8"
             raise ModelError("bad_request", message) from None
         hear_text = pair_pieces(on_text or _ignore)
-        listener = self._wire.listen()
+        streamed = StreamedReply(self._wire.listen(), self._read_events, self._raise_error)
 
         def hear(events: list[bytes]) -> None:
-            hear_text(self._hear(events, listener))
+            hear_text(self._hear(events, streamed))
 
         whole = await self._transport.send(self._endpoint, body, attribution, hear)
-        reply = listener.reply() if whole is None else self._pick(whole, self._wire.reply)
+        reply = streamed.reply() if whole is None else self._pick(whole, self._wire.reply)
         if reply is None:
             raise faults.cut(self._endpoint)
         if whole is not None and on_text is not None:
@@ -86,19 +75,15 @@ class HttpModel:
     async def close(self) -> None:
         await self._transport.close()
 
-    def _hear(self, events: list[bytes], listener: Listener) -> str:
+    def _hear(self, events: list[bytes], streamed: StreamedReply) -> str:
         """Take events in that arrived together; the text they added."""
         if events[-1] == b"[DONE]":
             events = events[:-1]
-        texts: list[str] = []
+        before = streamed.heard
         try:
-            for found in self._read_events(events):
-                if error := self._wire.error(found):
-                    raise faults.from_object(self._endpoint, error)
-                texts.append(listener.hear(found))
+            return streamed.hear(events)
         except (ValueError, LookupError, TypeError, AttributeError):
-            raise faults.unreadable(self._endpoint, events[len(texts)]) from None
-        return "".join(texts)
+            raise faults.unreadable(self._endpoint, events[streamed.heard - before]) from None
 
     def _read_events(self, events: list[bytes]) -> list[dict[str, Any]]:
         try:
@@ -110,6 +95,10 @@ class HttpModel:
             pass
         return [self._pick(event, dict, piece=True) for event in events]
 
+    def _raise_error(self, found: dict[str, Any]) -> None:
+        if error := self._wire.error(found):
+            raise faults.from_object(self._endpoint, error)
+
     def _pick(self, body: bytes, pick: Callable[[dict[str, Any]], T], *, piece: bool = False) -> T:
         """What `pick` finds in the JSON; whatever else the server sent becomes a ModelError."""
         try:
@@ -117,8 +106,7 @@ class HttpModel:
             if not isinstance(data, dict):
                 raise faults.unreadable(self._endpoint, body)
             found = cast("dict[str, Any]", data)
-            if error := self._wire.error(found):
-                raise faults.from_object(self._endpoint, error)
+            self._raise_error(found)
             return pick(found)
         except (ValueError, LookupError, TypeError, AttributeError):
             raise faults.unreadable(self._endpoint, body) from None

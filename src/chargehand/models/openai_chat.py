@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, cast
@@ -24,6 +24,8 @@ from chargehand.values.message import Message, Reply, TokenCount, ToolRequest
 _TOOLS_WITHOUT_REASONING = ("gpt-5.6", "gpt-6")
 # What a message holds that is read here, or that no provider wants back.
 _OF_A_MESSAGE = frozenset({"role", "content", "tool_calls", "refusal", "annotations", "audio", "function_call"})
+# What the delta of an event holds that only adds text.
+_TEXT_ONLY = frozenset({"role", "content"})
 _SAMPLING = frozenset({"temperature", "top_p"})
 
 Stop = Literal["end", "tools", "length", "refused"]
@@ -115,6 +117,11 @@ class ChatListener:
         if text:
             self._text.append(text)
         return text
+
+    def text_adder(self, event: dict[str, Any]) -> Callable[[str], object] | None:
+        choice = event["choices"][0]
+        plain = choice["delta"].keys() <= _TEXT_ONLY and not choice.get("finish_reason") and not event.get("usage")
+        return self._text.append if plain else None
 
     def reply(self) -> Reply | None:
         if self._finish is None:

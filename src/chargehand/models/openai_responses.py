@@ -76,6 +76,9 @@ class ResponsesListener:
                 pass
         return ""
 
+    def text_adder(self, event: dict[str, Any]) -> None:
+        """None: no two of its events are alike, each has its number."""
+
     def reply(self) -> Reply | None:
         if self._response is None:
             return None

@@ -29,7 +29,8 @@ def read_calls_in_text(reply: Reply, call: ModelCall) -> Reply:
     text = reply.text
     if not (_OPEN in text or _FENCE in text or text.lstrip().startswith(("{", "["))):
         return reply
-    rest, requests = _split(text, {tool.name for tool in call.tools})
+    names = [tool.name for tool in call.tools if tool.name in text]
+    rest, requests = _split(text, names) if names else (text, [])
     if not requests:
         return reply
     return reply.model_copy(update={"text": rest, "tool_calls": tuple(requests), "stop": "tools"})
