@@ -14,7 +14,7 @@ from chargehand.runs.event_loop import less_collecting, run_in_loop
 from chargehand.testing import ScriptedModel
 
 USUAL = (700, 10, 10)
-RAISED = (10_000, 20, 20)
+RAISED = (50_000, 20, 20)
 PLAN = {
     "goal": "Write",
     "tasks": [{"id": "t1", "worker": "writer", "instruction": "Write two words.", "success_criterion": "Two words."}],

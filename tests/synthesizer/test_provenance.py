@@ -20,6 +20,8 @@ from chargehand.synthesizer.check_citations import (
     provenance_of_listing,
     why_unfounded,
 )
+from chargehand.synthesizer.evidence import Evidence
+from chargehand.synthesizer.figures import figures
 from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.values.outcome import Claim, Finding, Outcome, done, escalated, failed, skipped
 from chargehand.values.plan import Plan, SynthesisSpec
@@ -442,3 +444,22 @@ def test_no_text_takes_more_than_linear_time(piece: str) -> None:
     seconds(1_000)
     short = min(seconds(10_000) for _ in range(2))
     assert min(seconds(40_000) for _ in range(2)) < 9 * short + 0.1
+
+
+def test_a_result_is_read_only_when_a_figure_is_looked_for_in_it() -> None:
+    """A wide run has hundreds of results, and most figures of an answer are where it says they are."""
+
+    read: set[str] = set()
+
+    class Results(dict[str, Outcome]):
+        def __getitem__(self, task: str) -> Outcome:
+            read.add(task)
+            return super().__getitem__(task)
+
+    results = Results({f"t{n}": done(f"t{n}", "w", summary="", output=f"{n} units") for n in range(90)})
+    (held,), (rounded,) = figures("43 units"), figures("430 units")
+    evidence = Evidence(results)
+    assert evidence.has(held, ["t42", "t43"])
+    assert read == {"t42", "t43"}
+    assert not evidence.has(rounded, ["t43"])
+    assert len(read) == 90

@@ -92,7 +92,7 @@ def cli(ctx: click.Context, verbose: bool, quiet: bool) -> None:
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code; an error is one line on stderr, a traceback only with -v."""
     # What is imported, and most values of a wide run, live to the end: the collector finds little and looks less often.
-    gc.set_threshold(10_000, 20, 20)
+    gc.set_threshold(50_000, 20, 20)
     given = list(sys.argv[1:] if args is None else args)
     try:
         code = _code(given)

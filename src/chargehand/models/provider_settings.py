@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
@@ -124,6 +125,7 @@ def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
     return {provider.name: provider for provider in known}
 
 
+@lru_cache(maxsize=64)
 def _is_local(base_url: str) -> bool:
     """Whether the server is on this machine or in a private network, by its address or its name."""
     try:

@@ -40,10 +40,18 @@ class Evidence:
 
     def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
         self._outcomes = outcomes
+        # The values of the tasks that were read so far.
+        self._values: dict[str, frozenset[str]] = {}
 
     def has(self, figure: Figure, tasks: Collection[str]) -> bool:
-        """Whether one of these tasks holds the figure, or what it is rounded from."""
-        return self.has_any(readings(figure), tasks) or self.has_any(self._rounding_to(figure), tasks)
+        """Whether one of these tasks holds the figure, or what it is rounded from.
+
+        Mostly one holds it as it is: the other results of the run are read only for what remains.
+        """
+        held = tuple(readings(figure))
+        return any(not self._values_of(task).isdisjoint(held) for task in tasks) or self.has_any(
+            self._rounding_to(figure), tasks
+        )
 
     def has_any(self, values: Iterable[str], tasks: Collection[str]) -> bool:
         return any(task in tasks for value in values for task in self._holders.get(value, ()))
@@ -54,12 +62,17 @@ class Evidence:
         parts = chain.from_iterable(map(_texts, self._outcomes.values()))
         return frozenset(normal(url) for text in parts for url in urls(text))
 
+    def _values_of(self, task: str) -> frozenset[str]:
+        if task not in self._values:
+            self._values[task] = values_in("\n".join(_texts(self._outcomes[task])))
+        return self._values[task]
+
     @cached_property
     def _holders(self) -> dict[str, list[str]]:
         """Each value with the tasks that have it."""
         holders: dict[str, list[str]] = {}
-        for task, outcome in self._outcomes.items():
-            for value in values_in("\n".join(_texts(outcome))):
+        for task in self._outcomes:
+            for value in self._values_of(task):
                 holders.setdefault(value, []).append(task)
         return holders
 
