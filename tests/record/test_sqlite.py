@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -417,3 +418,19 @@ def test_a_cancelled_append_is_whole_or_absent(path: Path) -> None:
         return found
 
     assert asyncio.run(cancelled()) in {0, 500}
+
+
+def test_many_runs_of_a_process_are_written_by_a_few_threads(tmp_path: Path) -> None:
+    """The event loop waits while a thread starts: one for each of hundreds of runs would hold it up."""
+
+    async def main() -> None:
+        journals = [SqliteJournal.create(tmp_path / f"r{n}.sqlite") for n in range(20)]
+        event = Event("r", 1, 0.0, None, None, Warned(message="x"))
+        await asyncio.gather(*(journal.append([event], {}) for journal in journals))
+        writing = [thread for thread in threading.enumerate() if thread.name.startswith("journal")]
+        assert 1 <= len(writing) <= 4
+        assert [len(list(journal.events())) for journal in journals] == [1] * 20
+        for journal in journals:
+            journal.close()
+
+    asyncio.run(main())

@@ -15,9 +15,11 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from math import isfinite
 from pathlib import Path
-from typing import Any, cast
+from threading import Lock
+from typing import TYPE_CHECKING, Any, cast
 
 from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, StorageError
 from chargehand.record.event_body import pack, unpack
@@ -26,6 +28,9 @@ from chargehand.record.lock import OwnerLock
 from chargehand.record.private_files import private_file
 from chargehand.record.storage_errors import damage_error, reading, storage
 from chargehand.values.event import Event, read_body
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 FORMAT = 2
 BLOB_BYTES = 64 * 1024
@@ -59,6 +64,8 @@ _ROWS = 256
 # SQLite takes at most 32,766 variables in a statement.
 _VARIABLES = 32_766
 _BUSY_S = 5.0
+# How many runs of this process are written at once; each writes one batch after the other.
+_WRITING_AT_ONCE = 4
 _COLUMNS = 8
 
 
@@ -190,7 +197,7 @@ class SqliteJournal:
 
 
 class _Writer:
-    """The owner's lock, epoch and connection; all SQL after the start happens in its one thread."""
+    """The owner's lock, epoch and connection; SQL after the start happens in a thread, one at a time."""
 
     def __init__(self, path: Path, *, new: bool = False, token: int | None = None) -> None:
         self._path = path
@@ -211,27 +218,27 @@ class _Writer:
             raise
         # Readers need neither a thread nor an event loop.
         from asyncio import get_running_loop
-        from concurrent.futures import ThreadPoolExecutor
 
         self._loop = get_running_loop
         # Bytes that are in the WAL alone.
         self._unfolded = 0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"journal-{path.stem}")
+        # Held by the thread that uses the connection.
+        self._in_use = Lock()
 
     async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
-        await self._loop().run_in_executor(self._thread, self._append, events, blobs)
+        await self._loop().run_in_executor(_threads(), self._append, events, blobs)
         if self._unfolded > _FOLD_BYTES:
-            self._thread.submit(self._fold)
+            _threads().submit(self._fold)
 
     def close(self) -> None:
-        self._thread.submit(self._connection.close)
-        self._thread.shutdown(wait=True)
+        with self._in_use:
+            self._connection.close()
         self._lock.release()
 
     def _append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
         large: dict[str, bytes] = {}
         rows = [column for event in events for column in _row(event, large)]
-        with storage(self._path), _transaction(self._connection) as connection:
+        with self._in_use, storage(self._path), _transaction(self._connection) as connection:
             if not self._is_owner(connection):
                 raise OwnershipLost(f"Run {self._path.stem} was taken over by another process; nothing was written.")
             check_order(events, self._last)
@@ -256,8 +263,16 @@ class _Writer:
         """Now and then move the WAL into the file: after a commit and not inside it, so that no caller waits for it."""
         self._unfolded = 0
         # Where a reader is in the way, or the disk is full, it is done the next time or at the end.
-        with suppress(sqlite3.Error):
+        with self._in_use, suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+@lru_cache(maxsize=1)
+def _threads() -> Executor:
+    """The threads that write for all runs of this process: starting one for each would make the event loop wait."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(_WRITING_AT_ONCE, thread_name_prefix="journal")
 
 
 class _transaction:  # noqa: N801 - used as a statement
