@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from chargehand.errors import ModelError, UsageError
+from chargehand.limits.loop_turns import LoopTurns
 from chargehand.models import Attribution
 from chargehand.models import model_errors as faults
 from chargehand.models.model_errors import Endpoint
@@ -57,8 +58,8 @@ class Transport:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
-        # The session and the loop it belongs to; a session never serves another loop.
-        self._open: tuple[asyncio.AbstractEventLoop, ClientSession] | None = None
+        # The loop with what belongs to it: a session never serves another loop.
+        self._open: tuple[asyncio.AbstractEventLoop, ClientSession, LoopTurns] | None = None
         self._tls: ssl.SSLContext | None = None
         self._routes: dict[str, _Route] = {}
 
@@ -75,8 +76,11 @@ class Transport:
         """
         import aiohttp
 
+        session, turns = self._session()
         try:
-            async with self._post(endpoint, body, attribution) as response:
+            await turns.wait()
+            async with self._post(session, endpoint, body, attribution) as response:
+                await turns.wait()
                 if not 200 <= response.status < 300:
                     raise await _read_refusal(endpoint, response)
                 return await _read(endpoint, response, on_events)
@@ -91,7 +95,7 @@ class Transport:
         import aiohttp
 
         try:
-            session, route = self._session(), self._known_route(endpoint.url)
+            (session, _), route = self._session(), self._known_route(endpoint.url)
             headers = {**endpoint.headers, **route.headers}
             timeout = aiohttp.ClientTimeout(total=_GET_S, sock_connect=_GET_S)
             async with session.get(
@@ -106,16 +110,16 @@ class Transport:
 
     async def close(self) -> None:
         if self._open is not None:
-            _, session = self._open
+            _, session, _ = self._open
             self._open = None
             await session.close()
 
     def _post(
-        self, endpoint: Endpoint, body: bytes, attribution: Attribution
+        self, session: ClientSession, endpoint: Endpoint, body: bytes, attribution: Attribution
     ) -> AbstractAsyncContextManager[ClientResponse]:
         import aiohttp
 
-        session, route = self._session(), self._known_route(endpoint.url)
+        route = self._known_route(endpoint.url)
         # aiohttp would look up what to do with bytes among all the kinds of bodies it knows.
         data = aiohttp.BytesPayload(body) if len(body) < _DIRECT_BODY else io.BytesIO(body)
         headers = {**endpoint.headers, **route.headers, **_attribution_headers(attribution)}
@@ -126,10 +130,10 @@ class Transport:
             self.prepare(url)
         return self._routes[url]
 
-    def _session(self) -> ClientSession:
+    def _session(self) -> tuple[ClientSession, LoopTurns]:
         loop = asyncio.get_running_loop()
         if self._open is not None and self._open[0] is loop:
-            return self._open[1]
+            return self._open[1:]
         import aiohttp
 
         session = aiohttp.ClientSession(
@@ -138,8 +142,9 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
         )
-        self._open = (loop, session)
-        return session
+        turns = LoopTurns()
+        self._open = (loop, session, turns)
+        return session, turns
 
     def _route(self, url: str) -> _Route:
         from yarl import URL
