@@ -313,8 +313,7 @@ def test_what_tries_the_code_may_lie_anywhere(tmp_path: Path, monkeypatch: pytes
     """The code is not blamed for hypothesis reading ours, in no folder that packages are imported from."""
     means()  # found with our own, as the trial of it is not moved
     elsewhere = Path(shutil.copytree(walls.INSIDE, tmp_path / "elsewhere")).resolve()
-    for module in (walls, ghostwrite):
-        monkeypatch.setattr(module, "INSIDE", elsewhere)
+    monkeypatch.setattr(walls, "INSIDE", elsewhere)
     walls._visible.cache_clear()  # pyright: ignore[reportPrivateUsage]
     try:
         source, why, _ = made(tmp_path / "project", "def f(ns: list[int]) -> int:\n    return len(ns)\n", "f")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import os
 import socket
@@ -20,7 +19,6 @@ from chargehand.apps.testgen import sandbox
 from chargehand.apps.testgen.in_sandbox import try_escape
 from chargehand.apps.testgen.project_copy import digest
 from chargehand.apps.testgen.sandbox import SandboxLimits, find_means, room
-from chargehand.apps.testgen.sandbox_command import INSIDE
 from chargehand.errors import UsageError
 from tests.apps.testgen.rooms import means, project, run
 from tests.pace import slowness
@@ -338,18 +336,3 @@ def test_a_busy_machine_is_not_taken_for_code_that_does_not_end(tmp_path: Path) 
     assert asleep.stopped == "time"
     assert asleep.seconds - asleep.waited < 2, "what does not want to run is not waited for"
     assert asleep.waited < 5
-
-
-def test_programs_inside_import_the_same_names_that_types_are_checked_with() -> None:
-    """The sandbox runs another import than the type checker reads: a name that is missing there ends Python itself."""
-
-    own = {file.stem for file in INSIDE.glob("*.py")}
-
-    def names(body: list[ast.stmt]) -> set[str]:
-        imported = [each for each in body if isinstance(each, ast.ImportFrom) and each.module is not None]
-        return {alias.name for each in imported if each.module.rpartition(".")[2] in own for alias in each.names}
-
-    for file in sorted(INSIDE.glob("*.py")):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.If) and node.orelse and names(node.body):
-                assert names(node.body) == names(node.orelse), file.name

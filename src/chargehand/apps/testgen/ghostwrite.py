@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from chargehand.apps.testgen.in_sandbox.argument_values import SUBJECT
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
-from chargehand.apps.testgen.sandbox_command import ABROAD, INSIDE
+from chargehand.apps.testgen.sandbox_command import ABROAD, start_program
 from chargehand.values.base import JSON, Value
 from chargehand.values.outcome import Finding
 
@@ -65,11 +65,11 @@ class Written:
 
 async def ghostwrite(room: Room, job: GhostwriteJob, paths: Sequence[str]) -> Written:
     """Try the target in the sandbox: examples three times, under different circumstances, and properties."""
-    program = str(INSIDE / "try_function.py")
+    program = start_program("try_function", "try_function.main(*sys.argv[1:])")
 
     def step(mode: str, seed: str, seconds: int, *options: str) -> Step:
         result = f"{mode}-{seed}.jsonl"
-        command = (sys.executable, program, mode, "../job.json", f"../{result}", *options)
+        command = (sys.executable, "-c", program, mode, "../job.json", f"../{result}", *options)
         return Step(command, {"PYTHONHASHSEED": seed, **(ABROAD if options else {})}, result, seconds)
 
     first, second, third = SEEDS

@@ -65,6 +65,12 @@ def command(folder: Path, means: Means) -> list[str]:
             assert_never(means)
 
 
+def start_program(module: str, then: str) -> str:
+    """Python source that imports a module of INSIDE, leaves nothing of ours on the path, and continues."""
+    path = f"import sys; sys.path.insert(0, {str(INSIDE.parent)!r}); "
+    return f"{path}from {INSIDE.name} import {module}; del sys.path[0]; {then}"
+
+
 def _bwrap(folder: Path) -> list[str]:
     made = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--as-pid-1"]
     for path in [*_visible(), str(folder / "source"), str(folder / "tables")]:

@@ -15,7 +15,7 @@ from chargehand.apps.testgen.assemble import hide_from_collection, without
 from chargehand.apps.testgen.ghostwrite import notes_of
 from chargehand.apps.testgen.placing import CONFTEST, ELSEWHERE, SuitePlace
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
-from chargehand.apps.testgen.sandbox_command import ABROAD, INSIDE, installed_folders
+from chargehand.apps.testgen.sandbox_command import ABROAD, installed_folders, start_program
 
 ROUNDS = 4
 # Others than those the tests were written under, and like them: what depends on the order of a set shows.
@@ -89,13 +89,8 @@ def at_home(result: str, place: SuitePlace, *rest: str) -> Step:
 
 
 def _noted_step(result: str, rest: Sequence[str], env: Mapping[str, str], order: str, *, shifted: bool = False) -> Step:
-    # The plugin is found beside the programs, not on the path the tests see.
-    start = f"import sys; sys.path.append({str(INSIDE)!r}); "
-    start += "import shifted_clock; shifted_clock.shift(); " if shifted else ""
-    # It leaves no name behind that the project may have too.
-    start += "import pytest, pytest_notes; sys.path.pop(); "
-    start += "[sys.modules.pop(own, None) for own in ('pytest_notes', 'shifted_clock')]; "
-    start += "sys.exit(pytest.main(sys.argv[1:], plugins=[pytest_notes]))"
+    start = start_program("shifted_clock", "shifted_clock.shift(); ") if shifted else ""
+    start += start_program("pytest_notes", "import pytest; sys.exit(pytest.main(sys.argv[1:], plugins=[pytest_notes]))")
     variables = {"TESTGEN_ORDER": order, "TESTGEN_RESULT": f"../{result}.jsonl", **env}
     return Step((sys.executable, "-c", start, *rest), variables, f"{result}.jsonl")
 

@@ -7,14 +7,11 @@ import inspect
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .argument_values import SUBJECT
+from .notes import Notes
+
 if TYPE_CHECKING:
     from doctest import Example
-
-    from chargehand.apps.testgen.in_sandbox.argument_values import SUBJECT
-    from chargehand.apps.testgen.in_sandbox.notes import Notes
-else:  # chargehand itself is not there inside
-    from argument_values import SUBJECT
-    from notes import Notes
 
 
 def calls_in_docstring(function: Any, name: str) -> list[str]:

@@ -9,16 +9,11 @@ import re
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from chargehand.apps.testgen.in_sandbox.argument_values import SUBJECT
-    from chargehand.apps.testgen.in_sandbox.machine_access import Reached
-    from chargehand.apps.testgen.in_sandbox.notes import Notes, describe_error
-else:  # chargehand itself is not there inside
-    from argument_values import SUBJECT
-    from machine_access import Reached
-    from notes import Notes, describe_error
+from .argument_values import SUBJECT
+from .machine_access import Reached
+from .notes import Notes, describe_error
 
 Writer = Callable[..., str]
 PROPERTY_EXAMPLES = 150

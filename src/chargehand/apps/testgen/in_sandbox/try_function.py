@@ -1,6 +1,6 @@
 """One function becomes candidates for tests: calls with what they gave, and properties by hypothesis' ghostwriter.
 
-Usage: try_function.py examples|properties JOB RESULT [shifted]
+Arguments: examples|properties JOB RESULT [shifted]
 
 With `shifted` the clock is on another day. Each call is noted in RESULT, as a line of JSON, before it is tried, so that
 a call that hangs or ends the process can be named from outside.
@@ -14,41 +14,17 @@ import enum
 import importlib
 import inspect
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from chargehand.apps.testgen.in_sandbox.argument_values import PLAIN, SUBJECT, NoValues, arguments
-    from chargehand.apps.testgen.in_sandbox.docstring_calls import calls_in_docstring, promises
-    from chargehand.apps.testgen.in_sandbox.hypothesis_properties import try_properties
-    from chargehand.apps.testgen.in_sandbox.machine_access import Reached
-    from chargehand.apps.testgen.in_sandbox.notes import Notes, describe_error
-    from chargehand.apps.testgen.in_sandbox.shifted_clock import shift
-    from chargehand.apps.testgen.in_sandbox.value_source import approximate, source_of
-else:  # chargehand itself is not there inside
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
-    from argument_values import PLAIN, SUBJECT, NoValues, arguments
-    from docstring_calls import calls_in_docstring, promises
-    from hypothesis_properties import try_properties
-    from machine_access import Reached
-    from notes import Notes, describe_error
-    from shifted_clock import shift
-    from value_source import approximate, source_of
-
-    sys.path.pop(0)
-    # The project may have modules of these names.
-    for own in (
-        "shifted_clock",
-        "docstring_calls",
-        "value_source",
-        "notes",
-        "hypothesis_properties",
-        "machine_access",
-        "argument_values",
-    ):
-        del sys.modules[own]
+from .argument_values import PLAIN, SUBJECT, NoValues, arguments
+from .docstring_calls import calls_in_docstring, promises
+from .hypothesis_properties import try_properties
+from .machine_access import Reached
+from .notes import Notes, describe_error
+from .shifted_clock import shift
+from .value_source import approximate, source_of
 
 MOST_TRIED = 14
 LONGEST_VALUE = 400
@@ -169,7 +145,3 @@ def main(mode: str, job_file: str, result: str, day: str = "") -> None:
     else:
         try_properties(job, resolve(module, job["name"]), module, notes, reached)
     notes.add(ended=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -7,12 +7,9 @@ import dataclasses
 import enum
 import math
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from chargehand.apps.testgen.in_sandbox.argument_values import SUBJECT
-else:  # chargehand itself is not there inside
-    from argument_values import SUBJECT
+from .argument_values import SUBJECT
 
 
 def source_of(value: Any, module: ModuleType, depth: int = 0) -> str | None:
