@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from urllib.parse import urlsplit
 
 from chargehand.errors import UsageError
@@ -70,12 +70,19 @@ class SettingsReader:
     def unknown(self, key: Sequence[str], known: Collection[str]) -> None:
         self.wrong(key, f"{'.'.join(key)!r} is not a setting.{suggestion(key[-1], known)}", "unknown_key")
 
-    def table(self, data: Mapping[str, Any], key: str, *path: str) -> dict[str, Any]:
+    def table(
+        self, data: Mapping[str, Any], key: str, *path: str, known: Collection[str] | None = None
+    ) -> dict[str, Any]:
+        """The table under a key, empty where there is none. With `known`, each of its other keys is a problem."""
         value = data.get(key, {})
-        if isinstance(value, dict):
-            return value  # pyright: ignore[reportUnknownVariableType]
-        self.wrong((*path, key), f"{key!r} is a table: write [{'.'.join((*path, key))}].")
-        return {}
+        if not isinstance(value, dict):
+            self.wrong((*path, key), f"{key!r} is a table: write [{'.'.join((*path, key))}].")
+            return {}
+        table = cast("dict[str, Any]", value)
+        if known is not None:
+            for name in sorted(table.keys() - known):
+                self.unknown((*path, key, name), known)
+        return table
 
     def text(self, data: Mapping[str, Any], key: str, *path: str) -> str | None:
         value = data.get(key)
@@ -104,6 +111,11 @@ class SettingsReader:
             return value
         return None
 
+    def whole(self, data: Mapping[str, Any], key: str, *path: str) -> int | None:
+        """A whole number over zero."""
+        value = self.number(data, key, *path, whole=True)
+        return None if value is None else int(value)
+
     def models(self, data: Mapping[str, Any]) -> tuple[dict[Tier, str], dict[Role, RoleModel]]:
         """The [models] table: a model per tier, a table per role."""
         tiers: dict[Tier, str] = {}
@@ -114,18 +126,16 @@ class SettingsReader:
                 tiers[tier] = name
         for role in ROLES:
             if role in table:
-                roles[role] = self._role(self.table(table, role, "models"), role)
+                known = {"model", "temperature", "effort", "options"}
+                roles[role] = self._role(self.table(table, role, "models", known=known), role)
         for key in sorted(table.keys() - {*TIERS, *ROLES}):
             self.unknown(("models", key), {*TIERS, *ROLES})
         return tiers, roles
 
     def budget(self, data: Mapping[str, Any]) -> Budget:
-        table = self.table(data, "budget")
-        for key in sorted(table.keys() - {"tokens", "usd"}):
-            self.unknown(("budget", key), {"tokens", "usd"})
-        tokens = self.number(table, "tokens", "budget", whole=True)
-        usd = self.number(table, "usd", "budget", whole=False)
-        return Budget(tokens=None if tokens is None else int(tokens), usd=usd)
+        table = self.table(data, "budget", known={"tokens", "usd"})
+        tokens, usd = self.whole(table, "tokens", "budget"), self.number(table, "usd", "budget", whole=False)
+        return Budget(tokens=tokens, usd=usd)
 
     def serve(self, data: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         """The [serve] table: names of models and teams. A file without trust may not change who may use what."""
@@ -148,9 +158,6 @@ class SettingsReader:
         return self._model(data, "model")
 
     def _role(self, table: Mapping[str, Any], role: Role) -> RoleModel:
-        keys = {"model", "temperature", "effort", "options"}
-        for key in sorted(table.keys() - keys):
-            self.unknown(("models", role, key), keys)
         temperature = self.number(table, "temperature", "models", role, whole=False, least=0)
         if temperature is not None and temperature > 2:
             self.wrong(("models", role, "temperature"), f"'temperature' is {temperature}: it must be at most 2.")
@@ -232,10 +239,8 @@ def _provider(
     reader: SettingsReader, data: Mapping[str, Any], name: str, known: Mapping[str, Provider]
 ) -> Provider | None:
     path = ("providers", name)
-    table, before = reader.table(reader.table(data, "providers"), name, "providers"), len(reader.problems)
-    keys = {"base_url", "wire", "key_env", *_PROVIDER_LIMITS, *_PROVIDER_SECONDS}
-    for key in sorted(table.keys() - keys):
-        reader.unknown((*path, key), keys)
+    keys, before = {"base_url", "wire", "key_env", *_PROVIDER_LIMITS, *_PROVIDER_SECONDS}, len(reader.problems)
+    table = reader.table(reader.table(data, "providers"), name, "providers", known=keys)
     if name in NOT_SERVED or not _PROVIDER_NAME.fullmatch(name):
         reader.wrong(path, f"{name!r} cannot be the name of a provider: choose another.")
     if name == "embedded" and (wrong_keys := table.keys() & {"base_url", "wire", "key_env"}):
@@ -260,11 +265,9 @@ def _provider(
             (*path, "base_url"),
             f'say which key goes to this endpoint: add key_env = "{built_in.key_env}", or rename it.',
         )
-    set_ = {each: reader.number(table, each, *path, whole=True) for each in _PROVIDER_LIMITS if each in table}
-    limits: dict[str, float] = {each: int(value) for each, value in set_.items() if value is not None}
-    for each in _PROVIDER_SECONDS:
-        if each in table and (value := reader.number(table, each, *path, whole=False)) is not None:
-            limits[each] = value
+    given = {each: reader.whole(table, each, *path) for each in _PROVIDER_LIMITS}
+    given |= {each: reader.number(table, each, *path, whole=False) for each in _PROVIDER_SECONDS}
+    limits = {each: value for each, value in given.items() if value is not None}
     if url is None or len(reader.problems) > before:
         return None
     if built_in is not None and key_env is None:

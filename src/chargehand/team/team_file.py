@@ -122,27 +122,18 @@ def _names(reader: SettingsReader, table: Mapping[str, Any], key: str, *path: st
 
 
 def _limits(reader: SettingsReader, data: Mapping[str, Any], parts: Parts) -> None:
-    table = reader.table(data, "limits")
-    for key in sorted(table.keys() - _LIMITS):
-        reader.unknown(("limits", key), _LIMITS)
-    concurrent = reader.number(table, "max_concurrent", "limits", whole=True)
-    tasks = reader.number(table, "max_tasks", "limits", whole=True)
+    table = reader.table(data, "limits", known=_LIMITS)
     parts.limits = Limits(
-        max_concurrent=None if concurrent is None else int(concurrent),
-        max_tasks=None if tasks is None else int(tasks),
+        max_concurrent=reader.whole(table, "max_concurrent", "limits"),
+        max_tasks=reader.whole(table, "max_tasks", "limits"),
         deadline_s=reader.number(table, "deadline", "limits", whole=False),
     )
-    steps = reader.number(table, "max_steps", "limits", whole=True)
-    parts.steps = DEFAULT_STEPS if steps is None else int(steps)
-    depth = reader.number(table, "max_depth", "limits", whole=True)
-    parts.max_depth = MOST_DEPTH if depth is None else int(depth)
+    parts.steps = reader.whole(table, "max_steps", "limits") or DEFAULT_STEPS
+    parts.max_depth = reader.whole(table, "max_depth", "limits") or MOST_DEPTH
 
 
 def _ask(reader: SettingsReader, data: Mapping[str, Any]) -> bool:
-    table = reader.table(data, "people")
-    for key in sorted(table.keys() - {"ask"}):
-        reader.unknown(("people", key), {"ask"})
-    value = table.get("ask", False)
+    value = reader.table(data, "people", known={"ask"}).get("ask", False)
     if not isinstance(value, bool):
         reader.wrong(("people", "ask"), f"'ask' is true or false, not {value!r}.")
         return False
@@ -174,9 +165,7 @@ def _recovery(reader: SettingsReader, data: Mapping[str, Any]) -> Policy:
 
 
 def _supervisor(reader: SettingsReader, data: Mapping[str, Any]) -> tuple[Mode, str | None]:
-    table = reader.table(data, "supervisor")
-    for key in sorted(table.keys() - _SUPERVISOR):
-        reader.unknown(("supervisor", key), _SUPERVISOR)
+    table = reader.table(data, "supervisor", known=_SUPERVISOR)
     mode = reader.text(table, "mode", "supervisor")
     if mode not in (None, "plan", "route"):
         reader.wrong(("supervisor", "mode"), f"'mode' is 'plan' or 'route', not {mode!r}.")
@@ -200,9 +189,7 @@ def _routes(reader: SettingsReader, data: Mapping[str, Any]) -> tuple[RouteRule,
 def _factory(reader: SettingsReader, data: Mapping[str, Any], parts: Parts) -> None:
     if "factory" not in data:
         return
-    table = reader.table(data, "factory")
-    for key in sorted(table.keys() - _FACTORY):
-        reader.unknown(("factory", key), _FACTORY)
+    table = reader.table(data, "factory", known=_FACTORY)
     parts.factory_tools = _names(reader, table, "tools", "factory")
     tiers = _names(reader, table, "tiers", "factory")
     for tier in (name for name in tiers if name not in TIERS):
