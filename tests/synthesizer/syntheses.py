@@ -11,7 +11,7 @@ from typing import Any
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
-from chargehand.synthesizer import Synthesis, synthesize
+from chargehand.synthesizer import Synthesis, write_answer
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall
 from chargehand.values.event import Event
@@ -24,6 +24,13 @@ from tests.kernel import MODEL, FunctionModel, engine, stored
 
 Talk = Callable[[ModelCall], Any]
 BRAIN = SupervisorModel(model=MODEL)
+
+
+async def synthesize(*args: Any, **options: Any) -> Synthesis:
+    """The whole answer at once, whatever gaps it states."""
+    made = await write_answer(*args, **options)
+    assert isinstance(made, Synthesis)
+    return made
 
 
 def result(id: str, *claims: str, output: Any = None, worker: str | None = None, **fields: Any) -> Outcome:

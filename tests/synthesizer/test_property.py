@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
-from chargehand.synthesizer import Synthesis, synthesize
+from chargehand.synthesizer import Synthesis
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Outcome, failed, skipped
 from chargehand.values.request import Request
 from tests.kernel import FunctionModel, engine, stored
-from tests.synthesizer.syntheses import BRAIN, finding, make, plan_of, result
+from tests.synthesizer.syntheses import BRAIN, finding, make, plan_of, result, synthesize
 
 STATEMENTS = [
     "The office in Oslo employs 500 people.",

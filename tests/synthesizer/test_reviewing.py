@@ -9,7 +9,6 @@ import pytest
 
 from chargehand.errors import ModelError
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
-from chargehand.synthesizer import synthesize
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
@@ -17,7 +16,7 @@ from chargehand.values.message import Reply, TokenCount
 from chargehand.values.outcome import Outcome, failed
 from chargehand.values.request import Request
 from tests.kernel import engine, stored
-from tests.synthesizer.syntheses import BRAIN, Made, finding, make, plan_of, result, text_of
+from tests.synthesizer.syntheses import BRAIN, Made, finding, make, plan_of, result, synthesize, text_of
 
 TWO = [result("t1", output="There are 12 mills."), result("t2", output="All of them turn.")]
 GOOD = {"answer": "There are 12 mills [t1], and all turn [t2].", "confidence": 80}

@@ -12,7 +12,7 @@ from chargehand import Supervisor, Team, Worker
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
-from chargehand.synthesizer import Synthesis, Validate, synthesize
+from chargehand.synthesizer import Synthesis, Validate
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply
@@ -21,6 +21,7 @@ from chargehand.values.plan import Plan, Task
 from chargehand.values.report import Report
 from chargehand.values.request import Request
 from tests.kernel import MODEL, FunctionModel, engine, kinds, result
+from tests.synthesizer.syntheses import synthesize
 
 GOOD = {"answer": "Both agree [t1, t2].", "confidence": 80}
 

@@ -1,4 +1,4 @@
-"""An answer and what is expected of it -> checks and figures. Pure; only a rubric needs a model (`judge_rubric.py`)."""
+"""An answer and what is expected of it -> checks and figures. Pure; only a rubric needs a model (`try_case.py`)."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ from chargehand.engine.factory import make_engine
 from chargehand.evaluation import scorers
 from chargehand.evaluation.candidate import Candidate
 from chargehand.evaluation.case import PlanCase, RoutingCase, RunCase, SynthesisCase, WorkerCase
-from chargehand.evaluation.judge_rubric import NO_JUDGE, judge_output
-from chargehand.evaluation.result import UNTRIED, Tried
+from chargehand.evaluation.result import UNTRIED, Check, Tried
 from chargehand.evaluation.suite import Placed
 from chargehand.models.resolve import Models
 from chargehand.planner.draft import Planned, make_plan
@@ -25,17 +24,20 @@ from chargehand.planner.route import route
 from chargehand.record.memory_journal import MemoryJournal
 from chargehand.runs.session import RunJob, Session
 from chargehand.runs.supervisor import Supervisor, materials
-from chargehand.synthesizer import synthesize
+from chargehand.steps.score import score
+from chargehand.synthesizer import Synthesis, write_answer
 from chargehand.trace.number_text import short
 from chargehand.values.base import JSON
 from chargehand.values.event import Event, ModelReplied
-from chargehand.values.outcome import Claim, Fault, Finding, Outcome, Usage
+from chargehand.values.outcome import Claim, Fault, Finding, Outcome, Usage, done
 from chargehand.values.plan import Plan, Task
 from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Gap, Report
 from chargehand.values.request import Request
+from chargehand.workers import Assignment
 
 RUN = "eval"
+NO_JUDGE = "The judge gave no usable answer."
 _MOST_ANSWER = 600
 
 
@@ -109,12 +111,15 @@ class _Bench:
             return tried
         began = time.monotonic()
         async with self.engine() as engine:
-            found = await judge_output(rubric, asked, output, engine, self.candidate.examiner(self.models))
+            task = Task(id="case", worker="candidate", instruction=asked, success_criterion=rubric)
+            given = done("case", "candidate", summary="", output=output)
+            found = await score(Assignment(task, 1, {}), given, engine, self.candidate.examiner(self.models))
         self.judging_s = time.monotonic() - began
-        if found is None:
+        if found is None:  # that proves nothing either way
             fault = self.faults[-1] if self.faults else Fault(kind="contract", message=NO_JUDGE)
             return tried.model_copy(update={"error": fault})
-        return tried.model_copy(update={"checks": (*tried.checks, found)})
+        judged = Check(name="rubric", passed=found.met, by="judge", score=found.score / 100, said=found.reason)
+        return tried.model_copy(update={"checks": (*tried.checks, judged)})
 
 
 @asynccontextmanager
@@ -198,7 +203,7 @@ async def _synthesis(case: SynthesisCase, bench: _Bench) -> Tried:
     scrutiny = candidate.team.scrutiny
 
     async with bench.engine() as engine:
-        made = await synthesize(
+        made = await write_answer(
             bench.request(text),
             case.plan,
             outcomes,
@@ -211,6 +216,7 @@ async def _synthesis(case: SynthesisCase, bench: _Bench) -> Tried:
             rater=candidate.role_model(bench.models, "scorer") if scrutiny.rate_findings else None,
             examiner=candidate.role_model(bench.models, "scorer", "large"),
         )
+    assert isinstance(made, Synthesis)
     # A synthesizer that fails leaves a listing made by code, which says nothing about the model.
     if bench.faults:
         return Tried(error=bench.faults[0], usage=made.usage)

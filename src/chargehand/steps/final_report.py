@@ -10,8 +10,8 @@ from typing import NamedTuple
 from chargehand.engine.port import Engine
 from chargehand.planner.draft import Unplanned
 from chargehand.planner.settle_plan import Rejected
-from chargehand.steps.decide_status import decide_status
 from chargehand.synthesizer import Synthesis
+from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.team import Team
 from chargehand.trace.number_text import LEAST_SPEEDUP
 from chargehand.values.event import ContradictionFound, GapFound
@@ -19,6 +19,7 @@ from chargehand.values.outcome import Fault, Outcome, Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap, Report, Timing, evidence_notes
 from chargehand.values.request import Request
+from chargehand.values.status_words import RunStatus
 from chargehand.workers.delegate import IMPACT
 
 # Errors of a worker or provider that did not answer, whatever it was asked. A wrong key is for the caller to correct.
@@ -50,7 +51,7 @@ def report_nothing_run(request: Request, team: Team, engine: Engine, why: Unplan
 
 
 def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis, engine: Engine) -> Report:
-    status = decide_status(done.outcomes, done.filled, synthesis)
+    status = _decide_status(done, synthesis)
     usage = Usage.total([done.planning, *(outcome.usage for outcome in done.outcomes.values()), synthesis.usage])
     timing = _timing(done, synthesis, engine.clock.now())
     # A chain of teams is not a chain if tasks ran in parallel inside of them.
@@ -75,6 +76,17 @@ def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis
         error=_common_fault(done.outcomes) if status == "failed" else None,
         data=synthesis.data,
     )
+
+
+def _decide_status(done: RunResults, synthesis: Synthesis) -> RunStatus:
+    """complete only with evidence for all of it: every task done or replaced, no gap, nothing cited in vain, and an
+    answer that cites what it rests on and accounts for every result.
+    """
+    if not any(outcome.ok for outcome in done.outcomes.values()):
+        return "failed"
+    whole = all(outcome.ok or id in done.filled for id, outcome in done.outcomes.items())
+    rests = synthesis.provenance.accounts_for_all and not keeps_open(synthesis.provenance)
+    return "complete" if whole and not synthesis.gaps and rests else "partial"
 
 
 def _answer_when_nothing(report: Report, team: Team) -> Report:

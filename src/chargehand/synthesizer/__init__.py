@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
 from chargehand.engine.deadline import in_time
 from chargehand.engine.port import Engine
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The results of more tasks than this are reconciled beside the loop.
 MOST_ON_LOOP = 50
 
-__all__ = ["Lacking", "OnDraft", "Synthesis", "Validate", "synthesize", "write_answer"]
+__all__ = ["Lacking", "OnDraft", "Synthesis", "Validate", "write_answer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +53,6 @@ class Lacking:
         """The answer when nothing was added."""
         made = await in_time(self._engine, f"@synthesis/{self._mark}rest", seconds, self.flow.finish)
         return self.flow.cut_short() if made is None else made
-
-
-class Options(TypedDict, total=False):
-    """What a synthesis may have; see `write_answer`."""
-
-    filled: Collection[str]
-    judge: SupervisorModel | None
-    critic: SupervisorModel | None
-    rounds: int
-    rater: SupervisorModel | None
-    examiner: SupervisorModel | None
-    read: Iterable[str]
-    on_draft: OnDraft | None
-
-
-async def synthesize(
-    request: Request,
-    plan: Plan,
-    outcomes: Mapping[str, Outcome],
-    engine: Engine,
-    model: SupervisorModel | None,
-    seconds: float | None = None,
-    validate: Validate | None = None,
-    **options: Unpack[Options],
-) -> Synthesis:
-    """The whole answer at once, whatever gaps it states."""
-    made = await write_answer(request, plan, outcomes, engine, model, seconds, validate, **options)
-    assert isinstance(made, Synthesis)
-    return made
 
 
 async def write_answer(

@@ -51,7 +51,7 @@ class Flow:
         """`before` wrote a draft from fewer outcomes: what it used and had judged counts here too."""
         self._request = request
         self._plan = plan
-        self._outcomes = outcomes
+        self.outcomes = outcomes
         self._engine = engine
         self._validate = validate
         self._critic = critic
@@ -62,15 +62,15 @@ class Flow:
         self._before = before
         self._mark = mark
         earlier = {} if before is None else before.rulings
-        self._rulings: Rulings = {
+        self.rulings: Rulings = {
             pair: ruling
             for pair, ruling in ({**dict.fromkeys(reconciled.proven), **earlier}).items()
             if pair.first.task in self._standing and pair.second.task in self._standing
         }
         # What the judge says is the same.
-        self._same = Same() if before is None else before.same
-        self._used: list[Usage] = [] if before is None else before.used
-        self._drafts: Drafts | None = None if before is None else before.drafts
+        self.same = Same() if before is None else before.same
+        self.used: list[Usage] = [] if before is None else before.used
+        self.drafts: Drafts | None = None if before is None else before.drafts
         self._notes: list[str] = []
         self._writer: Writer | None = None
         # What is left to do once a draft is there.
@@ -83,13 +83,13 @@ class Flow:
     async def rate(self, rater: SupervisorModel, examiner: SupervisorModel | None) -> None:
         found = self._merged.findings
         seen = Exhibits.of(self._plan)
-        findings, notes = await rate(found, self._request, self._engine, rater, examiner, self._used, seen, self._mark)
+        findings, notes = await rate(found, self._request, self._engine, rater, examiner, self.used, seen, self._mark)
         self._merged = replace(self._merged, findings=findings)
         self._notes += notes
 
     async def select(self, chooser: SupervisorModel) -> Pick | None:
         """The sink whose result is the answer. What results it is chosen over say otherwise is decided with it."""
-        picked = await pick(self._outcomes, self._context(chooser))
+        picked = await pick(self.outcomes, self._context(chooser))
         if picked is None:
             return None
         if not self._as_asked(picked.outcome):
@@ -98,7 +98,7 @@ class Flow:
         if is_empty_form(picked.outcome):
             self._notes.append(f"The result of {picked.outcome.task}, selected, is a placeholder.")
             return None
-        self._rulings |= picked.rulings(self._rulings)
+        self.rulings |= picked.rulings(self.rulings)
         return picked
 
     async def judge(self, model: SupervisorModel, picked: Pick | None) -> None:
@@ -108,12 +108,12 @@ class Flow:
         """
         judged = () if self._before is None else self._before.outcomes
         chosen = None if picked is None else picked.outcome.task
-        used = self._outcomes if chosen is None else {chosen, *upstream(self._plan, [chosen])}
+        used = self.outcomes if chosen is None else {chosen, *upstream(self._plan, [chosen])}
         statements = [each for each in self._merged.statements if each.task in used]
         proven = [pair for pair in self._merged.proven if pair.first.task in used and pair.second.task in used]
         findings = near_findings(self._merged.findings, self._standing)
         context = self._context(model)
-        self._notes += await judge(statements, proven, context, self._rulings, judged, self._same, findings)
+        self._notes += await judge(statements, proven, context, self.rulings, judged, self.same, findings)
 
     async def review_as_it_is(self, ready: Synthesis) -> Synthesis:
         """A result that is the answer as it is: what the critic says is noted, and nothing is corrected."""
@@ -123,9 +123,9 @@ class Flow:
         self._ready = ready
         self._engine.budget.release()
         verdict = await critique(
-            self._request, ready.answer, self._standing, self._engine, critic, 1, self._used, self._mark
+            self._request, ready.answer, self._standing, self._engine, critic, 1, self.used, self._mark
         )
-        return replace(ready, usage=Usage.total(self._used), notes=(*ready.notes, *notes_for_reader(verdict)))
+        return replace(ready, usage=Usage.total(self.used), notes=(*ready.notes, *notes_for_reader(verdict)))
 
     async def write(
         self, model: SupervisorModel, rounds: int, read: Iterable[str], on_draft: OnDraft | None, *, pause: bool = False
@@ -135,11 +135,11 @@ class Flow:
         With `pause` it stops at a first draft that states gaps of its own, and gives these: `finish` continues with it.
         """
         context, known = self._context(model), self._reconcile()
-        if self._drafts is None and on_draft is not None:
-            self._drafts = Drafts(on_draft, lambda message: self._engine.emit(Warned(message=message)))
+        if self.drafts is None and on_draft is not None:
+            self.drafts = Drafts(on_draft, lambda message: self._engine.emit(Warned(message=message)))
         parts, notes = await gather(known, context)
         self._notes += notes
-        writer = self._writer = Writer(context, known, read, self._validate, self._drafts)
+        writer = self._writer = Writer(context, known, read, self._validate, self.drafts)
         judged = (*known.disagreements, *known.compatible)
         draft = await writer.write(prompt.ask(context.request, context.plan, parts, judged, model))
         if isinstance(draft, NoDraft):
@@ -164,24 +164,24 @@ class Flow:
 
     def only_answer(self) -> Synthesis | None:
         """A one-task plan needs no synthesis, unless a typed answer is wanted that the outcome is not."""
-        outcome = self._outcomes[self._plan.tasks[0].id]
+        outcome = self.outcomes[self._plan.tasks[0].id]
         if not self._as_asked(outcome):
             return None
         if is_empty_form(outcome):
             return self.by_code("The only result is a placeholder: the answer lists it.")
         ready = answer_with(outcome, self._request)
-        return replace(ready, findings=self._merged.findings, usage=Usage.total(self._used), notes=tuple(self._notes))
+        return replace(ready, findings=self._merged.findings, usage=Usage.total(self.used), notes=tuple(self._notes))
 
     def select_result(self, picked: Pick) -> Synthesis:
         """The text of the result that was selected, why it was, and what it does not settle."""
         known, chosen = self._reconcile(), picked.outcome
         through = upstream(self._plan, [chosen.task])
-        rests_on = [id for id, outcome in self._outcomes.items() if id in through and outcome.ok]
+        rests_on = [id for id, outcome in self.outcomes.items() if id in through and outcome.ok]
         parts = [plain.text_of(chosen).strip(), picked.text(rests_on)]
         if open_ := [each for each in known.disagreements if not each.resolved]:
             parts.append(mention.section(open_))
         answer = "\n\n".join(parts)
-        listed = provenance_of_listing(answer, self._outcomes)
+        listed = provenance_of_listing(answer, self.outcomes)
         own = len(plain.paragraphs(parts[0]))
         cites = {str(number): (chosen.task,) for number in range(1, own + 1)}
         cites |= {number: tasks for number, tasks in listed.citations.items() if int(number) > own}
@@ -196,7 +196,7 @@ class Flow:
             confidence=chosen.confidence,
             provenance=Provenance(citations=cites, left_out=tuple(LeftOut(task=id, reason=why) for id in apart)),
             data=chosen.output if self._request.answer_schema is not None else None,
-            usage=Usage.total(self._used),
+            usage=Usage.total(self.used),
             notes=tuple(self._notes),
         )
 
@@ -204,7 +204,7 @@ class Flow:
         """The answer when the deadline comes: the draft that was to be corrected or reviewed, else the results."""
         if self._ready is not None:
             note = "The deadline left no time to review the answer."
-            return replace(self._ready, usage=Usage.total(self._used), notes=(*self._ready.notes, note))
+            return replace(self._ready, usage=Usage.total(self.used), notes=(*self._ready.notes, note))
         draft = None if self._writer is None else self._writer.last
         if draft is None:
             self._engine.emit(DraftDiscarded(reason="The deadline came before the synthesis was finished."))
@@ -229,7 +229,7 @@ class Flow:
             rejected = f"The answer that was written was rejected: {why}."
             gaps = (*gaps, Gap(reason=rejected, impact="The answer lists the results instead."))
         section = mention.section(known.disagreements) if known.disagreements else ""
-        answer = plain.report(self._plan, self._outcomes, known.claims, known.findings, section, gaps)
+        answer = plain.report(self._plan, self.outcomes, known.claims, known.findings, section, gaps)
         if self._request.answer_schema is not None:
             missing = Gap(reason="There is no answer in the form that was asked for.", impact="`data` is missing.")
             gaps = (*gaps, missing)
@@ -241,15 +241,15 @@ class Flow:
             contradictions=_contradictions(known),
             gaps=gaps,
             confidence=plain.confidence(self._standing),
-            provenance=provenance_of_listing(answer, self._outcomes, (*known.claims, *known.findings)),
-            usage=Usage.total(self._used),
+            provenance=provenance_of_listing(answer, self.outcomes, (*known.claims, *known.findings)),
+            usage=Usage.total(self.used),
             notes=(*self._notes, note, *review),
         )
 
     def _of(self, draft: Draft, known: Reconciled) -> Synthesis:
         provenance = draft.provenance
         if draft.silent:  # code has added to the answer what it cites itself
-            listed = provenance_of_listing(draft.text, self._outcomes, (*known.claims, *known.findings))
+            listed = provenance_of_listing(draft.text, self.outcomes, (*known.claims, *known.findings))
             added = {
                 "citations": {**listed.citations, **provenance.citations},
                 "unused": tuple(task for task in provenance.unused if task in listed.unused),
@@ -267,7 +267,7 @@ class Flow:
             confidence=draft.confidence,
             provenance=provenance,
             data=draft.data,
-            usage=Usage.total(self._used),
+            usage=Usage.total(self.used),
             notes=tuple(self._notes),
         )
 
@@ -278,7 +278,7 @@ class Flow:
 
     def _why_rejected(self) -> str | None:
         """Why a text was not taken for the answer, when none was."""
-        only = self._outcomes[self._plan.tasks[0].id] if len(self._plan.tasks) == 1 else None
+        only = self.outcomes[self._plan.tasks[0].id] if len(self._plan.tasks) == 1 else None
         if self._writer is None:
             return None if only is None or not is_empty_form(only) else f"the result of {only.task} is a placeholder"
         return self._writer.rejected if self._writer.last is None else None
@@ -286,37 +286,17 @@ class Flow:
     # -- for the one that is written after it --------------------------------------------------------------------------
 
     @property
-    def outcomes(self) -> Mapping[str, Outcome]:
-        return self._outcomes
-
-    @property
-    def used(self) -> list[Usage]:
-        return self._used
-
-    @property
-    def drafts(self) -> Drafts | None:
-        return self._drafts
-
-    @property
     def draft(self) -> Draft | None:
         """The draft that counts."""
         return None if self._writer is None else self._writer.last
 
-    @property
-    def rulings(self) -> Rulings:
-        return self._rulings
-
-    @property
-    def same(self) -> Same:
-        return self._same
-
     # -- parts -------------------------------------------------------------------------------------------------------
 
     def _context(self, model: SupervisorModel) -> SynthesisContext:
-        return SynthesisContext(self._request, self._plan, self._engine, model, self._used, self._mark)
+        return SynthesisContext(self._request, self._plan, self._engine, model, self.used, self._mark)
 
     def _reconcile(self) -> Reconciled:
-        return self._merged.with_rulings(self._rulings, self._same.statements, self._same.findings)
+        return self._merged.with_rulings(self.rulings, self.same.statements, self.same.findings)
 
     def _as_asked(self, outcome: Outcome) -> bool:
         return is_as_asked(outcome, self._request, self._validate)
