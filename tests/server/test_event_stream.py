@@ -65,6 +65,8 @@ async def _watch_a_growing_run(home: Home, watchers: int, events: int) -> None:
         for n, each in enumerate(seen)
     ]
     for number in range(21, events + 1):
+        # As of a run of this server, and as of one of another process.
+        journal.on_commit = feeds.on_commit if number % 5 else None
         await journal.append([_event(number)], {})
     await asyncio.gather(*(each.done.wait() for each in seen))
     await feeds.close()

@@ -13,7 +13,7 @@ import hashlib
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from math import isfinite
@@ -78,6 +78,8 @@ class SqliteJournal:
         self._writer = writer
         self._reader: sqlite3.Connection | None = None
         self._closed = False
+        # Gets events once they are on disk, for those who watch in the same process.
+        self.on_commit: Callable[[Sequence[Event]], None] | None = None
 
     @classmethod
     def create(cls, path: Path) -> SqliteJournal:
@@ -113,6 +115,8 @@ class SqliteJournal:
         if self._writer is None:
             raise StorageError(f"The record of run {self.run} is not open for writing; open it as its owner to write.")
         await self._writer.append(events, blobs)
+        if self.on_commit is not None:
+            self.on_commit(events)
 
     def events(self, after: int = 0) -> Iterator[Event]:
         while page := self._page(after):

@@ -21,7 +21,7 @@ from chargehand.server.reading import Reading
 from chargehand.text.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Generator, Sequence
 
     from chargehand.record.run_source import RunSource
     from chargehand.values.event import Event
@@ -116,6 +116,12 @@ class Feeds:
             if not feed.watchers and self._feeds.get(run) is feed:
                 del self._feeds[run]
 
+    def on_commit(self, events: Sequence[Event]) -> None:
+        """Take events that a run of this server has committed: they need not be read."""
+        feed = self._feeds.get(events[0].run) if events else None
+        if feed is not None and feed.last == events[0].seq - 1:
+            feed.add([event_frame(event, self._redactor) for event in events])
+
     @contextmanager
     def writing(self, run: str) -> Generator[RunDrafts]:
         """Takes the drafts of a run while it is carried out here."""
@@ -153,11 +159,12 @@ class Feeds:
         try:
             while self._feeds and not self.closed:
                 feeds = [feed for feed in self._feeds.values() if not feed.broken]
-                for feed, frames in (await self._reading.run(self._read_all, feeds)).items():
+                positions = {feed: feed.last for feed in feeds}
+                for feed, frames in (await self._reading.run(self._read_all, positions)).items():
                     if frames is None:
                         feed.broken = True
                         feed.wake()
-                    elif frames:
+                    elif frames and feed.last == positions[feed]:
                         feed.add(frames)
                 self._wake_readers_of_drafts()
                 await asyncio.sleep(POLL_S)
@@ -171,17 +178,17 @@ class Feeds:
                 drafts.changed = False
                 self._feeds[run].wake()
 
-    def _read_all(self, feeds: list[Feed]) -> dict[Feed, list[bytes] | None]:
+    def _read_all(self, positions: dict[Feed, int]) -> dict[Feed, list[bytes] | None]:
         """What is new, for those whose record has changed; None for one that was removed or damaged."""
         found: dict[Feed, list[bytes] | None] = {}
-        for feed in feeds:
+        for feed, last in positions.items():
             mark = self._source.change_mark(feed.run)
             feed.unread_polls += 1
             # Two changes within one tick of the file system's clock may look like one.
             if mark == feed.mark and feed.unread_polls < POLLS_UNREAD:
                 continue
             try:
-                found[feed] = frames = self._read_frames(feed.run, feed.last)
+                found[feed] = frames = self._read_frames(feed.run, last)
             except ChargehandError:
                 found[feed] = None  # its streams end, and whoever asks again gets the reason
                 continue

@@ -161,6 +161,7 @@ class StartedRuns:
     async def _open(self, entry: _Entry, open: Callable[[], SqliteJournal]) -> AsyncGenerator[SqliteJournal]:
         """The record of a run, once it is its turn. From here on the caller has its id."""
         async with open_record(open) as journal:
+            journal.on_commit = self._feeds.on_commit
             await self._reading.run(self.wanted.mark, entry.wanted)
             self._entries[journal.run] = entry
             entry.promised.set_result(journal.run)

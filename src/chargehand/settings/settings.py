@@ -98,8 +98,11 @@ class Settings(Value):
     # The engine that runs use, by its name in engine/factory.py.
     engine: str = "local"
     pinned: tuple[Pinned, ...] = ()
-    # Of the server, not of a run: it is not stored with one.
-    serve: ServeSettings = Field(default_factory=ServeSettings, exclude=True)
+    serve: ServeSettings = Field(default_factory=ServeSettings)
+
+    def to_json(self) -> dict[str, JSON]:
+        """As it is stored with a run: what is of the server is not of a run."""
+        return {name: value for name, value in super().to_json().items() if name != "serve"}
 
     @property
     def has_model(self) -> bool:
