@@ -2,6 +2,8 @@
 
 python -m bench.judgement --gguf FILE [--row answers]... [--cases 20] [--write]
 python -m bench.judgement --url http://127.0.0.1:8080/v1 --name MODEL     a server that is already running
+
+With --notes DIR what was answered is kept there: the same command continues a measurement that was stopped.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean
 
+from bench.judgement.kept import KeptReplies
 from bench.judgement.rows import HERE, ROWS, Row, Trial
 from bench.judgement.team_run import CommandLine
 
@@ -61,11 +64,13 @@ def as_table(row: Row) -> Iterator[str]:
         yield f"| {row.name} | {measure} | {sum(hits)} of {len(hits)} | {beside} | {costs[0]} | {costs[1]} |"
 
 
-def write_down(lines: list[str], model: str) -> None:
+def current_commit() -> str:
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def write_down(lines: list[str], model: str, commit: str) -> None:
     """Put the lines of the rows that were measured in the place of those that were there."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
     when = f"{datetime.now(UTC):%Y-%m-%d}"
     stamped = [f"{line} {model}, {commit}, {when} |" for line in lines]
     measured = {tuple(line.split("|")[1:3]) for line in stamped}
@@ -84,7 +89,7 @@ def main() -> None:
     parser.add_argument("--row", action="append", choices=list(ROWS), help="only this row; may be given several times")
     parser.add_argument("--cases", type=int, default=20, help="at most so many cases a row")
     parser.add_argument("--pairs", type=Path, help="JSON lines with first, second, contradict")
-    parser.add_argument("--notes", type=Path, help="a folder for what was answered, one JSON file a row")
+    parser.add_argument("--notes", type=Path, help="a folder for what was answered; with it, a stopped run continues")
     parser.add_argument("--write", action="store_true", help="put the lines into bench/JUDGEMENT.md")
     options = parser.parse_args()
     if (options.gguf is None) == (options.url is None):
@@ -92,13 +97,16 @@ def main() -> None:
     cases = json.loads((HERE / "cases.json").read_text(encoding="utf-8"))
     pairs = read_pairs(options.pairs, cases["pairs"])
     name = Path(options.gguf).stem if options.gguf else options.name
+    commit = current_commit()
+    kept = KeptReplies(options.notes / "replies.jsonl" if options.notes else None)
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         for row_name in options.row or ROWS:
             print(f"== {row_name}", file=sys.stderr)
 
             with llama(options.gguf, options.python) if options.gguf else nullcontext(options.url) as url:
-                row = ROWS[row_name](Trial(CommandLine(Path(folder), url, name), options.cases, cases, pairs))
+                line = CommandLine(Path(folder), url, name)
+                row = ROWS[row_name](Trial(line, options.cases, cases, pairs, kept, commit))
             lines += as_table(row)
             if options.notes:
                 options.notes.mkdir(parents=True, exist_ok=True)
@@ -107,7 +115,7 @@ def main() -> None:
     print(f"\n{name} on {platform.machine()}")
     print("\n".join(lines))
     if options.write:
-        write_down(lines, name)
+        write_down(lines, name, commit)
 
 
 main()

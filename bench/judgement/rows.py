@@ -11,11 +11,12 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import chargehand
+from bench.judgement.kept import KeptReplies
 from bench.judgement.plain import PlainReply, ask_plainly
 from bench.judgement.team_run import CommandLine, TeamRun
 
@@ -49,18 +50,37 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The model under trial, how many cases of a row are asked, and where what happened is written down."""
+    """The model under trial, how many cases of a row are asked, and the replies that there are already.
+
+    A run of the team is of a `commit`; a plain reply is of the model alone.
+    """
 
     line: CommandLine
     most: int
     cases: dict[str, Any]
     pairs: list[tuple[str, str, bool]]
+    kept: KeptReplies
+    commit: str
 
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     def ask_plainly(self, prompt: str, most_tokens: int = 300) -> PlainReply:
-        return ask_plainly(self.line.base_url, self.line.model, prompt, most_tokens)
+        key = f"plain {self.line.model} {most_tokens} {prompt}"
+        if (known := self.kept.get(key)) is not None:
+            return PlainReply(**known)
+        reply = ask_plainly(self.line.base_url, self.line.model, prompt, most_tokens)
+        self.kept.keep(key, asdict(reply))
+        return reply
+
+    def call(self, case: str, *arguments: str, settings: str = "") -> TeamRun:
+        """What the command line printed for a case, whose name is the row and what is asked."""
+        key = f"team {self.line.model} {self.commit} {case}"
+        if (known := self.kept.get(key)) is not None:
+            return TeamRun(**known)
+        run = self.line.call(*arguments, settings=settings)
+        self.kept.keep(key, asdict(run))
+        return run
 
 
 def answers(trial: Trial) -> Row:
@@ -69,7 +89,7 @@ def answers(trial: Trial) -> Row:
     for case in _spread(trial.cases["questions"], trial.most):
         file = HERE / "material" / case["file"]
         lines = file.read_text(encoding="utf-8").splitlines()
-        got = trial.line.call("run", case["ask"], "--with", str(file), "--json", "-q")
+        got = trial.call(f"answers {case['ask']}", "run", case["ask"], "--with", str(file), "--json", "-q")
         right = _is_right(got.answer, case)
         complete = got.printed.get("status") == "complete"
         sources = [found for text in _sources(got.printed) for found in _SOURCE.findall(text)]
@@ -98,7 +118,7 @@ def summaries(trial: Trial) -> Row:
         task["success_criterion"] = "Two sentences with the figures of that section, unchanged."
         plan = trial.line.folder / "plan.json"
         plan.write_text(json.dumps({"goal": ask, "tasks": [task]}), encoding="utf-8")
-        got = trial.line.call("run", ask, "--plan", str(plan), "--with", str(path), "--json", "-q")
+        got = trial.call(ask, "run", ask, "--plan", str(plan), "--with", str(path), "--json", "-q")
         plain = trial.ask_plainly(f"{section}\n\nSummarise this in two sentences.")
         for of, text in ((row.team, got.answer), (row.plain, plain.text)):
             row.count(of, half_of_the_facts=_keeps(text, facts) >= 0.5, no_foreign_figure=not _foreign(text, section))
@@ -115,7 +135,7 @@ def plans(trial: Trial) -> Row:
     example = _words(TEAMS / "general" / "examples")
     for case in _spread(trial.cases["plans"], trial.most):
         request = case["request"]
-        got = trial.line.call("plan", request, "-q")
+        got = trial.call(f"plans {request}", "plan", request, "-q")
         prompt = f"{request}\n\nBreak this request into tasks for a team. Answer as a JSON list of task texts."
         plain = trial.ask_plainly(prompt, 600)
         texts = [f"{task['instruction']} {task.get('context') or ''}" for task in got.printed.get("tasks", [])]
@@ -147,7 +167,7 @@ def routing(trial: Trial) -> Row:
     listing = "\n".join(f"- {name}: {text}" for name, text in workers.items())
     for case in _spread(labelled, trial.most):
         request, right = case["request"], case["primary"]
-        got = trial.line.call("plan", request, "--team", str(team), "-q")
+        got = trial.call(f"routing {request}", "plan", request, "--team", str(team), "-q")
         tasks = got.printed.get("tasks") or [{}]
         plain = trial.ask_plainly(
             f"Workers:\n{listing}\n\nRequest: {request}\n\nWhich worker? Answer with the name only."
@@ -214,7 +234,8 @@ def _state_both(trial: Trial, first: str, second: str) -> TeamRun:
     scripted = f'"scripted:{folder / "script.json"}"'
     real = f'"trial:{trial.line.model}"'
     settings = f"\n[models]\ndefault = {scripted}\n[models.judge]\nmodel = {real}\n"
-    return trial.line.call("run", "--plan", str(plan), "--json", "-q", settings=settings)
+    case = f"contradictions {first} / {second}"
+    return trial.call(case, "run", "--plan", str(plan), "--json", "-q", settings=settings)
 
 
 def _spread(cases: list[Any], most: int) -> list[Any]:
