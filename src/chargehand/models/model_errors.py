@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from pydantic_core import from_json
@@ -123,6 +122,8 @@ def _their_now(headers: Mapping[str, str]) -> datetime:
 
 
 def _moment(value: str) -> datetime:
+    from email.utils import parsedate_to_datetime  # few servers give a time of day
+
     at = parsedate_to_datetime(value)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
@@ -157,6 +156,8 @@ class Models:
             raise UsageError(f"The model {model!r} names no provider: {_advice(model, known)}")
         if not name:
             raise UsageError(f"{model!r} names a provider and no model: write {prefix}:NAME.")
+        import difflib
+
         close = difflib.get_close_matches(prefix, known, n=1)
         hint = f"did you mean {close[0]}:{name}?" if close else f"use one of {', '.join(known)}."
         raise UsageError(f"The model {model!r} names the unknown provider {prefix!r}: {hint}")

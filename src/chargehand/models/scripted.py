@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -179,6 +178,8 @@ def _problem(found: dict[str, Any]) -> str:
     path = cast("tuple[str | int, ...]", found["loc"])
     where = ".".join(map(str, path)) or "the file"
     if found["type"] == "extra_forbidden":
+        import difflib
+
         close = difflib.get_close_matches(str(path[-1]), _KEYS, n=1)
         return f"unknown key {where}" + (f", did you mean {close[0]}?" if close else "")
     return f"{where}: {found['msg']}"

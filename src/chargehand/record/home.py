@@ -19,7 +19,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -369,6 +368,8 @@ def _sqlite_journal() -> type[SqliteJournal]:
 def _not_found(name: str, begun: list[str], ids: Collection[str], home: Path) -> str:
     if begun:
         return f"{name!r} begins {len(begun)} runs: {', '.join(begun[:5])}. Type more of the one you mean."
+    from difflib import get_close_matches
+
     near = get_close_matches(name, ids, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(near)}?" if near else " `chargehand runs` lists those there are."
     return f"There is no run {name!r} in {home}.{hint}"

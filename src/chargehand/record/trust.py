@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +60,8 @@ class TrustRegistry:
     def _write(self, directories: list[str]) -> None:
         try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            import tempfile
+
             # mkstemp makes the file 0600; the rename makes the change whole or not at all.
             handle, name = tempfile.mkstemp(dir=self.file.parent, prefix=".trusted-")
             try:

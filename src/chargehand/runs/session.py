@@ -44,7 +44,7 @@ from chargehand.values.report import Report
 from chargehand.values.request import Request
 from chargehand.values.role import Role
 from chargehand.values.status_words import FINISHED, RunStatus
-from chargehand.workers.delegate import Run
+from chargehand.workers import TeamRun
 
 CANCEL_POLL_S = 0.5
 SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "router", "refiner", "scorer", "judge", "synthesizer", "critic")
@@ -245,7 +245,7 @@ class Session:
         if self._main is not None:
             self._main.cancel()
 
-    def _run_nested(self, team: Team, settings: Settings) -> Run:
+    def _run_nested(self, team: Team, settings: Settings) -> TeamRun:
         """How a team in the team is run, with its own models where it names any."""
         own, ask = settings.for_team(team.models, Budget(), Limits()), self._job.request.ask
         workers = roster(team, own, ask=ask, nest=partial(self._run_nested, settings=own))

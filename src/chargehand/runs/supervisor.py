@@ -20,7 +20,6 @@ from chargehand.errors import PlanningFailed, UsageError
 from chargehand.planner.add import add_tasks
 from chargehand.planner.before_spending import missing_material
 from chargehand.planner.draft import Unplanned, make_plan
-from chargehand.record.memory_journal import MemoryJournal
 from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.existing_runs import OnSession, OpenRecord, RunLife, check_plan, positive, team_for
 from chargehand.runs.record_in_thread import open_record
@@ -190,6 +189,8 @@ class Supervisor(RunLife):
         choice = settings.model_for("planner")
         async with self._models(settings) as models:
             models.check(choice.model)
+            from chargehand.record.memory_journal import MemoryJournal  # a run has a file
+
             inputs = EngineInputs(run="plan", journal=MemoryJournal(), models=models, budget=asked.budget)
             async with make_engine("local", inputs) as engine:
                 planner = supervisor_model(choice, models)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -86,6 +85,8 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
     """`Did you mean 'x'?` with a space before it, or the keys there are."""
     names = sorted(known)
     by_lower = {name.lower(): name for name in names}
+    import difflib
+
     close = difflib.get_close_matches(wrong.lower(), by_lower, n=1, cutoff=0.6)
     return f" Did you mean {by_lower[close[0]]!r}?" if close else f" There is: {', '.join(names)}." if names else ""
 

@@ -15,12 +15,11 @@ from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.team import Team
 from chargehand.trace.number_text import LEAST_SPEEDUP
 from chargehand.values.event import ContradictionFound, GapFound
-from chargehand.values.outcome import Fault, Outcome, Usage
+from chargehand.values.outcome import IMPACT_OF_TEAM, Fault, Outcome, Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap, Report, Timing, evidence_notes
 from chargehand.values.request import Request
 from chargehand.values.status_words import RunStatus
-from chargehand.workers.delegate import IMPACT
 
 # Errors of a worker or provider that did not answer, whatever it was asked. A wrong key is for the caller to correct.
 UNREACHABLE = frozenset({"rate_limited", "overloaded", "connection", "timeout"})
@@ -125,7 +124,7 @@ def _with_handed_up(synthesis: Synthesis, request: Request, outcomes: Iterable[O
     gaps, contradictions = [*request.gaps, *synthesis.gaps], list(synthesis.contradictions)
     for outcome in outcomes:
         if outcome.ok and outcome.partial:
-            gaps += outcome.gaps or [Gap(task=outcome.task, reason=outcome.summary, impact=IMPACT)]
+            gaps += outcome.gaps or [Gap(task=outcome.task, reason=outcome.summary, impact=IMPACT_OF_TEAM)]
         contradictions += outcome.contradictions
     # A model that read them may have stated them too.
     stated = {"gaps": tuple(dict.fromkeys(gaps)), "contradictions": tuple(dict.fromkeys(contradictions))}

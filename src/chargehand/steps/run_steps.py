@@ -15,7 +15,6 @@ from functools import partial
 from chargehand.engine.deadline import in_time
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModels
-from chargehand.planner.extend import extend_plan
 from chargehand.planner.preview import synthesis_tokens
 from chargehand.planner.settle_plan import Agreed, agree, time_left
 from chargehand.steps.final_report import RunResults, make_report, report_nothing_run
@@ -93,6 +92,8 @@ class RunSteps:
         return Head(status="done", parts=parts, usage=agreed.usage, plan=self._plan_head(agreed, workers, help))
 
     async def extend(self, key: str, refs: StepRefs) -> Head:
+        from chargehand.planner.extend import extend_plan  # few runs extend their plan
+
         lacks = () if refs.draft is None else self._drafts[refs.draft].gaps
         used: list[Usage] = []
         more = partial(extend_plan, self._plan, self._outcomes(refs), frozenset(refs.filled), lacks, refs.round, used)

@@ -28,7 +28,6 @@ from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Outcome, Usage, failed
 from chargehand.values.plan import Task
 from chargehand.workers import Assignment, Roster
-from chargehand.workers.human import outcome_of
 
 # The worker named in an outcome that a person gave.
 PERSON = "person"
@@ -135,6 +134,8 @@ class TaskSteps:
         task, schema = self._task(refs), self.roster[refs.worker].output_schema
         question = question_for_result(task, self._outcome(refs), schema)
         answer = await self.engine.ask(f"{task.id}/ask", question)
+        from chargehand.workers.human import outcome_of  # few runs ask a person
+
         return await self._hold_to_criterion(key, outcome_of(task.id, PERSON, answer), refs, "ask")
 
     # -- parts of them -----------------------------------------------------------------------------------------------

@@ -18,8 +18,7 @@ from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import plain_report as plain
 from chargehand.synthesizer.only_result import answer_with, is_as_asked, is_empty_form
-from chargehand.synthesizer.streaming import OnDraft
-from chargehand.synthesizer.synthesis import Synthesis, Validate
+from chargehand.synthesizer.synthesis import OnDraft, Synthesis, Validate
 from chargehand.values.event import DraftDiscarded, SynthesisStarted
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Plan

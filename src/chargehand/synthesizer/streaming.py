@@ -10,12 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import TypeAlias
 
 from chargehand.synthesizer.read_draft import NOTES
-
-# The number of the draft, from 1, and what it grew by. A higher number begins a new text.
-OnDraft: TypeAlias = Callable[[int, str], None]
+from chargehand.synthesizer.synthesis import OnDraft
 
 # So many characters of a reply are its opening; fewer may come again by chance.
 _OPENING = 24

@@ -16,6 +16,8 @@ from chargehand.values.request import Request
 
 # What is wrong with the answer as data, beyond its schema; None when it is good.
 Validate: TypeAlias = Callable[[JSON], str | None]
+# The number of the draft, from 1, and what it grew by. A higher number begins a new text.
+OnDraft: TypeAlias = Callable[[int, str], None]
 
 
 # The codes of the problems because of which a run is not complete.

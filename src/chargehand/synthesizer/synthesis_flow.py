@@ -21,8 +21,8 @@ from chargehand.synthesizer.quoted_results import gather
 from chargehand.synthesizer.rate_findings import rate
 from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.select import Pick, pick
-from chargehand.synthesizer.streaming import Drafts, OnDraft
-from chargehand.synthesizer.synthesis import Synthesis, SynthesisContext, Validate
+from chargehand.synthesizer.streaming import Drafts
+from chargehand.synthesizer.synthesis import OnDraft, Synthesis, SynthesisContext, Validate
 from chargehand.synthesizer.words import terms
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer, upstream
 from chargehand.values.event import DraftDiscarded, Warned

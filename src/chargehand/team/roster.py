@@ -13,12 +13,9 @@ from chargehand.team.team import Team
 from chargehand.team.worker import Worker
 from chargehand.tools import Tool
 from chargehand.values.plan import Tier
-from chargehand.workers import Roster, WorkerPort
+from chargehand.workers import Roster, TeamRun, WorkerPort
 from chargehand.workers.agent import Agent, AgentTool
-from chargehand.workers.analyzer import AnalyzerWorker
-from chargehand.workers.delegate import Delegate, Run
 from chargehand.workers.factory import WorkerFactory
-from chargehand.workers.human import Human
 
 # How long a call waits for a provider that is down, without and with a fallback to hand the task to.
 PATIENCE_S = 120.0
@@ -27,7 +24,7 @@ PATIENCE_WITH_FALLBACK_S = 2.0
 TIERS: tuple[Tier | None, ...] = (None, "small", "medium", "large")
 
 # How a delegate's team is run.
-Nest: TypeAlias = Callable[[Team], Run]
+Nest: TypeAlias = Callable[[Team], TeamRun]
 
 
 def roster(team: Team, settings: Settings, *, ask: bool = False, nest: Nest | None = None) -> Roster:
@@ -51,13 +48,18 @@ def factory(team: Team, settings: Settings, *, ask: bool = False) -> WorkerFacto
 
 
 def _worker(worker: Worker, settings: Settings, ask: bool, nest: Nest | None) -> WorkerPort:
+    # Most teams have agents only: the other kinds are loaded where a team has them.
     match worker.kind:
         case "agent":
             return _agent(worker, settings, ask)
         case "analyzer":
+            from chargehand.workers.analyzer import AnalyzerWorker
+
             check = worker.check.name if worker.check else None
             return AnalyzerWorker(worker.name, worker.analyzers, worker.output_schema, check=check)
         case "delegate":
+            from chargehand.workers.delegate import Delegate
+
             assert isinstance(worker.team, Team)
             assert nest is not None
             check = worker.check.name if worker.check else None
@@ -74,6 +76,8 @@ def _worker(worker: Worker, settings: Settings, ask: bool, nest: Nest | None) ->
                 check=check,
             )
         case "human":
+            from chargehand.workers.human import Human
+
             check = worker.check.name if worker.check else None
             return Human(worker.name, worker.prompt, worker.output_schema, check=check)
         case _:

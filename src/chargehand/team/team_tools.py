@@ -6,7 +6,6 @@ import hashlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
 
@@ -28,7 +27,7 @@ class TeamCode:
 
 def shipped_home() -> Path:
     """Where the teams that come with chargehand are; their code is trusted as the package is."""
-    return Path(str(files("chargehand"))).resolve() / "teams"
+    return Path(__file__).resolve().parents[1] / "teams"
 
 
 def read_code(folder: Path, trust: TrustRegistry | None, label: str = "tools.py") -> TeamCode:

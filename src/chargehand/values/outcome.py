@@ -98,6 +98,10 @@ class Contradiction(Value):
     resolved: bool = False
 
 
+# What a gap means for the answer that a team hands up.
+IMPACT_OF_TEAM = "What the team gives is not all that was asked of it."
+
+
 class Gap(Value):
     """Something the answer lacks; `task` is None when no task was to supply it."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from chargehand.engine.port import Engine
 from chargehand.values.base import JSON
@@ -12,7 +12,11 @@ from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import EvidenceRule
+from chargehand.values.report import Report
 from chargehand.values.request import Request
+
+# How the team of a worker is run.
+TeamRun: TypeAlias = Callable[[Request, Engine], Awaitable[Report]]
 
 
 @dataclass(frozen=True, slots=True)

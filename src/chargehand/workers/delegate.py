@@ -6,7 +6,7 @@ Nothing here knows how a team runs: that is passed in, so that nothing imports u
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,16 +14,26 @@ from chargehand.engine.port import Engine
 from chargehand.text.citation import Citations, without_code
 from chargehand.values.budget import Budget
 from chargehand.values.key import within
-from chargehand.values.outcome import Claim, Contradiction, Evidence, Finding, Gap, Outcome, done, escalated, failed
+from chargehand.values.outcome import (
+    IMPACT_OF_TEAM,
+    Claim,
+    Contradiction,
+    Evidence,
+    Finding,
+    Gap,
+    Outcome,
+    done,
+    escalated,
+    failed,
+)
 from chargehand.values.plan import Task, Tier
 from chargehand.values.report import Report
 from chargehand.values.request import Request
-from chargehand.workers import Assignment, RunTerms
+from chargehand.workers import Assignment, RunTerms, TeamRun
 from chargehand.workers.nested_engine import NestedEngine
 from chargehand.workers.worker_answer import head
 from chargehand.workers.worker_prompt import task_prompt
 
-Run = Callable[[Request, Engine], Awaitable[Report]]
 # Its team's time is over this much before its own, so that what there is by then can be handed up.
 MARGIN = 0.05
 LONGEST_MARGIN_S = 0.25
@@ -31,7 +41,6 @@ LONGEST_MARGIN_S = 0.25
 MISSING = " Missing: "
 # How many gaps are named in an outcome; the rest is counted.
 MOST_GAPS = 10
-IMPACT = "What the team gives is not all that was asked of it."
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class Delegate:
 
     name: str
     team: str
-    run: Run
+    run: TeamRun
     # Said before every task.
     prompt: str = ""
     # What the team may use of the run's budget, however much more the task may.
@@ -200,7 +209,7 @@ def _gap(gap: Gap, task: str, ids: Collection[str], scope: str) -> Gap:
     reason = outside(head(gap.reason), ids, scope)
     if gap.task is not None and not reason.startswith(scope):
         reason = f"{within(scope, gap.task)}: {reason}"
-    return Gap(task=task, reason=reason, impact=IMPACT)
+    return Gap(task=task, reason=reason, impact=IMPACT_OF_TEAM)
 
 
 def _contradiction(each: Contradiction, ids: Collection[str], scope: str) -> Contradiction:
