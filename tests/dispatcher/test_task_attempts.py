@@ -158,6 +158,17 @@ def test_reassign_takes_the_fallback_first() -> None:
     assert report.status == "complete"
 
 
+@pytest.mark.parametrize("number", [1, 40])
+def test_a_server_that_answers_pages_ends_a_run_soon(number: int) -> None:
+    """All attempts of all tasks, without a deadline: nothing waits long for a provider that never answered."""
+    page = ModelError("contract", "PAGE; check that the base URL is a model server's", transient=True)
+    flow = Flow(lambda call, who: page, tasks(*(task(f"t{n}") for n in range(number))))
+    report = flow.run()
+    assert (report.status, len(report.gaps)) == ("failed", number)
+    assert flow.took < 30
+    assert any("PAGE" in gap.reason for gap in report.gaps)
+
+
 def too_much(second: dict[str, Any] | None = None) -> Flow:
     part = {"worker": "clerk", "instruction": "Do a part.", "success_criterion": "It is there.", "depends_on": []}
     parts = {"goal": "g", "tasks": [part | {"id": "p1"}, part | {"id": "p2", "depends_on": ["p1"]} | (second or {})]}

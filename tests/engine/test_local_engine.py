@@ -9,7 +9,7 @@ import pytest
 
 from chargehand.engine.deadline import in_time
 from chargehand.engine.engine_session import DRAIN_S, Opening, Parked, Prior
-from chargehand.engine.local.sending import TRANSPORT_RETRIES
+from chargehand.engine.local.sending import RETRIES_AFTER_PAGE, TRANSPORT_RETRIES
 from chargehand.errors import ModelError, OwnershipLost, StorageError
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
@@ -471,6 +471,19 @@ def test_a_transient_failure_is_sent_again_at_most_four_times() -> None:
     assert len(model.asked) == TRANSPORT_RETRIES + 1 == 5
     assert len({attribution.idempotency_key for _, _, attribution in model.asked}) == 1
     assert kinds(store).count("model_called") == kinds(store).count("model_replied") == 1
+
+
+def test_a_page_instead_of_a_reply_is_asked_for_once_more() -> None:
+    """At a wrong address every call gets one: two sends, then the call has failed."""
+    model = FunctionModel(failing(99, ModelError("contract", "a page", transient=True), after(0)))
+
+    async def main() -> ModelResult:
+        async with engine(model) as local:
+            return await local.perform("t/1/model/1", question())
+
+    result, took = run_virtual(main())
+    assert result.error is not None
+    assert (result.error.kind, len(model.asked), took < 1) == ("contract", RETRIES_AFTER_PAGE + 1, True)
 
 
 def test_retry_after_is_honoured() -> None:

@@ -25,6 +25,9 @@ from chargehand.values.message import Reply
 from chargehand.values.outcome import Fault
 
 TRANSPORT_RETRIES = 4
+# The same where a page or nothing came instead of a reply: more often than a short fault of a gateway it is an address
+# at which there is no model server.
+RETRIES_AFTER_PAGE = 1
 LONGEST_BACKOFF_S = 30.0
 # More than there are tasks: a call that was refused asks again behind all that were refused less often.
 BEHIND_ALL = 1_000_000
@@ -106,7 +109,7 @@ class Sender:
                 self._record_changes(permit.give_back(result, loop.time(), retry_after=pause, reason=str(error)))
                 # Asked to come back later than the call may wait, it has failed: somebody else may do it sooner.
                 too_late = pause is not None and pause > effect.patience_s
-                if not error.transient or too_late or retry == TRANSPORT_RETRIES:
+                if not error.transient or too_late or retry >= _most_retries(error):
                     fault = Fault(kind=error.kind, message=str(error))
                     return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
                 gives_up = loop.time() + effect.patience_s if gives_up is None else gives_up
@@ -230,10 +233,14 @@ def _figure(number: int) -> str:
     return f"{number:,}" if abs(number) < 10**20 else "more than 20 digits of"
 
 
+def _most_retries(error: ModelError) -> int:
+    return RETRIES_AFTER_PAGE if error.kind == "contract" else TRANSPORT_RETRIES
+
+
 def _for_limits(error: ModelError) -> CallResult:
     match error.kind:
         case "rate_limited" | "overloaded" | "connection" | "timeout" | "auth":
             return error.kind
         case _:
-            # A page where JSON should be is not an answer of the provider's.
-            return "overloaded" if error.transient else "other"
+            # A page where a reply should be does not come from the provider: it was not reached.
+            return "connection" if error.transient else "other"
