@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from chargehand.models.resolve import Models
+from chargehand.values.budget import Budget
 from tests.cli.terminal import Shell, plan, task
+from tests.kernel import FunctionModel, after, engine
 from tests.loopback import Answer, Seen, answer_json, events, serve, serving, whole
 from tests.models.asking import OPENAI, WHO, a_call, environment
 from tests.pace import PATIENCE_S
@@ -192,3 +194,39 @@ def test_five_hundred_streams_cancelled_at_once_leave_nothing() -> None:
             return left, sockets, len(server.open), server.connections
 
     assert asyncio.run(main()) == (0, 0, 0, begun)
+
+
+def test_five_hundred_calls_of_a_run_cancelled_at_once_give_their_slots_back() -> None:
+    """The run's slots and the provider's permits are free: as many calls again begin, and the budget is not held."""
+    begun = 500
+
+    async def main() -> None:
+        arrived, all_arrived = 0, asyncio.Event()
+
+        def never_ending(_: Seen) -> Answer:
+            nonlocal arrived
+            arrived += 1
+            if arrived % begun == 0:
+                all_arrived.set()
+            return Answer(text="words that never end", drip=3600.0)
+
+        async with serve(never_ending) as server:
+            models = Models({}, environment(server.url), wide=True)
+            inputs = {"models": models, "max_concurrent": begun, "budget": Budget(tokens=10_000_000)}
+            async with engine(FunctionModel(after(0)), **inputs) as local:
+                for attempt in (1, 2):
+                    calls = [
+                        asyncio.create_task(local.perform(f"t{n}/{attempt}/model/1", a_call(OPENAI)))
+                        for n in range(begun)
+                    ]
+                    async with asyncio.timeout(PATIENCE_S):
+                        await all_arrived.wait()
+                    all_arrived.clear()
+                    assert models.limits(OPENAI).in_flight == begun
+                    for call in calls:
+                        call.cancel()
+                    await asyncio.gather(*calls, return_exceptions=True)
+                    assert (models.limits(OPENAI).in_flight, local.ledger.reserved_tokens) == (0, 0)
+            await models.close()
+
+    asyncio.run(main())

@@ -18,8 +18,9 @@ from chargehand.models import Attribution
 from chargehand.models.model_errors import Endpoint
 from chargehand.models.resolve import Models, Provider
 from chargehand.models.transport import REPLY_LIMIT
+from chargehand.values.message import Reply, ToolSpec
 from tests.loopback import Answer, Server, ok, serve
-from tests.models.asking import ANTHROPIC, KEY, OPENAI, WHO, a_call, ask, environment, fault, put
+from tests.models.asking import ALL, ANTHROPIC, KEY, OPENAI, WHO, a_call, ask, environment, fault, providers, put
 from tests.pace import PATIENCE_S
 
 
@@ -252,6 +253,26 @@ def _tls(certificate: tuple[Path, Path]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     return context
+
+
+@pytest.mark.parametrize("streams", [True, False])
+@pytest.mark.parametrize("model", ALL)
+def test_every_wire_works_over_https(model: str, streams: bool, certificate: tuple[Path, Path]) -> None:
+    """Text, reasoning and a tool call, streamed and whole; the certificate is checked against the CA that is named."""
+    said = Answer(text="hello", thinking="Hm.", tools=(("add", {"a": 1}),), streams=streams)
+
+    async def main() -> Reply:
+        async with serve(lambda _: said, tls=_tls(certificate)) as server:
+            assert server.url.startswith("https://")
+            models = Models(providers(server.url), environment(server.url, SSL_CERT_FILE=str(certificate[0])))
+            return await put(models, a_call(model, tools=(ToolSpec(name="add", description="Adds."),)))
+
+    reply = asyncio.run(main())
+    assert (reply.text, [call.arguments for call in reply.tool_calls], bool(reply.opaque)) == (
+        "hello",
+        [{"a": 1}],
+        True,
+    )
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
