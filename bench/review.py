@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chargehand.apps.review.analyzers import ANALYZERS
-from chargehand.engine.analyzer import Scope
+from chargehand.engine.analyzer_port import Scope
 
 ROOT = Path(__file__).resolve().parent.parent
 LINES_A_FILE = 200

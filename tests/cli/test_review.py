@@ -389,7 +389,7 @@ def test_an_analyzer_that_fails_is_a_gap_and_the_rest_goes_on(
     from dataclasses import replace
 
     from chargehand.apps.review import analyzers
-    from chargehand.engine.analyzer import AnalyzerResult, Scope
+    from chargehand.engine.analyzer_port import AnalyzerResult, Scope
     from chargehand.errors import AnalyzerFailed
 
     async def broken(_scope: Scope) -> AnalyzerResult:

@@ -79,7 +79,7 @@ def test_a_file_becomes_a_hot_spot_with_a_commit_elsewhere(shell: Shell) -> None
 def test_one_missing_tool_is_one_gap_with_a_command_that_works(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many lenses use it."""
     from chargehand.apps.review import analyzers
-    from chargehand.engine.analyzer import AnalyzerResult, Scope
+    from chargehand.engine.analyzer_port import AnalyzerResult, Scope
     from chargehand.errors import AnalyzerFailed
 
     async def broken(_scope: Scope) -> AnalyzerResult:

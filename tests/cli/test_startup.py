@@ -16,7 +16,7 @@ LOADED = (
 )
 # Neither a client nor a renderer nor a database nor an app has to do with any of these; the registry of apps says so.
 NEVER = {"aiohttp", "pydantic", "rich", "duckdb", "chargehand.evaluation", "chargehand.models.transport"}
-NEVER |= {"chargehand.apps.port", "chargehand.apps.review", "chargehand.apps.testgen"}
+NEVER |= {"chargehand.apps.app_port", "chargehand.apps.review", "chargehand.apps.testgen"}
 STAGES = {"chargehand.flow", "chargehand.planner", "chargehand.dispatcher", "chargehand.synthesizer"}
 # What is on record is printed as it is.
 RECORD_ONLY = {"asyncio", "chargehand.team", "chargehand.engine"}

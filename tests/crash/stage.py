@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from tests.crash.world import LEDGER, MARK, SEEN, SHAPES, SLOWNESS, Shape, Wire, make_team
 from tests.pace import PATIENCE_S
 

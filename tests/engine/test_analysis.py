@@ -13,8 +13,8 @@ import pytest
 
 from chargehand.apps.review.analyzers import ANALYZERS
 from chargehand.apps.review.analyzers.source_files import UNREAD
-from chargehand.engine.analyzer import Analyzer, Scope
-from chargehand.engine.analyzer import AnalyzerResult as Found
+from chargehand.engine.analyzer_port import Analyzer, Scope
+from chargehand.engine.analyzer_port import AnalyzerResult as Found
 from chargehand.engine.engine_session import EngineInputs, Prior
 from chargehand.engine.local import analysis as engine_analysis
 from chargehand.engine.local.analysis import FEW

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chargehand.errors import MissingKey, StorageError, UsageError
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings import Limits, ModelSettings, RoleModel, Settings, load_settings
 from chargehand.values.budget import Budget
 

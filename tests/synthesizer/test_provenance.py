@@ -20,8 +20,8 @@ from chargehand.synthesizer.check_citations import (
     provenance_of_listing,
     why_unfounded,
 )
-from chargehand.synthesizer.evidence import Evidence
 from chargehand.synthesizer.figures import figures
+from chargehand.synthesizer.result_index import Evidence
 from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.values.outcome import Claim, Finding, Outcome, done, escalated, failed, skipped
 from chargehand.values.plan import Plan, SynthesisSpec

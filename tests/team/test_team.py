@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from chargehand.errors import InvalidTeam
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings import Limits, ModelSettings, RoleModel, Settings
 from chargehand.team import Example, Team, Worker, load, shipped_teams, stored_tools
 from chargehand.team.roster import roster

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.team import RouteExample, RouteRule, Team, Worker, load, stored_tools
 from chargehand.values.plan import Plan, errors_in
 from tests.team.test_team import TOML, agent, problems_of, write

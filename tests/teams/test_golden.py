@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from chargehand import Supervisor
-from chargehand.synthesizer.evidence import readings, values_in
 from chargehand.synthesizer.figures import figures
+from chargehand.synthesizer.result_index import readings, values_in
 from chargehand.team import load
 from chargehand.testing import ScriptedModel
 from tests.teams.plays import Played, material, script

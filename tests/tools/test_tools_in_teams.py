@@ -9,7 +9,7 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker
 from chargehand.record.home import Home
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.team import load
 from chargehand.testing import ScriptedModel
 from chargehand.tools import BUILTIN, sql, web

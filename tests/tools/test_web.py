@@ -10,7 +10,7 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker
 from chargehand.errors import InvalidTeam, UsageError
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.team import load
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.tools import web

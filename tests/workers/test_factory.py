@@ -91,7 +91,7 @@ def test_the_factory_has_no_way_to_another_tool() -> None:
     makes = factory(crew(), SETTINGS)
     assert makes is not None
     with pytest.raises(InvalidPlan, match="may not have read_file"):
-        makes.hire([WorkerSpec(name="x", description="d", tools=("read_file",))])
+        makes.make_agents([WorkerSpec(name="x", description="d", tools=("read_file",))])
     assert factory(Team([Worker("clerk", "Files")]), SETTINGS) is None
 
 
@@ -128,7 +128,7 @@ def test_tiers_that_are_not_allowed_are_never_used() -> None:
     """A task that asks for more, or a ladder that goes up, gets the highest that is."""
     makes = factory(crew(factory_tiers=("small", "medium")), SETTINGS)
     assert makes is not None
-    agent = makes.hire([WorkerSpec(name="x", description="d")])["x"]
+    agent = makes.make_agents([WorkerSpec(name="x", description="d")])["x"]
     assert [agent.model_for(tier) for tier in ("small", "medium", "large", None)] == [
         "scripted:small", "scripted:medium", "scripted:medium", "scripted:medium",
     ]  # fmt: skip

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from chargehand.models import ModelClient
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.supervisor import Supervisor
 from chargehand.settings import Settings, load_settings
 

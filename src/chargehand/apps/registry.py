@@ -11,10 +11,10 @@ from chargehand.text.plan_json import parse
 from chargehand.values.request import Request
 
 if TYPE_CHECKING:
-    from chargehand.apps.port import App
+    from chargehand.apps.app_port import App
 
 # Each module has `recall(options)`, which gives an App.
-_MODULES = {"review": "chargehand.apps.review.app", "testgen": "chargehand.apps.testgen.app"}
+_MODULES = {"review": "chargehand.apps.review.run_review", "testgen": "chargehand.apps.testgen.run_testgen"}
 
 
 def find_app(state: Replay) -> App | None:

@@ -58,7 +58,7 @@ def _of_team(path: str) -> tuple[list[Problem], tuple[str, ...]]:
     """Its problems, and the workers that may use the web with --web."""
     from chargehand.errors import InvalidTeam
     from chargehand.record.home import default_path
-    from chargehand.record.trust import TrustRegistry
+    from chargehand.record.trusted_folders import TrustRegistry
     from chargehand.team import load
     from chargehand.values.plan import Problem
 

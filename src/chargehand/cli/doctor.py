@@ -118,7 +118,7 @@ def _models(settings: Settings) -> Iterator[DoctorCheck]:
 
 def _trust(home: str) -> Iterator[DoctorCheck]:
     from chargehand.errors import ChargehandError
-    from chargehand.record.trust import TrustRegistry
+    from chargehand.record.trusted_folders import TrustRegistry
 
     try:
         trusted = TrustRegistry(home).directories()
@@ -131,7 +131,7 @@ def _trust(home: str) -> Iterator[DoctorCheck]:
 def _web(settings: Settings) -> Iterator[DoctorCheck]:
     """The workers that may use the web with `run --web`, and their tools."""
     from chargehand.errors import ChargehandError
-    from chargehand.record.trust import TrustRegistry
+    from chargehand.record.trusted_folders import TrustRegistry
     from chargehand.team import load
     from chargehand.tools import BUILTIN
 

@@ -42,7 +42,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     text = inputs.text_of_stdin("the request") if request == "-" else request or ""
     out = screen()
     if team == "review":
-        from chargehand.apps.review.app import plan_review
+        from chargehand.apps.review.run_review import plan_review
         from chargehand.errors import UsageError
 
         if len(material) > 1:

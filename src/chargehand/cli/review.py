@@ -84,7 +84,7 @@ def review(
 
     standby.begin()  # loads the tools of the analyzers while this process loads its own modules
     from chargehand.apps.review import render_review, run
-    from chargehand.apps.review.app import check_one_change
+    from chargehand.apps.review.run_review import check_one_change
     from chargehand.cli.read_inputs import STDIN, read_bytes
     from chargehand.cli.report_footer import print_footer
     from chargehand.cli.screen import check_writable

@@ -11,7 +11,7 @@ from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
     from chargehand.values.base import Value
-    from chargehand.values.event import Field
+    from chargehand.values.event import EventField
 
 NAMES = (
     "plan", "task", "outcome", "finding", "claim", "usage", "report", "problem", "request", "event", "script", "team",
@@ -129,7 +129,7 @@ _JSON_TYPES: dict[type, str] = {
 }
 
 
-def _field(field: Field) -> dict[str, Any] | bool:
+def _field(field: EventField) -> dict[str, Any] | bool:
     if object in field.types:
         return True
     return {"type": [_JSON_TYPES[each] for each in field.types if not (each is int and float in field.types)]}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chargehand.cli.screen import Screen
-    from chargehand.record.trust import TrustRegistry
+    from chargehand.record.trusted_folders import TrustRegistry
 
 
 @click.group(invoke_without_command=True, params=[*verbosity()])
@@ -129,6 +129,6 @@ def new(name: str) -> None:
 
 def _trust() -> TrustRegistry:
     from chargehand.record.home import default_path
-    from chargehand.record.trust import TrustRegistry
+    from chargehand.record.trusted_folders import TrustRegistry
 
     return TrustRegistry(str(default_path(os.environ).absolute()))

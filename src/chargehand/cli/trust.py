@@ -17,7 +17,7 @@ def trust(folder: str | None, remove: bool, listing: bool) -> None:
     """Let the files in DIR, and in all folders below it, set endpoints, key variables, commands and tool code."""
     from chargehand.errors import UsageError
     from chargehand.record.home import default_path
-    from chargehand.record.trust import TrustRegistry
+    from chargehand.record.trusted_folders import TrustRegistry
 
     registry = TrustRegistry(str(default_path(os.environ).absolute()))
     out = screen()

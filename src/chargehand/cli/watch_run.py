@@ -27,7 +27,7 @@ from chargehand.trace import RunState
 from chargehand.values.report import Report
 
 if TYPE_CHECKING:
-    from chargehand.apps.port import App, HasReport
+    from chargehand.apps.app_port import App, HasReport
     from chargehand.runs.supervisor import Supervisor
 
 OnSession = Callable[[Session], None]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from chargehand.engine.engine_session import EngineInputs, EngineSession
-from chargehand.engine.factory import make_engine
+from chargehand.engine.make_engine import make_engine
 from chargehand.evaluation import scorers
 from chargehand.evaluation.candidate import Candidate
 from chargehand.evaluation.case import PlanCase, RoutingCase, RunCase, SynthesisCase, WorkerCase

@@ -77,8 +77,10 @@ async def agree(
         return _too_late(request, used)
     plan, planned = assigned, not given and not routed
     if request.approve:
-        hired = {**roster, **factory.hire(plan.workers)} if factory else roster
-        approved = await _approve(plan, request, team.hiring(plan.workers), hired, engine, role_models, planned=planned)
+        workers = {**roster, **factory.make_agents(plan.workers)} if factory else roster
+        approved = await _approve(
+            plan, request, team.with_workers(plan.workers), workers, engine, role_models, planned=planned
+        )
         if isinstance(approved, str):
             return Rejected(plan, approved, Usage.total(used))
         plan = approved
@@ -155,12 +157,12 @@ async def _assign_workers(
     """The plan with a worker for each task that came without one."""
     if all(task.worker for task in plan.tasks):
         return plan
-    staff = team.hiring(plan.workers)
+    whole_team = team.with_workers(plan.workers)
     found: dict[str, str] = {}
 
     async def assign(task: Task) -> None:
         about, key = task_prompt(task, {}), f"@route/{task.id}"
-        chosen = await route(about, staff, engine, model, key, used, task.instruction)
+        chosen = await route(about, whole_team, engine, model, key, used, task.instruction)
         found[task.id] = chosen.primary
 
     await abreast(assign(task) for task in plan.tasks if not task.worker)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chargehand.errors import UsageError
 from chargehand.record.home import Home
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings import OF_TEAM, SCRIPT, Settings, found_from, load_settings
 from chargehand.team import Team, folder_of, load
 

@@ -9,7 +9,7 @@ from chargehand.engine.engine_session import Prior
 from chargehand.errors import RunNotFound, UsageError
 from chargehand.record.replay import Replay
 from chargehand.record.storage_errors import damage_error
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.session import RunJob
 from chargehand.settings import Settings, check_endpoints
 from chargehand.team import Team

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from chargehand import flow
 from chargehand.engine.engine_session import EngineInputs, EngineSession, Listener, Opening, Parked, Prior, Spent
-from chargehand.engine.factory import make_engine
+from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Person, read_words
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError

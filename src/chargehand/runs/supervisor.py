@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import ValidationError
 
 from chargehand.engine.engine_session import EngineInputs, Listener
-from chargehand.engine.factory import make_engine
+from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Person
 from chargehand.errors import PlanningFailed, UsageError
 from chargehand.planner.add import add_tasks

@@ -20,7 +20,7 @@ from chargehand.record import lock
 from chargehand.record.lock import OwnerLock
 from chargehand.record.private_files import private_file, private_folder
 from chargehand.record.storage_errors import storage
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.supervisor import Supervisor
 from chargehand.server.access import LOOPBACK, Access

@@ -10,7 +10,7 @@ from chargehand.errors import UsageError
 from chargehand.models.prices import default_model
 from chargehand.models.provider_settings import Provider, built_in
 from chargehand.record.home import default_path
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings.script_path import OF_TEAM, found_from
 from chargehand.settings.settings import Pinned, RoleModel, ServeSettings, Settings
 from chargehand.settings.settings_file import NOT_SERVED, TIERS, Layer, checked_url, read_layer

@@ -95,7 +95,7 @@ class Settings(Value):
     max_concurrent_set: bool = False
     max_tasks: int = Field(default=1000, gt=0)
     team: str = "general"
-    # The engine that runs use, by its name in engine/factory.py.
+    # The engine that runs use, by its name in engine/make_engine.py.
     engine: str = "local"
     pinned: tuple[Pinned, ...] = ()
     serve: ServeSettings = Field(default_factory=ServeSettings)

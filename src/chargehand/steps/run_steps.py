@@ -80,8 +80,8 @@ class RunSteps:
             report = report_nothing_run(request, self.team, engine, agreed)
             return engine.outcomes.keep_report(key, report, agreed.usage)
         if factory is not None and agreed.plan.workers:
-            self.team = self.team.hiring(agreed.plan.workers)
-            self.roster = {**self.roster, **factory.hire(agreed.plan.workers)}
+            self.team = self.team.with_workers(agreed.plan.workers)
+            self.roster = {**self.roster, **factory.make_agents(agreed.plan.workers)}
         terms = RunTerms(request, _workers_stop_at(request), self.team.recovery.evidence)
         workers = {name: worker.bind(terms) for name, worker in self.roster.items()}
         help = make_help(request, self.team, engine, models, planned_here=agreed.planned)

@@ -144,10 +144,10 @@ class TaskSteps:
         """A result that no single attempt gave, or why it does not do; what was there stays as a partial result."""
         used: list[Usage] = []
         if outcome.ok:
-            outcome = await self._checked(outcome, refs, after, used)
+            outcome = await self._check_result(outcome, refs, after, used)
         return self.engine.outcomes.keep(key, outcome.model_copy(update={"usage": Usage.total(used)}))
 
-    async def _checked(self, outcome: Outcome, refs: StepRefs, after: str, used: list[Usage]) -> Outcome:
+    async def _check_result(self, outcome: Outcome, refs: StepRefs, after: str, used: list[Usage]) -> Outcome:
         task, worker = self._task(refs), self.roster[refs.worker]
         if worker.output_schema is not None and (wrong := violations(outcome.output, worker.output_schema)):
             message = f"The result does not have the agreed shape: {'; '.join(wrong)}"

@@ -26,9 +26,9 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from chargehand.synthesizer.answer_passages import AnswerPassage, Paragraph, read
-from chargehand.synthesizer.evidence import Evidence, readings, values_in
 from chargehand.synthesizer.figures import Figure, figures, most_counted
 from chargehand.synthesizer.plain_report import paragraphs
+from chargehand.synthesizer.result_index import ResultIndex, readings, values_in
 from chargehand.synthesizer.statements import is_record
 from chargehand.synthesizer.words import overlap, terms
 from chargehand.text.citation import Citations
@@ -105,7 +105,7 @@ def provenance_of(
     task has too is used.
     """
     parts, merged = read(answer, Citations(outcomes)), tuple(merged)
-    check = _Check(outcomes, known or Known(), merged, Evidence(outcomes))
+    check = _Check(outcomes, known or Known(), merged, ResultIndex(outcomes))
     figures = tuple(check.figures(parts))
     problems = [*_unknown(parts), *(problem for _, problem in figures), *check.urls(answer)]
     problems += check.without_result(parts, {paragraph for paragraph, _ in figures})
@@ -208,7 +208,7 @@ class _Check:
     outcomes: Mapping[str, Outcome]
     known: Known
     merged: Sequence[Claim | Finding]
-    evidence: Evidence
+    index: ResultIndex
 
     def figures(self, parts: Sequence[Paragraph]) -> Iterator[tuple[int, _Problem]]:
         """The problems, each with its paragraph."""
@@ -239,9 +239,9 @@ class _Check:
         return not _speaks_of_a_gap(passage.text, [outcome.summary for outcome in outcomes])
 
     def _figure(self, figure: Figure, passage: AnswerPassage, cited: Collection[str]) -> _Problem | None:
-        if not self._needs_no_source.isdisjoint(readings(figure)) or self.evidence.has(figure, cited):
+        if not self._needs_no_source.isdisjoint(readings(figure)) or self.index.has(figure, cited):
             return None
-        somewhere = self.evidence.has(figure, self.outcomes)
+        somewhere = self.index.has(figure, self.outcomes)
         said = f"Paragraph {passage.paragraph} says {figure.text}"
         if not somewhere:
             where = f"[{', '.join(passage.tasks[:5])}] does not contain" if passage.tasks else "no result contains"
@@ -272,7 +272,7 @@ class _Check:
     @cached_property
     def _urls(self) -> frozenset[str]:
         given = (normal(url) for url in urls(self.known.text))
-        return self.evidence.urls.union(self.known.urls, given)
+        return self.index.urls.union(self.known.urls, given)
 
 
 def _speaks_of_a_gap(text: str, reasons: Iterable[str]) -> bool:

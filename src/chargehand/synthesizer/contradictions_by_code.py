@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from chargehand.synthesizer.evidence import rounds_to
 from chargehand.synthesizer.figures import Figure, figures
 from chargehand.synthesizer.group_contradictions import Pair
 from chargehand.synthesizer.merge_duplicates import findings_at_odds
+from chargehand.synthesizer.result_index import rounds_to
 from chargehand.synthesizer.statements import Statement
 from chargehand.synthesizer.strip_markdown import one_line
 from chargehand.values.outcome import Finding, Outcome
@@ -135,11 +135,11 @@ def _severities(outcomes: Iterable[Outcome]) -> Iterator[Pair]:
     said = [(outcome.task, finding) for outcome in outcomes for finding in outcome.findings]
     for one, other in findings_at_odds([finding for _, finding in said]):
         if said[one][0] != said[other][0]:
-            first, second = (_rated(*said[place]) for place in (one, other))
+            first, second = (_severity_statement(*said[place]) for place in (one, other))
             yield Pair(first, second, _place(said[one][1]))
 
 
-def _rated(task: str, finding: Finding) -> Statement:
+def _severity_statement(task: str, finding: Finding) -> Statement:
     return Statement(task, f"{finding.severity}: {one_line(finding.message)}", finding.confidence, finding.sources)
 
 

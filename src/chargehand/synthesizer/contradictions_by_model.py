@@ -244,7 +244,7 @@ class _Judging:
             key, is_known = f"@judge/{self._context.mark}{number}", pair in self._known
             ruling = await self._ask_pair(pair, key)
             if not is_known and not ruling.is_compatible and ruling.verdict != "unclear":
-                ruling = _confirmed(ruling, await self._ask_pair(pair.reverse, f"{key}/again"))
+                ruling = _confirm_ruling(ruling, await self._ask_pair(pair.reverse, f"{key}/again"))
             if is_known or not (ruling.is_compatible or ruling.verdict == "both"):
                 await self._keep(pair, ruling, key)
 
@@ -268,7 +268,7 @@ class _Judging:
 
     async def _keep(self, pair: Pair, ruling: Ruling, key: str) -> None:
         """The first ruling on a pair counts, in whatever order the two are named."""
-        pair, ruling = (pair.reverse, _reversed(ruling)) if pair.reverse in self._rulings else (pair, ruling)
+        pair, ruling = (pair.reverse, _reverse_ruling(ruling)) if pair.reverse in self._rulings else (pair, ruling)
         if self._rulings.get(pair) is not None:
             return
         self._rulings[pair] = ruling
@@ -411,17 +411,17 @@ def _ruling(data: dict[str, Any]) -> Ruling:
     return Ruling(data["verdict"], data["reason"].strip(), (data.get("cause") or "").strip() or None, confidence)
 
 
-def _reversed(ruling: Ruling) -> Ruling:
+def _reverse_ruling(ruling: Ruling) -> Ruling:
     verdict = ruling.verdict
     swapped = "second" if verdict == "first" else "first" if verdict == "second" else verdict
     return Ruling(swapped, ruling.reason, ruling.cause, ruling.confidence)
 
 
-def _confirmed(ruling: Ruling, again: Ruling) -> Ruling:
+def _confirm_ruling(ruling: Ruling, again: Ruling) -> Ruling:
     """The ruling, if the second answer, on the pair in reverse, agrees that both cannot be true."""
     if again.verdict == "both":
         return again
-    if _reversed(again).verdict == ruling.verdict:
+    if _reverse_ruling(again).verdict == ruling.verdict:
         return ruling
     return Ruling("unclear", ruling.reason, ruling.cause, ruling.confidence)
 

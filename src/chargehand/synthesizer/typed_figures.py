@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import cast
 
-from chargehand.synthesizer.evidence import Evidence, readings, values_in
 from chargehand.synthesizer.figures import Figure, figures, most_counted, plain
+from chargehand.synthesizer.result_index import ResultIndex, readings, values_in
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Outcome
 
@@ -21,13 +21,13 @@ def unsupported_figures(data: JSON, outcomes: Mapping[str, Outcome], words: str)
     """A problem for each, but for small whole numbers, which may be flags or the lengths of the data's own lists."""
     if data is None:
         return ()
-    evidence, said = Evidence(outcomes), values_in(words)
+    index, said = ResultIndex(outcomes), values_in(words)
     nodes, found = list(_nodes(data)), list[str]()
     most = most_counted(max((len(cast(list[JSON], node)) for _, node in nodes if isinstance(node, list)), default=0))
     for where, node in nodes:
         for figure in _figures(node):
             values = {*readings(figure), plain(figure.value, 2)}  # a share may be a percentage there
-            if not (figure.counts_up_to(most) or not said.isdisjoint(values) or evidence.has_any(values, outcomes)):
+            if not (figure.counts_up_to(most) or not said.isdisjoint(values) or index.has_any(values, outcomes)):
                 found.append(f"`{where}` is {figure.text}, which neither a result nor the answer contains.")
     more = [f"{len(found) - MOST_TOLD} more of this kind."] if len(found) > MOST_TOLD else []
     return tuple(f"{SHOWN_ONLY}: {each}" for each in (*found[:MOST_TOLD], *more))

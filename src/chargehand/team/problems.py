@@ -61,7 +61,7 @@ def _worker_problems(
         message = f"{places.team('shared_tools')}the shared tool {name!r} does not exist."
         yield Problem(code="unknown_tool", message=message + suggestion(name, {*held, *known_tools}))
     yield from _fallback_problems(workers, places)
-    # Analyzers are given their tasks by a playbook: no planner has to choose between them.
+    # Analyzers are given their tasks by code: no planner has to choose between them.
     chosen = [worker for worker in workers if worker.kind != "analyzer"]
     if len(chosen) > MOST_WORKERS:
         message = f"{places.team()}{len(chosen)} workers are hard to plan for: "
@@ -137,7 +137,7 @@ def _wrong_for_kind(worker: Worker) -> Iterator[tuple[str, str]]:
 
 
 def _analyzer_problems(worker: Worker, place: str) -> _Problems:
-    from chargehand.engine.analyzer import find_analyzers
+    from chargehand.engine.analyzer_port import find_analyzers
 
     known = find_analyzers()
     if not worker.analyzers:

@@ -142,7 +142,7 @@ class Team:
         """The tools the factory's workers may hold, by name, also those that are not offered here."""
         return {each.name: each for each in self.factory_tools or () if isinstance(each, Tool)}
 
-    def hiring(self, specs: Sequence[WorkerSpec]) -> Team:
+    def with_workers(self, specs: Sequence[WorkerSpec]) -> Team:
         """The team with the workers a valid plan defines."""
         if not specs:
             return self

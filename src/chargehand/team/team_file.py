@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast, get_args
 from pydantic_core import ValidationError
 
 from chargehand.errors import UsageError
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings import Limits, ModelSettings
 from chargehand.settings.settings_file import SettingsReader
 from chargehand.settings.toml_file import TomlFile, read, suggestion

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chargehand.errors import InvalidTeam, UsageError
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings.toml_file import suggestion
 from chargehand.team.examples import Examples, read_examples
 from chargehand.team.places import Places

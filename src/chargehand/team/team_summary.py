@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from chargehand.errors import InvalidTeam
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.team import load
 
 # Where a project keeps teams: folders with a team.toml, and agent files.

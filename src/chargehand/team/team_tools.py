@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from chargehand.errors import UsageError
-from chargehand.record.trust import TrustRegistry
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.tools import Tool
 from chargehand.values.base import JSON
 

@@ -420,7 +420,7 @@ def shape_problem(body: type[Body], data: Data) -> str:
     return ""
 
 
-class Field(NamedTuple):
+class EventField(NamedTuple):
     """What a class says of one field: its type as it is written there, and the same for `isinstance`."""
 
     type: str
@@ -429,14 +429,14 @@ class Field(NamedTuple):
 
 
 @cache
-def fields_of(body: type[Body]) -> dict[str, Field]:
+def fields_of(body: type[Body]) -> dict[str, EventField]:
     """The fields of a kind of event, its own first."""
-    found: dict[str, Field] = {}
+    found: dict[str, EventField] = {}
     for each in body.__mro__:
         for name, said in cast("dict[str, str]", vars(each).get("__annotations__", {})).items():
             if not said.startswith("ClassVar"):
                 types = tuple(type for part in said.split(" | ") for type in _TYPES[part.partition("[")[0]])
-                found[name] = Field(said, types, required=not hasattr(body, name))
+                found[name] = EventField(said, types, required=not hasattr(body, name))
     return found
 
 

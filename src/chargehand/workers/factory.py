@@ -21,7 +21,7 @@ class WorkerFactory:
     # What all agents have in common: models by tier, options, steps, patience.
     blank: Agent
 
-    def hire(self, specs: Sequence[WorkerSpec]) -> dict[str, Agent]:
+    def make_agents(self, specs: Sequence[WorkerSpec]) -> dict[str, Agent]:
         """An agent for each of them, by name."""
         return {spec.name: self._make_agent(spec) for spec in specs}
 

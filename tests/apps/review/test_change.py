@@ -13,7 +13,7 @@ from chargehand.apps.review.change import read_tree
 from chargehand.apps.review.file_kinds import LARGEST, why_not_by_content, why_not_by_name
 from chargehand.apps.review.from_git import read_diff, read_staged
 from chargehand.apps.review.from_patch import read_patch
-from chargehand.apps.review.playbook import unable
+from chargehand.apps.review.review_plan import unable
 from chargehand.errors import UsageError
 from tests.apps.review.world import commit, git, repository, write
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chargehand.apps.review.from_git import read_diff
-from chargehand.apps.review.playbook import playbook
+from chargehand.apps.review.review_plan import make_review_plan
 from chargehand.apps.review.selection import Selection, select
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.runs.supervisor import Supervisor
@@ -78,7 +78,7 @@ def reviewed(tmp_path_factory: pytest.TempPathFactory) -> Selection:
     git(root, "checkout", "-q", "-b", "work")
     write(root, {file_of(case): own(case, case.after) for case in CASES})
     change = read_diff(root, "main")
-    plan = playbook(change, model=False)
+    plan = make_review_plan(change, model=False)
     door = Supervisor("review", settings=Settings(home=str(folder / "home")))
     report: Report = asyncio.run(door.run(plan.goal, plan=plan))
     assert report.status == "complete"

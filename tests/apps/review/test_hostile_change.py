@@ -14,7 +14,7 @@ from chargehand.apps.review.from_git import read_diff, read_staged
 from chargehand.apps.review.from_patch import read_patch
 from chargehand.apps.review.model_readers import excerpt
 from chargehand.apps.review.patch import parse
-from chargehand.apps.review.playbook import playbook, unable, unreviewed_gaps
+from chargehand.apps.review.review_plan import make_review_plan, unable, unreviewed_gaps
 from chargehand.errors import UsageError
 from tests.apps.review.world import commit, git, repository, write
 
@@ -234,7 +234,7 @@ def test_of_a_fragment_secrets_are_looked_for_and_what_cannot_look_is_said(tmp_p
     write(tmp_path, {"a.py": "something = else_\n"})
     change = read_patch(tmp_path, patch_of("a.py", "one", "two"), "p", tmp_path / "keep")
     assert change.fragments == {"a.py"}
-    tasks = {task.worker: task.context for task in playbook(change, model=False).tasks}
+    tasks = {task.worker: task.context for task in make_review_plan(change, model=False).tasks}
     security = tasks["security"]
     assert isinstance(security, dict)
     assert (security["analyzers"], security["files"]) == (["secrets"], ["a.py"])
@@ -248,7 +248,7 @@ def test_beside_a_patch_nobody_looks_for_what_the_tree_does_not_mention(tmp_path
     """Its files alone are no tree: every name would be dead, and every function untested."""
     write(tmp_path, {"a.py": "one\n", "b.py": "import a\n"})
     change = read_patch(tmp_path, patch_of("a.py", "one", "two"), "p", tmp_path / "keep")
-    tasks = {task.worker: task.context for task in playbook(change, model=False).tasks}
+    tasks = {task.worker: task.context for task in make_review_plan(change, model=False).tasks}
     style = tasks["style"]
     assert isinstance(style, dict)
     assert style["analyzers"] == ["ruff-style", "unreachable"]
@@ -260,7 +260,7 @@ def test_beside_a_patch_nobody_looks_for_what_the_tree_does_not_mention(tmp_path
 def test_python_is_known_by_any_ending_and_by_its_first_line(tmp_path: Path, name: str) -> None:
     """Every lens of Python gets it."""
     write(tmp_path, {name: "#!/usr/bin/env python3\nimport os\n"})
-    workers = {task.worker for task in playbook(read_tree(tmp_path), model=False).tasks}
+    workers = {task.worker for task in make_review_plan(read_tree(tmp_path), model=False).tasks}
     assert {"bugs", "style", "performance"} <= workers
 
 

@@ -11,7 +11,7 @@ import pytest
 from chargehand import Team, Worker
 from chargehand.apps.review.change import read_tree
 from chargehand.apps.review.from_git import read_diff
-from chargehand.apps.review.playbook import playbook, subject
+from chargehand.apps.review.review_plan import make_review_plan, subject
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
 from chargehand.record.replay import replay
@@ -23,7 +23,7 @@ from chargehand.values.request import Subject
 from tests.apps.review.world import repository, write
 from tests.flows import Flow, Said, task, texts, works
 
-# As in a playbook: two groups of files for one reader, one of them also for another.
+# As in the plan of a review: two groups of files for one reader, one of them also for another.
 PLAN = Plan(
     goal="Review the code",
     tasks=(
@@ -206,7 +206,7 @@ def test_of_a_review_the_planner_is_told_what_readers_read(tmp_path: Path) -> No
     root = repository(tmp_path / "r", files)
     write(root, {"a.py": "one = 1\nmore = 11\nlast = 111\n", "notes.md": "# New notes\n"})
     whole, change = read_tree(root), read_diff(root, "HEAD")
-    of_all = subject(playbook(whole, model=True), whole)
+    of_all = subject(make_review_plan(whole, model=True), whole)
     assert of_all == Subject(files={"a.py": {"bytes": 29}, "b.py": {"bytes": 8}})
-    of_change = subject(playbook(change, model=True), change, "a.py:1: careful")
+    of_change = subject(make_review_plan(change, model=True), change, "a.py:1: careful")
     assert of_change == Subject(files={"a.py": {"bytes": 29, "changed_lines": 2}}, notes="a.py:1: careful")

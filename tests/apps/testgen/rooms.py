@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from chargehand.apps.testgen.ghostwrite import GhostwriteJob, Written, ghostwrite
-from chargehand.apps.testgen.playbook import survey
 from chargehand.apps.testgen.project import Project, read_project
 from chargehand.apps.testgen.sandbox import CommandResult, SandboxLimits, Step, find_means, room
 from chargehand.apps.testgen.sandbox_command import Means
+from chargehand.apps.testgen.testgen_plan import survey
 from chargehand.errors import UsageError
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from chargehand.apps.testgen.playbook import playbook, survey
 from chargehand.apps.testgen.project import read_project
-from chargehand.apps.testgen.writing import Writer
+from chargehand.apps.testgen.testgen_plan import make_testgen_plan, survey
+from chargehand.apps.testgen.writing import FileWriter
 from tests.apps.testgen.rooms import means, project
 from tests.cli.terminal import ROOT, Shell, finished, process
 from tests.cli.test_review_models import shell_settings
@@ -163,7 +163,7 @@ def test_files_are_never_overwritten(tmp_path: Path) -> None:
     """A name that is taken gets a number; the same text is not written twice."""
     (tmp_path / "test_a.py").write_text("mine")
     for _ in range(2):
-        writer = Writer(tmp_path)
+        writer = FileWriter(tmp_path)
         writer.write("test_a.py", "new")
         assert writer.written == {"test_a.py": tmp_path / "test_a_2.py"}
     writer.take_back("test_a.py")
@@ -173,7 +173,7 @@ def test_files_are_never_overwritten(tmp_path: Path) -> None:
 
 def test_a_file_that_is_taken_back_is_gone_with_the_conftest_made_for_it(tmp_path: Path) -> None:
     """Of what was written during the run, the suite keeps only what can stand beside it."""
-    writer = Writer(tmp_path, conftest="import sys\n")
+    writer = FileWriter(tmp_path, conftest="import sys\n")
     writer.write("test_a.py", "a")
     writer.write("test_b.py", "b")
     writer.take_back("test_a.py")
@@ -186,11 +186,11 @@ def test_the_plan_has_a_task_for_each_function(tmp_path: Path) -> None:
     """One worker for each function, one file for each module, coverage last; with a model its tests join in."""
     code = "def f(n: int) -> int:\n    return n\nasync def g() -> int:\n    return 1\n"
     found = survey(read_project(project(tmp_path, {"pyproject.toml": "", "one.py": code, "two.py": code})))
-    plain = playbook(found, "unshare", model=False)
+    plain = make_testgen_plan(found, "unshare", model=False)
     assert [(task.id, task.worker) for task in plain.tasks] == [
         ("t1", "ghostwriter"), ("t3", "ghostwriter"), ("f1", "verifier"), ("f2", "verifier"), ("coverage", "surveyor"),
     ]  # fmt: skip
-    workers = [task.worker for task in playbook(found, "unshare", model=True).tasks]
+    workers = [task.worker for task in make_testgen_plan(found, "unshare", model=True).tasks]
     assert workers.count("tester") == 4
     assert workers.count("ghostwriter") == 2
 

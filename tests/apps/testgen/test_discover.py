@@ -13,9 +13,9 @@ import pytest
 from coverage import CoverageData
 
 from chargehand.apps.testgen.discover import find_targets
-from chargehand.apps.testgen.playbook import marks
 from chargehand.apps.testgen.project import Project, read_project
 from chargehand.apps.testgen.tested_functions import gather
+from chargehand.apps.testgen.testgen_plan import marks
 from chargehand.errors import UsageError
 from tests.apps.testgen.rooms import project, reading
 

@@ -14,12 +14,12 @@ import pytest
 from chargehand.apps.testgen.generators import file
 from chargehand.apps.testgen.measure import beside
 from chargehand.apps.testgen.placing import SuitePlace, place_for
-from chargehand.apps.testgen.playbook import place_of, playbook, survey
 from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.sandbox import room
+from chargehand.apps.testgen.testgen_plan import make_testgen_plan, place_of, survey
 from chargehand.apps.testgen.try_settings import try_settings
-from chargehand.apps.testgen.writing import Writer, default_folder
-from chargehand.engine.analyzer import AnalyzerResult, Scope
+from chargehand.apps.testgen.writing import FileWriter, default_folder
+from chargehand.engine.analyzer_port import AnalyzerResult, Scope
 from chargehand.errors import UsageError
 from chargehand.values.plan import Task
 from tests.apps.testgen.rooms import means, project, reading
@@ -37,7 +37,7 @@ def filed(root: Path, inputs: dict[str, object], *, model: bool = False) -> tupl
         with room(root, chosen) as sealed:
             return await try_settings(sealed, found.project.import_roots, place_of(found))
 
-    plan = playbook(found, chosen, model=model, place=asyncio.run(tried()))
+    plan = make_testgen_plan(found, chosen, model=model, place=asyncio.run(tried()))
     order = next(task for task in plan.tasks if task.worker == "verifier")
     context = order.context
     assert isinstance(context, dict)
@@ -51,7 +51,7 @@ def test_no_file_gets_the_name_of_another_test_file(tmp_path: Path) -> None:
     read = read_project(root)
     place = place_for(read, default_folder(root), ["calc", "a.b_c", "a_b.c"])
     assert place.names == {"calc": "test_calc_2.py", "a.b_c": "test_a_b_c.py", "a_b.c": "test_a_b_c_2.py"}
-    writer = Writer(tmp_path / "out", ("test_x.py",))
+    writer = FileWriter(tmp_path / "out", ("test_x.py",))
     writer.write("test_x.py", "new")
     assert writer.written["test_x.py"].name == "test_x_2.py"
 
@@ -165,7 +165,7 @@ def test_verification_is_never_taken_from_the_cache(tmp_path: Path) -> None:
 
     def tasks() -> dict[str, dict[str, object]]:
         found = survey(read_project(root))
-        return {task.worker: task.context for task in playbook(found, "unshare", model=False).tasks}
+        return {task.worker: task.context for task in make_testgen_plan(found, "unshare", model=False).tasks}
 
     before = tasks()
     project(root, {"rates.json": "2"})
@@ -178,7 +178,7 @@ def test_tests_of_a_src_layout_run_on_a_fresh_checkout(tmp_path: Path) -> None:
     """A conftest.py beside them finds the code; plain `pytest tests` passes without installing anything."""
     root = project(tmp_path / "p", {"pyproject.toml": "", "src/calc/__init__.py": ADD})
     place = place_for(read_project(root), default_folder(root), ["calc"])
-    Writer(default_folder(root), place.taken, place.conftest).write(place.names["calc"], ADDED)
+    FileWriter(default_folder(root), place.taken, place.conftest).write(place.names["calc"], ADDED)
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
     ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 0, ran.stdout

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from chargehand.apps.testgen.placing import SuitePlace
-from chargehand.apps.testgen.playbook import place_of, survey
 from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.sandbox import room
+from chargehand.apps.testgen.testgen_plan import place_of, survey
 from chargehand.apps.testgen.try_settings import describe_settings, try_settings
 from tests.apps.testgen.rooms import means, project
 

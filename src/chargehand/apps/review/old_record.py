@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from chargehand.apps.review.app import ReviewApp
+from chargehand.apps.review.run_review import ReviewApp
 from chargehand.apps.review.stored_options import ReviewOptions
 from chargehand.values.plan import Plan
 

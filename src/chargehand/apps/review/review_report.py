@@ -8,7 +8,7 @@ from typing import Any, cast
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.languages import unanalysed_sentences
 from chargehand.apps.review.markdown_format import markdown
-from chargehand.apps.review.playbook import unable, unread, unreviewed_gaps
+from chargehand.apps.review.review_plan import unable, unread, unreviewed_gaps
 from chargehand.apps.review.selection import Selection
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.text_format import headline

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from chargehand.values.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from chargehand.apps.testgen.app import Generated, run
+    from chargehand.apps.testgen.run_testgen import Generated, run
 
 __all__ = ["Generated", "run"]
 
 # Analyzers import this package and need none of them.
-__getattr__ = lazy_names(__name__, {"Generated": "app", "run": "app"})
+__getattr__ = lazy_names(__name__, {"Generated": "run_testgen", "run": "run_testgen"})

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from chargehand.engine.analyzer import Analyzer, AnalyzerResult, Scope
+from chargehand.engine.analyzer_port import Analyzer, AnalyzerResult, Scope
 
 if TYPE_CHECKING:
     from chargehand.apps.testgen.ghostwrite import GhostwriteJob

@@ -31,7 +31,7 @@ def check_folder(folder: Path) -> None:
         raise UsageError(f"{at} cannot be written to: name another folder with --out.")
 
 
-class Writer:
+class FileWriter:
     """Writes files to one folder as they come, so that what was verified is there whatever happens next.
 
     `taken` are names that tests elsewhere have. `conftest` goes beside the files unless there is one.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic_core import ValidationError, to_json
 
-from chargehand.engine.analyzer import UNREAD, Scope, find_analyzers
+from chargehand.engine.analyzer_port import UNREAD, Scope, find_analyzers
 from chargehand.errors import AnalyzerFailed
 from chargehand.record.cache import Cache
 from chargehand.values.base import JSON
@@ -22,8 +22,8 @@ from chargehand.values.effect import Analysis, AnalysisResult
 from chargehand.values.outcome import Fault, Finding
 
 if TYPE_CHECKING:
-    from chargehand.engine.analyzer import Analyzer
-    from chargehand.engine.analyzer import AnalyzerResult as Found
+    from chargehand.engine.analyzer_port import Analyzer
+    from chargehand.engine.analyzer_port import AnalyzerResult as Found
 
 # Part of every key of the cache: raised when what is stored changes its form.
 _FORM = "3"

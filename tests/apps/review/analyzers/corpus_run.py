@@ -14,7 +14,7 @@ from typing import Any
 from chargehand.apps.review.analyzers import ANALYZERS
 from chargehand.apps.review.analyzers.confidence import adjusted_confidence
 from chargehand.apps.review.analyzers.source_files import is_test
-from chargehand.engine.analyzer import AnalyzerResult, Ranges, Scope
+from chargehand.engine.analyzer_port import AnalyzerResult, Ranges, Scope
 from chargehand.values.outcome import Finding
 from tests.apps.review.analyzers.running import all_analyzed
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from chargehand.apps.review.analyzers import ANALYZERS
-from chargehand.engine.analyzer import AnalyzerResult, Ranges, Scope
+from chargehand.engine.analyzer_port import AnalyzerResult, Ranges, Scope
 from chargehand.values.base import JSON
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.engine.analyzer import AnalyzerResult
+from chargehand.engine.analyzer_port import AnalyzerResult
 from tests.apps.review.analyzers.corpus_run import git
 from tests.apps.review.analyzers.running import analyzed, write
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.engine.analyzer import Scope
+from chargehand.engine.analyzer_port import Scope
 from tests.apps.review.analyzers.corpus_run import git
 from tests.apps.review.analyzers.running import all_analyzed, places, write
 

@@ -10,7 +10,7 @@ import pytest
 
 from chargehand.apps.review.analyzers import ANALYZERS
 from chargehand.apps.review.analyzers.source_files import UNDECODED, UNPARSED, UNREAD, SourceFile, SourceReader, is_test
-from chargehand.engine.analyzer import AnalyzerResult, Scope
+from chargehand.engine.analyzer_port import AnalyzerResult, Scope
 from chargehand.errors import AnalyzerFailed
 from tests.apps.review.analyzers.running import all_analyzed, analyzed, places, write
 

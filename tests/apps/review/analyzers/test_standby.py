@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from chargehand.apps.review.analyzers import ANALYZERS, child, run_analysis, standby, tool_process
-from chargehand.engine.analyzer import AnalyzerResult, Scope
+from chargehand.engine.analyzer_port import AnalyzerResult, Scope
 from chargehand.errors import AnalyzerFailed
 from chargehand.process import ProcessResult
 

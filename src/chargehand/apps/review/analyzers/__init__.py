@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, get_args
 
 from chargehand.apps.review.analyzers.lens import Lens
-from chargehand.engine.analyzer import Analyzer, AnalyzerResult, Scope
+from chargehand.engine.analyzer_port import Analyzer, AnalyzerResult, Scope
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from chargehand.apps.review.analyzers.source_files import is_test
 
 if TYPE_CHECKING:
     from chargehand.apps.review.analyzers.lens import Lens
-    from chargehand.engine.analyzer import Scope
+    from chargehand.engine.analyzer_port import Scope
 
 # Lines outside tests; beyond it the rate of defects found in review falls off.
 LARGE = 800

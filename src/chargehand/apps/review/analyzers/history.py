@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from chargehand.apps.review.analyzers import git, pr_comments
 from chargehand.apps.review.analyzers.hit import Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceReader, decode_source
-from chargehand.engine.analyzer import Ranges, Scope
+from chargehand.engine.analyzer_port import Ranges, Scope
 from chargehand.errors import AnalyzerFailed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chargehand.engine.analyzer import Ranges, Scope
+from chargehand.engine.analyzer_port import Ranges, Scope
 
 
 @dataclass(frozen=True, slots=True)

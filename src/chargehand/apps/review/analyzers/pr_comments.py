@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from chargehand.apps.review.analyzers.hit import Hit
 
 if TYPE_CHECKING:
-    from chargehand.engine.analyzer import Scope
+    from chargehand.engine.analyzer_port import Scope
 
 LINE = re.compile(r"(?P<path>[^\n:]+?)(?::(?P<line>\d+))?:\s+(?P<body>\S.*)")
 NEAR = 5

@@ -21,7 +21,7 @@ from chargehand.errors import AnalyzerFailed
 
 if TYPE_CHECKING:
     from chargehand.apps.review.analyzers.lens import Lens
-    from chargehand.engine.analyzer import Scope
+    from chargehand.engine.analyzer_port import Scope
 
 SELECT: Mapping[Lens, str] = {
     "security": "S",

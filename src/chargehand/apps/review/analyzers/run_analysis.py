@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chargehand.apps.review.analyzers import categories, child, standby, tool_process
 from chargehand.apps.review.analyzers.hit import Hits, Order
 from chargehand.apps.review.analyzers.versions import missing
-from chargehand.engine.analyzer import AnalyzerResult, Scope
+from chargehand.engine.analyzer_port import AnalyzerResult, Scope
 from chargehand.errors import AnalyzerFailed
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 
 # A larger file is data or generated; analyzers would take minutes over it.
-from chargehand.engine.analyzer import UNREAD
+from chargehand.engine.analyzer_port import UNREAD
 
 MAX_BYTES = 2 * 1024 * 1024
 PYTHON_SUFFIXES = (".py", ".pyi", ".pyw")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from chargehand.apps.review.analyzers import suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python, is_test, tree_files
-from chargehand.engine.analyzer import Ranges
+from chargehand.engine.analyzer_port import Ranges
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 WORD = re.compile(r"[A-Za-z_]\w*")

@@ -35,10 +35,10 @@ def shift() -> None:
 def of_now(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a moment that is given; without one, for the shifted one."""
 
-    def shifted(seconds: float | None = None) -> Any:
+    def call(seconds: float | None = None) -> Any:
         return function(time.time() if seconds is None else seconds)
 
-    return shifted
+    return call
 
 
 def of_today(kind: Any) -> Any:

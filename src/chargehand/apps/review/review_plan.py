@@ -47,7 +47,7 @@ _LOOKS: dict[Lens, str] = {
 }
 
 
-def playbook(change: Change, *, model: bool, pr_comments: str | None = None) -> Plan:
+def make_review_plan(change: Change, *, model: bool, pr_comments: str | None = None) -> Plan:
     """The plan. `model`: also with readers, for at most `MOST_READINGS` groups."""
     what = "the change" if change.changed is not None else "the code"
     tasks = [*_analyses(change, pr_comments), *(_readings(change) if model else ())]

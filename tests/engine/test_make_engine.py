@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chargehand.engine import factory
+from chargehand.engine import make_engine
 from chargehand.engine.engine_session import EngineInputs, EngineSession
 from chargehand.engine.local.engine import LocalEngine
 from chargehand.errors import UsageError
@@ -24,13 +24,13 @@ def inputs() -> EngineInputs:
 
 def test_the_local_engine_is_made_by_its_name() -> None:
     """It is what runs are run on unless the settings say otherwise."""
-    assert isinstance(factory.make_engine(Settings(home="unused").engine, inputs()), LocalEngine)
+    assert isinstance(make_engine.make_engine(Settings(home="unused").engine, inputs()), LocalEngine)
 
 
 def test_a_name_without_an_engine_is_refused_with_those_there_are() -> None:
     """A record made with an engine of another version says which one is missing."""
     with pytest.raises(UsageError, match=r"'lunar'.*local"):
-        factory.make_engine("lunar", inputs())
+        make_engine.make_engine("lunar", inputs())
 
 
 def test_a_run_is_run_on_the_engine_its_settings_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,9 +39,9 @@ def test_a_run_is_run_on_the_engine_its_settings_name(monkeypatch: pytest.Monkey
 
     def other(given: EngineInputs) -> EngineSession:
         made.append(given.run)
-        return factory.make_engine("local", given)
+        return make_engine.make_engine("local", given)
 
-    monkeypatch.setattr(factory, "ENGINES", {**factory.ENGINES, "other": other})
+    monkeypatch.setattr(make_engine, "ENGINES", {**make_engine.ENGINES, "other": other})
     settings = Settings(home="unused", tiers=TIERS, engine="other")  # type: ignore[arg-type]
     job = RunJob("run", Request(text="The request."), clerks(), settings, tasks(task("a")))
     scripts = dict.fromkeys(("small", "medium", "large", "other"), FunctionModel(after(1, result())))

@@ -12,7 +12,7 @@ from chargehand import Supervisor
 from chargehand.apps.registry import find_app
 from chargehand.apps.review import Review, run
 from chargehand.apps.review.change import read_tree
-from chargehand.apps.review.playbook import playbook
+from chargehand.apps.review.review_plan import make_review_plan
 from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.values.event import Event
@@ -94,7 +94,7 @@ def test_a_run_that_no_app_began_has_none(tmp_path: Path) -> None:
     """Also one of the review team with a plan of its own."""
     write(tmp_path / "r", {"db.py": BAD})
     door = Supervisor("review", settings=settings(tmp_path / "home"))
-    asyncio.run(door.run(plan=playbook(read_tree(tmp_path / "r"), model=False)))
+    asyncio.run(door.run(plan=make_review_plan(read_tree(tmp_path / "r"), model=False)))
     assert find_app(door.home.state(door.home.find("last"))) is None
 
 
@@ -104,7 +104,7 @@ def test_a_review_recorded_before_apps_were_named_is_shown_as_it_was(
     """Its options are in the context of its plan's first task, and its request has no field for an app."""
     write(shell.folder / "r", {"db.py": BAD, "more.py": "x = 1\n"})
     change = read_tree(shell.folder / "r")
-    plan = playbook(change, model=False)
+    plan = make_review_plan(change, model=False)
     kept = {"min_confidence": 80, "baseline": [], "all": False, "written": False, "home": str(change.home)}
     context = {**plan.tasks[0].context, "review": {**kept, "fragments": [], "notes": []}}
     tasks = (plan.tasks[0].model_copy(update={"context": context}), *plan.tasks[1:])

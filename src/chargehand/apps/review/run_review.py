@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
+from chargehand.apps.app_port import Notify, StartRun, Watch
 from chargehand.apps.consent import make_supervisor
-from chargehand.apps.port import Notify, StartRun, Watch
 from chargehand.apps.review.analyzers import ruff, run_analysis
 from chargehand.apps.review.analyzers.versions import INSTALL
 from chargehand.apps.review.change import Change, read_tree
@@ -20,7 +20,7 @@ from chargehand.apps.review.from_git import read_diff, read_hooked
 from chargehand.apps.review.from_patch import read_patch
 from chargehand.apps.review.known_findings import read_baseline
 from chargehand.apps.review.languages import count_unanalysed
-from chargehand.apps.review.playbook import playbook, subject, unreviewed_gaps
+from chargehand.apps.review.review_plan import make_review_plan, subject, unreviewed_gaps
 from chargehand.apps.review.review_report import nothing, view
 from chargehand.apps.review.selection import Selection, select
 from chargehand.apps.review.source_lines import SourceLines
@@ -84,7 +84,7 @@ async def run(
         **stored_change(change),
     )
     comments = pr_comments[:MOST_COMMENTS] if pr_comments else None
-    plan = await asyncio.to_thread(playbook, change, model=has_model, pr_comments=comments)
+    plan = await asyncio.to_thread(make_review_plan, change, model=has_model, pr_comments=comments)
     start = partial(
         door.run,
         plan.goal,
@@ -112,7 +112,7 @@ async def plan_review(
     change = await asyncio.to_thread(read_tree, Path(path))
     if (why := change.nothing) is not None:
         raise UsageError(why)
-    plan = await asyncio.to_thread(playbook, change, model=door.settings.has_model)
+    plan = await asyncio.to_thread(make_review_plan, change, model=door.settings.has_model)
     if not door.settings.has_model:
         return plan
     try:

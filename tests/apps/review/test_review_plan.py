@@ -8,7 +8,7 @@ from chargehand.apps.review.analyzers import LENSES
 from chargehand.apps.review.change import read_tree
 from chargehand.apps.review.from_git import read_diff
 from chargehand.apps.review.model_readers import READERS, excerpt
-from chargehand.apps.review.playbook import LARGEST_READING, MOST_READINGS, playbook, unread
+from chargehand.apps.review.review_plan import LARGEST_READING, MOST_READINGS, make_review_plan, unread
 from chargehand.team import load
 from chargehand.values.plan import errors_in
 from tests.apps.review.world import repository, write
@@ -30,9 +30,9 @@ def test_a_plan_is_valid_and_every_lens_sees_every_file(tmp_path: Path) -> None:
     write(tmp_path, {f"pkg/m{n}.py": f"x = {n}\n" for n in range(5)} | {"README.md": "# x\n", "AGENTS.md": "Rule.\n"})
     change, team = read_tree(tmp_path), load("review")
     for model in (False, True):
-        plan = playbook(change, model=model)
+        plan = make_review_plan(change, model=model)
         assert not errors_in(plan.problems(team.names))
-    plan = playbook(change, model=False)
+    plan = make_review_plan(change, model=False)
     lenses = {task.worker: set(task.context["files"]) for task in plan.tasks}
     assert set(lenses) == set(LENSES) - {"tests"}
     assert lenses["security"] == set(change.files)
@@ -42,7 +42,7 @@ def test_a_plan_is_valid_and_every_lens_sees_every_file(tmp_path: Path) -> None:
 def test_slow_lenses_are_split_over_the_cores(tmp_path: Path) -> None:
     """Each file is in one task of a lens."""
     write(tmp_path, {f"m{n}.py": "x = 1\n" * 2_000 for n in range(60)})
-    tasks = [task for task in playbook(read_tree(tmp_path), model=False).tasks if task.worker == "security"]
+    tasks = [task for task in make_review_plan(read_tree(tmp_path), model=False).tasks if task.worker == "security"]
     assert len(tasks) >= 2
     assert sorted(path for task in tasks for path in task.context["files"]) == sorted(f"m{n}.py" for n in range(60))
 
@@ -51,7 +51,7 @@ def test_readers_get_no_more_than_they_can_hold(tmp_path: Path) -> None:
     """A large tree is read in part, which is counted."""
     write(tmp_path, {f"m{n}.py": "value = 1\n" * 2_000 for n in range(40)})
     change = read_tree(tmp_path)
-    tasks = [task for task in playbook(change, model=True).tasks if task.worker == "bug-reader"]
+    tasks = [task for task in make_review_plan(change, model=True).tasks if task.worker == "bug-reader"]
     assert len(tasks) == MOST_READINGS
     for task in tasks:
         assert len(task.context["code"]) == 1 or sum(map(len, task.context["code"].values())) <= LARGEST_READING
@@ -62,7 +62,7 @@ def test_a_change_gives_its_tasks_only_its_own_lines(tmp_path: Path) -> None:
     """The ranges of a task are those of its files; the tests lens looks at what changed."""
     root = repository(tmp_path / "r", {"a.py": "a = 1\n", "b.py": "b = 1\n"})
     write(root, {"b.py": "b = 1\nc = 2\n"})
-    plan = playbook(read_diff(root, "HEAD"), model=False, pr_comments="b.py:2: careful")
+    plan = make_review_plan(read_diff(root, "HEAD"), model=False, pr_comments="b.py:2: careful")
     assert {task.worker for task in plan.tasks} == set(LENSES)
     for task in plan.tasks:
         assert task.context["changed"] == {"b.py": [[2, 2]]}

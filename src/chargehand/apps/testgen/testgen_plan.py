@@ -61,7 +61,7 @@ def survey(project: Project) -> Survey:
     return Survey(project, tuple(targets), raises, tuple(skipped), tested, evidence.source)
 
 
-def playbook(found: Survey, means: Means, *, model: bool, place: SuitePlace | None = None) -> Plan:
+def make_testgen_plan(found: Survey, means: Means, *, model: bool, place: SuitePlace | None = None) -> Plan:
     """The plan. `model`: a model writes tests of each function as well, held to the same runs; all go to `place`."""
     project = found.project
     needs = _needs(project.modules)

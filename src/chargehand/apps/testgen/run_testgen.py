@@ -10,19 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
+from chargehand.apps.app_port import Notify, StartRun, Watch
 from chargehand.apps.consent import make_supervisor
-from chargehand.apps.port import Notify, StartRun, Watch
 from chargehand.apps.testgen.check_model_tests import unsafe_run as may_run_unsafely
 from chargehand.apps.testgen.generators import source_of
 from chargehand.apps.testgen.placing import SuitePlace
-from chargehand.apps.testgen.playbook import Survey, place_of, playbook, survey, without_tasks
 from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.project_copy import digest
 from chargehand.apps.testgen.report_text import answer, files_of
 from chargehand.apps.testgen.sandbox import find_means, room
 from chargehand.apps.testgen.sandbox_command import Means
+from chargehand.apps.testgen.testgen_plan import Survey, make_testgen_plan, place_of, survey, without_tasks
 from chargehand.apps.testgen.try_settings import describe_settings, try_settings
-from chargehand.apps.testgen.writing import Writer, check_folder, default_folder
+from chargehand.apps.testgen.writing import FileWriter, check_folder, default_folder
 from chargehand.errors import RecordGone, UsageError
 from chargehand.models import ModelClient
 from chargehand.settings import Settings
@@ -96,7 +96,7 @@ async def run(
     options = TestgenOptions(
         folder=str(folder.absolute()), taken=place.taken, conftest=place.conftest, unsafe=means == "none"
     )
-    plan = await asyncio.to_thread(playbook, found, means, model=has_model, place=place)
+    plan = await asyncio.to_thread(make_testgen_plan, found, means, model=has_model, place=place)
     start = partial(
         door.run,
         plan.goal,
@@ -123,7 +123,7 @@ class TestgenApp:
     async def follow(self, start: StartRun, **watch: Any) -> Generated:
         """The run; the file of a module is written as soon as its tests have passed."""
         kept = self.options
-        writer = Writer(self.folder or Path(kept.folder), kept.taken, kept.conftest)
+        writer = FileWriter(self.folder or Path(kept.folder), kept.taken, kept.conftest)
         listener = watch.pop("on_event", None)
 
         def on_event(event: Event) -> None:
@@ -146,12 +146,12 @@ class TestgenApp:
         """With the answer that was given when the files were written."""
         if not report.has_answer:
             return report
-        writer = Writer(Path(self.options.folder), self.options.taken)
+        writer = FileWriter(Path(self.options.folder), self.options.taken)
         written = {name: writer.find(name, text) for name, text in files_of(report).items()}
         return report.model_copy(update={"answer": answer(report, written, brief=brief)})
 
 
-def _write_verified(event: Event, writer: Writer) -> None:
+def _write_verified(event: Event, writer: FileWriter) -> None:
     """What cannot be written now is tried again at the end, where it is an error."""
     match event.body:
         case TaskEnded(outcome={"worker": "verifier", "output": output}) if (made := source_of(output)) is not None:
@@ -161,7 +161,7 @@ def _write_verified(event: Event, writer: Writer) -> None:
             pass
 
 
-def _write_all(report: Report, writer: Writer) -> Generated:
+def _write_all(report: Report, writer: FileWriter) -> Generated:
     """Write all files that pytest can collect with the existing tests; the answer says where they are."""
     if report.has_answer:
         files = files_of(report)

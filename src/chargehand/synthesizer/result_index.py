@@ -35,7 +35,7 @@ _WORDS = {name: str(number) for number, name in enumerate(_NAMES, 2)}
 _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 
 
-class Evidence:
+class ResultIndex:
     """What the results of a run hold between them. They are read when a figure is first looked up."""
 
     def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
