@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from chargehand.cli.command import Command, output_options
+from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS, DEFAULT_TOKENS
 
 
 @click.command(cls=Command)
@@ -18,11 +19,15 @@ from chargehand.cli.command import Command, output_options
 @click.option("--team", metavar="TEAM", help="A shipped team or a team folder. [default: general]")
 @click.option("--plan", "plan_file", metavar="FILE", help="Run this plan as it is: no planner call. `-` is stdin.")
 @click.option("--model", metavar="MODEL", help="provider:name for every role, such as anthropic:claude-sonnet-5-5.")
-@click.option("--tokens", type=int, metavar="N", help="At most N tokens, input and output. [default: 500,000]")
+@click.option(
+    "--tokens", type=int, metavar="N", help=f"At most N tokens, input and output. [default: {DEFAULT_TOKENS:,}]"
+)
 @click.option("--usd", type=float, metavar="X", help="At most X dollars; needs models whose price is known.")
 @click.option("--deadline", type=float, metavar="S", help="Answer within S seconds, with the results so far.")
-@click.option("--max-concurrent", type=int, metavar="N", help="At most N calls at once. [default: 8]")
-@click.option("--max-tasks", type=int, metavar="N", help="At most N tasks in a plan. [default: 1,000]")
+@click.option(
+    "--max-concurrent", type=int, metavar="N", help=f"At most N calls at once. [default: {DEFAULT_CONCURRENCY}]"
+)
+@click.option("--max-tasks", type=int, metavar="N", help=f"At most N tasks in a plan. [default: {DEFAULT_TASKS:,}]")
 @click.option("--approve", is_flag=True, help="Ask before the plan runs: approve, edit or reject it.")
 @click.option("--ask", is_flag=True, help="Let escalations, and tool calls that need approval, reach a person.")
 @click.option("--critic", is_flag=True, help="Let a critic accept the answer or send it back once.")

@@ -16,6 +16,7 @@ from chargehand.record.replay import Replay
 from chargehand.tools import Tool, ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
+from chargehand.values.default_limits import DEFAULT_CONCURRENCY
 from chargehand.values.effect import Question
 from chargehand.values.event import Event
 from chargehand.values.outcome import Usage
@@ -91,7 +92,7 @@ class EngineInputs:
     deadline_at: float | None = None
     prior: Prior | None = None
     budget: Budget | None = None
-    max_concurrent: int = 8
+    max_concurrent: int = DEFAULT_CONCURRENCY
     hedge_after_s: float | None = None
     # The model that writes the answer: what is held back for the answer is held in its money as well.
     writer: str | None = None

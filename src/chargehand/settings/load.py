@@ -15,7 +15,8 @@ from chargehand.settings.script_path import OF_TEAM, found_from
 from chargehand.settings.settings import Pinned, RoleModel, ServeSettings, Settings
 from chargehand.settings.settings_file import NOT_SERVED, TIERS, Layer, checked_url, read_layer
 from chargehand.settings.toml_file import read, suggestion
-from chargehand.values.budget import DEFAULT_TOKENS, Budget
+from chargehand.values.budget import Budget
+from chargehand.values.default_limits import DEFAULT_TOKENS
 from chargehand.values.plan import Tier
 from chargehand.values.role import Role
 

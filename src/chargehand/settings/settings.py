@@ -9,7 +9,8 @@ from chargehand.models.call_options import Effort, wrong_option
 from chargehand.models.provider_settings import Provider
 from chargehand.settings.script_path import OF_TEAM
 from chargehand.values.base import JSON, Field, Value
-from chargehand.values.budget import DEFAULT_TOKENS, Budget
+from chargehand.values.budget import Budget
+from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS, DEFAULT_TOKENS
 from chargehand.values.plan import Tier
 from chargehand.values.role import Role
 
@@ -90,10 +91,10 @@ class Settings(Value):
     providers: dict[str, Provider] = Field(default_factory=dict[str, Provider])
     budget: Budget = Field(default_factory=lambda: Budget(tokens=DEFAULT_TOKENS))
     deadline_s: float | None = Field(default=None, gt=0)
-    max_concurrent: int = Field(default=8, gt=0)
+    max_concurrent: int = Field(default=DEFAULT_CONCURRENCY, gt=0)
     # Whether somebody set it: a server on this machine is then asked as many at once as that.
     max_concurrent_set: bool = False
-    max_tasks: int = Field(default=1000, gt=0)
+    max_tasks: int = Field(default=DEFAULT_TASKS, gt=0)
     team: str = "general"
     # The engine that runs use, by its name in engine/make_engine.py.
     engine: str = "local"

@@ -11,6 +11,7 @@ from pydantic_core import ValidationError, to_json
 from chargehand.errors import InvalidPlan
 from chargehand.text.json_schema import MAX_DEPTH, too_deep
 from chargehand.values.base import JSON
+from chargehand.values.default_limits import DEFAULT_TASKS
 from chargehand.values.plan import TASK_ID, FactoryLimits, Plan, Task
 from chargehand.values.plan.problem import Problem, ProblemCode
 
@@ -50,7 +51,7 @@ class Reading(NamedTuple):
         self,
         workers: Collection[str] | None,
         *,
-        max_tasks: int = 1000,
+        max_tasks: int = DEFAULT_TASKS,
         budget_tokens: int | None = None,
         factory: FactoryLimits | None = None,
     ) -> list[Problem]:

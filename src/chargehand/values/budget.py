@@ -6,7 +6,6 @@ from math import inf
 
 from chargehand.values.base import Field, Value
 
-DEFAULT_TOKENS = 500_000
 # A call with less room than this for its answer is not worth making.
 SMALLEST_OUTPUT = 256
 # A reservation leaves a call's answer at least this many tokens while there is more left than that.

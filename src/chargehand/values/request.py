@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.budget import Budget
+from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS
 from chargehand.values.outcome import Gap
 
 
@@ -45,8 +46,8 @@ class Request(Value):
     material: tuple[Material, ...] = ()
     budget: Budget = Field(default_factory=Budget)
     deadline_s: float | None = None
-    max_concurrent: int = 8
-    max_tasks: int = 1000
+    max_concurrent: int = DEFAULT_CONCURRENCY
+    max_tasks: int = DEFAULT_TASKS
     # A person is asked before a plan runs, and about escalations and tool calls that need approval.
     approve: bool = False
     ask: bool = False

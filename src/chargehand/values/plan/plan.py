@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 from chargehand.values.base import JSON, Field, Value
+from chargehand.values.default_limits import DEFAULT_TASKS
 from chargehand.values.plan.find_problems import edge_problems, size_problems, task_problems, worker_problems
 from chargehand.values.plan.problem import Problem
 from chargehand.values.plan.task import FactoryLimits, SynthesisSpec, Task, Text, WorkerSpec, without_defaults
@@ -112,7 +113,7 @@ class Plan(Value):
         self,
         workers: Collection[str] | None,
         *,
-        max_tasks: int = 1000,
+        max_tasks: int = DEFAULT_TASKS,
         budget_tokens: int | None = None,
         unread: Collection[str] = (),
         factory: FactoryLimits | None = None,

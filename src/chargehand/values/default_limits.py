@@ -1,0 +1,7 @@
+"""The limits of a run for which nothing is set, for settings, values and help texts alike."""
+
+from __future__ import annotations
+
+DEFAULT_TOKENS = 500_000
+DEFAULT_CONCURRENCY = 8
+DEFAULT_TASKS = 1_000
