@@ -15,7 +15,7 @@
     │   └── RecordGone        a run's record was removed under it (`report`: what it came to)
     ├── PlanningFailed        the planner gave no valid plan                          exit 1
     ├── ModelError            the provider: one failed call, with kind and remedy     becomes a value
-    ├── ToolError             a tool: what the worker is told                         becomes a value
+    ├── ToolError             a tool: the message is for the worker                   becomes a value
     ├── AnalyzerFailed        an analyzer: missing, crashed, past its limits          becomes a value
     └── OwnershipLost         this process lost its run to another                    exit 1
 
@@ -135,7 +135,7 @@ class PlanningFailed(ChargehandError):
         super().__init__(message)
         self.problems = tuple(problems)
         self.kind: ErrorKind = kind
-        # A wrong key is the caller's to mend, as a missing one is.
+        # A wrong key is for the caller to correct, as a missing one is.
         self.exit_code = 2 if kind == "auth" else 1
 
 
@@ -167,7 +167,7 @@ class ModelError(ChargehandError):
 
 
 class ToolError(ChargehandError):
-    """A tool failed; the message is told to the worker."""
+    """A tool failed; the worker gets the message."""
 
 
 class AnalyzerFailed(ChargehandError):

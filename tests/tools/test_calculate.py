@@ -233,7 +233,7 @@ def test_anything_else_is_refused(expression: str) -> None:
 )
 def test_percent_is_not_taken_for_the_remainder(expression: str) -> None:
     """Where no divisor follows at once the worker learns how percent is written."""
-    with pytest.raises(ToolError, match="For percent write 15/100"):
+    with pytest.raises(ToolError, match="15/100"):
         evaluate(expression)
 
 

@@ -74,39 +74,40 @@ def test_tavily_is_asked_in_its_own_format(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    "answer",
     [
-        (as_json({}, status=401), "refused the key in BRAVE_API_KEY (401)"),
-        (as_json({}, status=429), "allows no more searches now"),
-        (as_json({}, status=500), "status 500"),
-        (as_json({}, status=302, headers={"Location": "http://127.0.0.1:1/"}), "status 302"),
-        (Answer(raw=b"<html>"), "not understood"),
-        (as_json([1]), "not understood"),
-        (as_json({"web": [1]}), "not understood"),
-        (Answer(raw=b"[" * 100_000), "not understood"),
-        (Answer(raw=b"x" * 2_100_000), "more than 2 MB"),
-        (Answer(reset=True), "cannot be reached"),
+        as_json({}, status=401),
+        as_json({}, status=429),
+        as_json({}, status=500),
+        as_json({}, status=302, headers={"Location": "http://127.0.0.1:1/"}),
+        Answer(raw=b"<html>"),
+        as_json([1]),
+        as_json({"web": [1]}),
+        Answer(raw=b"[" * 100_000),
+        Answer(raw=b"x" * 2_100_000),
+        Answer(reset=True),
     ],
 )
-def test_a_provider_that_fails_is_told_without_the_key(
-    answer: Answer, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One line; the key is in none of them."""
+def test_a_provider_that_fails_is_named_without_the_key(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line with the status, where there is one; the key is in none of them."""
     monkeypatch.setenv("BRAVE_API_KEY", "brave-key")
     result, _ = search(answer)
     assert result.error is not None
-    assert said in result.error.message
+    assert result.error.message.startswith(BRAVE.name)
+    assert answer.status == 200 or str(answer.status) in result.error.message
     assert "brave-key" not in result.error.message
 
 
 def test_nothing_found_and_bad_queries_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without asking anybody about a query that is none."""
     monkeypatch.setenv("BRAVE_API_KEY", "brave-key")
-    assert search(as_json({"web": {"results": []}}))[0].text == "Nothing was found; try other words."
-    assert search(as_json({}))[0].text == "Nothing was found; try other words."
+    for reply in ({"web": {"results": []}}, {}):
+        nothing, _ = search(as_json(reply))
+        assert nothing.ok
+        assert "http" not in nothing.text
     for query in (" ", "x" * 401):
         result, seen = search(as_json({}), query)
-        assert "query must be 1 to 400 characters" in str(result.error)
+        assert "400" in str(result.error)
         assert not seen
 
 
@@ -121,11 +122,10 @@ def test_without_a_key_the_tool_is_not_offered(monkeypatch: pytest.MonkeyPatch) 
         return list(finder.tools)
 
     assert held() == ["calculate"]
-    assert [problem.message for problem in team.problems()] == [
-        "the worker 'finder' is not offered 'web_search', which needs a key in BRAVE_API_KEY or TAVILY_API_KEY."
-    ]
+    (problem,) = team.problems()
+    assert [name for name in ("finder", "web_search", "BRAVE_API_KEY") if name not in problem.message] == []
     called = asyncio.run(call(BUILTIN["web_search"], {"query": "x"}, ToolContext()))
-    assert "web_search needs a key" in str(called.error)
+    assert "BRAVE_API_KEY" in str(called.error)
     monkeypatch.setenv("TAVILY_API_KEY", "tavily-key")
     assert held() == ["web_search", "calculate"]
     assert Team(team.workers).problems() == []

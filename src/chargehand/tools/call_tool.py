@@ -33,7 +33,10 @@ async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, m
     except ToolError as error:
         return _make_failure(str(error), context)
     if tool.isolated:
-        return await isolation.run(tool, arguments, context, max_text)
+        try:
+            return await isolation.run(tool, arguments, context, max_text)
+        except ToolError as error:
+            return _make_failure(str(error), context)
     if tool.arguments.context is not None:
         given[tool.arguments.context] = context
     if tool.is_async:

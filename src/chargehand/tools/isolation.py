@@ -13,12 +13,11 @@ from typing import Any
 
 from pydantic_core import ValidationError
 
-from chargehand.errors import UsageError
+from chargehand.errors import ToolError, UsageError
 from chargehand.process import TooMuchOutput, run_process
 from chargehand.tools.definition import Tool
 from chargehand.tools.tool_context import ToolContext
 from chargehand.values.effect import ToolResult
-from chargehand.values.outcome import Fault
 
 # The module path is set before chargehand can be imported.
 START = (
@@ -27,8 +26,12 @@ START = (
 )
 
 
+class NoResult(ToolError):
+    """The process of a tool ended without a result."""
+
+
 async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_text: int) -> ToolResult:
-    """Call the tool in a child process. UsageError when a child could not import it."""
+    """Call the tool in a child process. UsageError when a child could not import it, NoResult when the child dies."""
     order = {
         "path": sys.path,
         "parent": os.getpid(),
@@ -43,15 +46,13 @@ async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_t
     try:
         ended = await run_process([sys.executable, "-c", START], stdin=json.dumps(order).encode())
     except TooMuchOutput as much:
-        message = f"The process of tool {tool.name} wrote more than {much} and was stopped"
-        return ToolResult(error=Fault(kind="tool", message=message))
+        raise ToolError(f"The process of tool {tool.name} wrote more than {much} and was stopped.") from None
     try:
         return ToolResult.model_validate_json(ended.stdout)
     except ValidationError:
         how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with code {ended.code}"
-        said = f": {ended.last_words}" if ended.last_words else ""
-        message = f"The process of tool {tool.name} {how} and left no result{said}"
-        return ToolResult(error=Fault(kind="tool", message=message))
+        said = f": {ended.last_words}" if ended.last_words else "."
+        raise NoResult(f"The process of tool {tool.name} {how} and gave no result{said}") from None
 
 
 def _importable(tool: Tool) -> str | None:

@@ -73,13 +73,13 @@ async def query_data(context: ToolContext, sql: str) -> str:
                     result = await isolation.run(_query, {"sql": sql, "scratch": scratch}, context, MAX_TEXT)
     except TimeoutError:
         raise ToolError(f"The query took more than {SECONDS:.0f} s and was stopped; make it smaller.") from None
+    except isolation.NoResult:
+        raise ToolError(f"The query ended its process. {TOO_MUCH}") from None
     for name, digest in result.reads.items():
         context.record_hash(name, digest)
     for name, count in result.lines.items():
         context.record_lines(name, count)
     if result.error is not None:
-        if "left no result" in result.error.message:
-            raise ToolError(f"The query ended its process. {TOO_MUCH}")
         raise ToolError(result.error.message)
     return result.text
 

@@ -135,4 +135,4 @@ class Recorder:
 
 
 def _unwritable(error: Exception) -> str:
-    return f"The record could not be written: {type(error).__name__}: {error}. Resume the run when that is mended."
+    return f"The record could not be written: {type(error).__name__}: {error}. Resume the run when that is repaired."
