@@ -117,7 +117,10 @@ class StreamedReply:
 
 def _find_form(event: bytes, text: str, add: Callable[[str], object]) -> _Form | None:
     """None if the text may be in more than one place, or is written in another way than we would."""
-    quoted = to_json(text)
+    try:
+        quoted = to_json(text)
+    except ValueError:  # half a surrogate pair: the rest may follow
+        return None
     if b"\\" in event or event.count(quoted) != 1:
         return None
     start = event.index(quoted)
