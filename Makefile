@@ -12,6 +12,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 PYTEST_ARGS ?=
+# Debian's Chromium, for the tests of the page; only root can install it.
+BROWSER := (test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --no-install-recommends chromium) >/dev/null 2>&1
 
 .PHONY: help install dev check test soak coverage lint format run docs golden figures judge bench clean
 
@@ -91,6 +93,7 @@ clean: ## remove .venv/, caches and build results
 .venv/.dev: .venv/.installed
 	@echo "== installing the development tools into .venv/"
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,testgen,data,serve,dev]'
+	@command -v chromium >/dev/null || $(BROWSER) || echo "== no chromium: the tests in a browser are skipped"
 	@touch $@
 
 # An interpreter on the PATH may be a shim that fails when run, so each candidate is run. One that can make a

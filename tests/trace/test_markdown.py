@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chargehand.trace.html import LONGEST_ANSWER
 from chargehand.trace.markdown import to_html
+from chargehand.trace.page_state import LONGEST_ANSWER
 from tests.pace import Timed
 
 VOID = {"br", "hr"}

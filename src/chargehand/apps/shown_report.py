@@ -45,7 +45,9 @@ def export_run(source: RunSource, run: str, form: TraceForm, redactor: Redactor)
         case "html":
             known = {info.run: info for info in source.runs(None)}.get(run)
             status = None if known is None else known.status
-            yield to_html(source.events(run), redactor, status=status, shown=_parts_shown_by_app(source, run))
+            shown = _parts_shown_by_app(source, run)
+            messages = partial(source.messages, run)
+            yield to_html(source.events(run), redactor, messages=messages, status=status, shown=shown)
         case "jsonl":
             yield from to_jsonl(source.events(run), redactor)
         case "json":

@@ -43,7 +43,7 @@ _SHARES = (
 
 def to_html(evaluation: Evaluation, verdict: BaselineVerdict | None = None) -> str:
     """The page. What is in the evaluation is shown as it is: remove secrets first."""
-    style = _asset("chargehand.trace", "page.css") + "\n" + _asset("chargehand.evaluation", "plots.css")
+    style = _asset("chargehand.trace.page", "style.css") + "\n" + _asset("chargehand.evaluation", "plots.css")
     policy = f"default-src 'none'; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
     name = escape(short(evaluation.suite.name, 120))
     parts = [_verdict(verdict), *_kinds(evaluation), _comparisons(evaluation), _results(evaluation)]

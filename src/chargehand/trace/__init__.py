@@ -8,7 +8,7 @@ from chargehand.values.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from chargehand.trace.export import to_json, to_jsonl
-    from chargehand.trace.html import to_html
+    from chargehand.trace.pack_page import to_html
     from chargehand.trace.plan_graph import to_mermaid, to_text
     from chargehand.trace.run_parts import AttemptView, CallView, Decision, SessionView, Tally, TaskState, TaskStatus
     from chargehand.trace.run_state import RunState, fold
@@ -34,7 +34,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         **dict.fromkeys(["to_json", "to_jsonl"], "export"),
-        "to_html": "html",
+        "to_html": "pack_page",
         **dict.fromkeys(["to_mermaid", "to_text"], "plan_graph"),
         **dict.fromkeys(
             ["AttemptView", "CallView", "Decision", "SessionView", "Tally", "TaskState", "TaskStatus"], "run_parts"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any, cast
+from typing import Any
 
 from chargehand.text.escaping import dump_json
-from chargehand.trace.run_parts import Data
 
 
 def inert_json(value: Any) -> str:
@@ -37,27 +36,3 @@ def more(number: int, most: int, noun: str) -> str:
 
 def quiet(text: str) -> str:
     return f'<br><span class="quiet">{escape(text)}</span>' if text else ""
-
-
-def compact(value: Any) -> str:
-    return dump_json(value) if value is not None else ""
-
-
-def pretty(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else dump_json(value, indent=2)
-
-
-def slug(text: str) -> str:
-    return "".join(character for character in text if character.isascii() and character.isalnum())[:20]
-
-
-def as_object(value: Any) -> Data:
-    return cast(Data, value) if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> list[Any]:
-    return cast(list[Any], value) if isinstance(value, list) else []
-
-
-def as_objects(value: Any) -> list[Data]:
-    return [as_object(part) for part in as_list(value) if isinstance(part, dict)]

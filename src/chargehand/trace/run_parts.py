@@ -105,6 +105,8 @@ class TaskState:
     outcome: Data | None = None
     # Every call so far came from an earlier run's record.
     reused: bool = False
+    # The last event that was about it.
+    seq: int = 0
 
     @property
     def tokens(self) -> int:

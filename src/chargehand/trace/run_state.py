@@ -82,12 +82,15 @@ class RunState:
     # What may be spent, as Budget JSON, and the seconds it may take.
     budget: Data = field(default_factory=dict[str, Any])
     deadline_s: float | None = None
+    tool_calls: int = 0
     synthesis_started: float | None = None
     started: float | None = None
     ended: float | None = None
     # Report JSON, once the run has ended.
     report: Data | None = None
     seq: int = 0
+    # The last event that changed which tasks there are.
+    plan_seq: int = 0
     # Every call by key, so that a reply finds its call.
     by_key: dict[str, CallView] = field(default_factory=dict[str, CallView], repr=False, compare=False)
 
@@ -249,6 +252,8 @@ def _task(view: RunState, event: Event, worker: str = "") -> TaskState | None:
     task = view.tasks.get(event.task)
     if task is None:
         task = view.tasks[event.task] = TaskState(event.task, worker=worker)
+        view.plan_seq = event.seq
+    task.seq = event.seq
     return task
 
 
@@ -281,10 +286,11 @@ def _start_plan(view: RunState, approved: PlanApproved) -> None:
 
 def _add_tasks(view: RunState, tasks: list[Data], scope: str = "") -> None:
     """`scope` is the attempt whose team the tasks are of, such as `t3/1`."""
+    view.plan_seq = view.seq
     for data in tasks:
         id = within(scope, _text(data, "id")) if scope else _text(data, "id")
         task = view.tasks.setdefault(id, TaskState(id))
-        task.worker = _text(data, "worker")
+        task.seq, task.worker = view.seq, _text(data, "worker")
         task.instruction = _text(data, "instruction")
         task.success_criterion = _text(data, "success_criterion")
         needs = _texts(data, "depends_on")
@@ -318,6 +324,7 @@ def _start_call(view: RunState, event: Event, called: ModelCalled | ToolCalled, 
 
 def _file(view: RunState, event: Event, call: CallView, worker: str = "") -> None:
     view.by_key[call.key] = call
+    view.tool_calls += call.kind == "tool"
     call.task, call.attempt = event.task, event.attempt
     if (task := _task(view, event, worker)) is None:
         view.calls.append(call)
@@ -372,7 +379,9 @@ def _settle(view: RunState, settled: BudgetSettled) -> None:
     if (call := view.by_key.get(settled.key)) is not None:
         call.estimated = True
         if call.task is not None:
-            view.tasks[call.task].usage.estimate(settled.tokens, settled.usd)
+            task = view.tasks[call.task]
+            task.seq = view.seq
+            task.usage.estimate(settled.tokens, settled.usd)
 
 
 def _decide(view: RunState, event: Event, decided: Decided) -> None:
@@ -380,4 +389,4 @@ def _decide(view: RunState, event: Event, decided: Decided) -> None:
     if decided.decision == "reopen" and isinstance(decided.value, dict):
         for id in _texts(cast(Data, decided.value), "tasks"):
             if (task := view.tasks.get(id)) is not None:
-                task.status, task.ready, task.ended, task.outcome = "waiting", None, None, None
+                task.seq, task.status, task.ready, task.ended, task.outcome = view.seq, "waiting", None, None, None

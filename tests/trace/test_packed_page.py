@@ -1,19 +1,21 @@
-"""The self-contained page."""
+"""The page in one file: its markup, its policy, its size, and that nothing in it is alive that should not be."""
 
 from __future__ import annotations
 
 import json
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from chargehand.text.redaction import Redactor
-from chargehand.trace import fold, to_html
+from chargehand.trace import to_html
 from chargehand.trace.elements import inert_json
+from chargehand.trace.pack_page import MODULES, asset
 from chargehand.values.event import Event
-from tests.trace.sample import Recorder, many, plan, sample
+from tests.trace.sample import many, plan, sample
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -60,15 +62,15 @@ class Page(HTMLParser):
         return [attributes[name] for _, attributes in self.elements if name in attributes]
 
 
-def _poisoned(value: Any, poison: str) -> Any:
+def poisoned(value: Any, poison: str) -> Any:
     """Every text in a value with something hostile after it; ids and words of ours stay."""
     match value:
         case str():
             return value if value in {task.id for task in plan().tasks} else f"{value}{poison}"
         case dict():
-            return {k: v if k in KEPT | {"strategy", "mode"} else _poisoned(v, poison) for k, v in value.items()}
+            return {k: v if k in KEPT | {"strategy", "mode"} else poisoned(v, poison) for k, v in value.items()}
         case list():
-            return [_poisoned(each, poison) for each in value]
+            return [poisoned(each, poison) for each in value]
         case _:
             return value
 
@@ -77,23 +79,32 @@ def _visible(page: Page) -> str:
     return " ".join("".join(page.text).split())
 
 
-def test_the_page_says_everything_without_scripts() -> None:
-    """Status, figures, answer, gaps, plan, timeline, tasks and events are in the markup itself."""
-    page = Page(to_html(sample(), Redactor()))
-    text = _visible(page)
-    for words in ("Partial", "5 of 8", "15.2 s", "18,620", "$0.1053", "Oslo suits a small data team better",
-                  "Travel times are missing.", "Inhabitants of Bergen", "Find travel times from both cities",
-                  "Each figure has a source and a year.", "transport_retry", "run_ended", "1.2 s · escalated",
-                  "2 attempts", "ambiguous_input: Rent is per month"):  # fmt: skip
-        assert words in text, words
-    assert [a["class"] for tag, a in page.elements if tag == "svg"] == ["graph", "timeline"]
+def _state(html: str) -> Any:
+    """What the page's own modules draw."""
+    return json.loads(Page(html).scripts[0])["state"]
 
 
-def test_every_status_is_a_word_beside_its_colour() -> None:
-    """Nobody has to tell red from green: each task's status is written in list, graph and timeline."""
+def test_what_matters_most_is_there_without_scripts() -> None:
+    """Request, status, answer, gaps, and each task with its result are in the markup itself."""
     text = _visible(Page(to_html(sample(), Redactor())))
-    for word in ("✕ failed", "▲ escalated", "– skipped", "✓ done"):
-        assert text.count(word) >= 2
+    for words in (
+        "partial",
+        "Oslo suits a small data team better",
+        "The provider was overloaded.",
+        "t3researcherfailed",
+    ):
+        assert words in text, words
+
+
+def test_the_modules_become_one_script() -> None:
+    """No import or export is left, so that a file opens without a server."""
+    html = to_html(sample(), Redactor())
+    script = Page(html).scripts[1]
+    assert not re.search(r"^(import|export) ", script, re.MULTILINE)
+    for name in MODULES:
+        assert f'modules["{name}"] = ' in script
+    assert {path.name for path in files("chargehand.trace.page").iterdir() if path.name.endswith(".js")} == set(MODULES)
+    assert sum(len(asset(name)) for name in MODULES) < 200_000
 
 
 def test_the_page_asks_for_nothing_from_elsewhere() -> None:
@@ -102,9 +113,9 @@ def test_the_page_asks_for_nothing_from_elsewhere() -> None:
     page = Page(html)
     assert not {"link", "img", "iframe", "object", "embed", "base", "form"} & {tag for tag, _ in page.elements}
     assert page.attributes("src") == page.attributes("style") == page.attributes("srcset") == []
-    assert all(address.startswith("#task-") for address in page.attributes("href"))
-    assert not re.search(r"@import|https?://", html.replace("http-equiv", ""))
-    assert re.findall(r"url\(([^)]*)\)", html) == ["#hatch"]
+    assert all(address.startswith("#task/") for address in page.attributes("href"))
+    assert not re.search(r"@import|https?://", html.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", ""))
+    assert "url(" not in html
     (policy,) = (a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
@@ -114,27 +125,17 @@ def test_the_page_asks_for_nothing_from_elsewhere() -> None:
 def test_hostile_text_is_inert(poison: str) -> None:
     """Text of models and tools makes no element, attribute, link or script, wherever it stands."""
     clean = Page(to_html(sample(), Redactor()))
-    dirty_events = [event.with_data(_poisoned(event.data, poison)) for event in sample()]
+    dirty_events = [event.with_data(poisoned(event.data, poison)) for event in sample()]
     html = to_html(dirty_events, Redactor())
     dirty = Page(html)
     assert {tag for tag, _ in dirty.elements} <= {tag for tag, _ in clean.elements}
     names = {name for _, attributes in clean.elements for name in attributes}
     assert {name for _, attributes in dirty.elements for name in attributes} <= names | {"rel"}
-    assert all(re.match(r"#task-\d+$|https://", address) for address in dirty.attributes("href"))
+    assert all(re.match(r"#task/t\d+$|https://", address) for address in dirty.attributes("href"))
     assert len(dirty.scripts) == len(clean.scripts) == 2
     assert dirty.scripts[1] == clean.scripts[1]
-    assert json.loads(dirty.scripts[0])["run"] == sample()[0].run
+    assert _state(html)["run"] == sample()[0].run
     assert "\u2028" not in dirty.scripts[0]
-
-
-def test_hostile_ids_make_no_anchor() -> None:
-    """A task's id on the record is only text: anchors are numbers."""
-    record = Recorder()
-    record.note(0, "task_ready", '"><script>x</script>', worker="<b>w</b>")
-    page = Page(to_html(record.events(), Redactor()))
-    assert page.attributes("id") == ["hatch", "task-1", "tip", "data"]
-    assert len(page.scripts) == 2
-    assert "b" not in {tag for tag, attributes in page.elements if attributes}
 
 
 def test_json_in_a_script_element_cannot_end_it() -> None:
@@ -147,7 +148,7 @@ def test_json_in_a_script_element_cannot_end_it() -> None:
 def test_secrets_do_not_reach_the_page() -> None:
     """Neither whole nor in part, in no place: answer, outputs, events, the data for scripts."""
     secret = "correct-horse-battery-staple-9"
-    events = [event.with_data(_poisoned(event.data, f" {secret}")) for event in sample()]
+    events = [event.with_data(poisoned(event.data, f" {secret}")) for event in sample()]
     html = to_html(events, Redactor([secret]))
     assert "[redacted]" in html
     assert "correct-horse" not in html
@@ -157,7 +158,7 @@ def test_secrets_do_not_reach_the_page() -> None:
 def test_a_status_known_from_outside_is_shown() -> None:
     """A record that just stops is a run whose process died: the caller knows, the page says."""
     html = to_html(sample()[:20], Redactor(), status="interrupted")
-    assert '<span class="pill r-interrupted">Interrupted</span>' in html
+    assert _state(html)["status"] == "interrupted"
     assert "There is no answer on the record." in html
 
 
@@ -168,63 +169,27 @@ def test_a_page_can_be_made_at_every_event() -> None:
         assert "</html>" in to_html(events[:end], Redactor())
 
 
-def test_a_resumed_run_leaves_out_the_time_between() -> None:
-    """Two sessions of seconds, days apart, make a timeline of seconds with a mark where it was resumed."""
-    record = Recorder()
-    record.start(0, "Ask")
-    record.attempt(1, 2, plan().tasks[0])
-    record.start(200_000, "Ask", epoch=2)
-    record.attempt(200_001, 200_002, plan().tasks[1])
-    text = _visible(Page(to_html(record.events(), Redactor())))
-    assert "resumed" in text
-    assert "4.0 s" in text
-    assert fold(record.events()).elapsed_seconds() == 4.0
-
-
-def test_open_questions_stand_first() -> None:
-    """A run that waits for a person shows what it asks, and how to name the question."""
-    record = Recorder()
-    record.start(0, "Ask")
-    record.note(1, "question_asked", key="@approve", question={"id": "q1", "kind": "plan", "prompt": "Run this plan?"})
-    record.note(2, "run_ended", status="waiting")
-    text = _visible(Page(to_html(record.events(), Redactor())))
-    assert "Waiting for a person" in text
-    assert text.index("Run this plan? q1") < text.index("Answer")
-
-
-def test_findings_are_listed_with_their_places() -> None:
-    """A review's findings, by severity, file and line."""
-    record = Recorder()
-    record.start(0, "Review")
-    finding = {
-        "severity": "critical",
-        "path": "app.py",
-        "line": 12,
-        "message": "SQL from input",
-        "suggestion": "Bind it.",
-    }
-    record.note(1, "run_ended", status="complete", report={"answer": "One finding.", "findings": [finding]})
-    assert "critical app.py:12 SQL from input Bind it." in " ".join(Page(to_html(record.events(), Redactor())).text)
-
-
-def test_size_grows_with_the_run_and_stays_readable() -> None:
-    """Per task the page does not grow with their number; 2,000 tasks of 8 kB each stay far below 100 MB."""
+def test_size_grows_with_the_run_and_is_bounded() -> None:
+    """Per task the page does not grow with their number; of 2,000 tasks of 8 kB each it brings what has room."""
     hundred, thousand = (len(to_html(many(number), Redactor())) for number in (100, 1000))
     assert thousand < 10 * hundred
     html = to_html(many(2_000, "x" * 8_000), Redactor())
-    assert len(html) < 12_000_000
-    assert "The page shows 400 of 2,000 tasks" in html
-    assert "more characters in the record" in html
-    assert "The page shows 2,000 of" in html
+    assert len(html) < 40_000_000
+    data = json.loads(Page(html).scripts[0])
+    assert len(data["state"]["tasks"]) == 2_000
+    assert len(data["details"]) < 2_000
+    assert len(data["events"]) == 2_000
 
 
-def test_tasks_that_went_wrong_are_never_left_off_the_timeline() -> None:
-    """When there are too many rows, failures keep theirs."""
-    events = many(600)
+def test_details_of_tasks_that_went_wrong_are_kept_first() -> None:
+    """When there is no room for all of them, failures keep theirs."""
+    events = many(1_500, "x" * 8_000)
     last = next(event for event in reversed(events) if event.kind == "task_ended")
     outcome = last.data["outcome"] | {"status": "failed", "error": {"kind": "timeout", "message": "Too slow."}}
     html = to_html([_with(event, outcome) if event == last else event for event in events], Redactor())
-    assert f'<a class="row" href="#task-{int(str(last.task)[1:]) + 1}"' in html
+    details = json.loads(Page(html).scripts[0])["details"]
+    assert len(details) < 1_500
+    assert details[last.task]["outcome"]["status"] == "failed"
 
 
 def _with(event: Event, outcome: dict[str, Any]) -> Event:

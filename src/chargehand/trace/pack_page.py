@@ -1,0 +1,168 @@
+"""Events -> one self-contained page; and the same page, live, for a server to send.
+
+The page is drawn by the modules in `page/`. Packed into a file it brings them and its data along; from a server it
+loads them from there. Secrets are redacted as events come in, so that nothing behind this entry can leak one. The
+page's policy allows its own style and script and no request to another host.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from functools import cache
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import cast
+
+from chargehand.text.escaping import show_controls
+from chargehand.text.redaction import Redactor
+from chargehand.trace.elements import inert_json, section, table
+from chargehand.trace.number_text import short
+from chargehand.trace.page_state import page_state
+from chargehand.trace.run_parts import Data
+from chargehand.trace.run_state import RunState
+from chargehand.trace.task_detail import Messages, task_details
+from chargehand.values.event import Event
+
+MOST_EVENTS = 2_000
+# Characters that the details of all tasks may have together; tasks past it are listed without theirs.
+ROOM = 8_000_000
+# In the order in which they need each other.
+MODULES = (
+    "dom.js", "words.js", "source.js", "clock.js", "timeline.js", "graph.js", "drawer.js", "questions.js", "report.js",
+    "log.js", "run.js", "runs.js", "main.js",
+)  # fmt: skip
+_IMPORT = re.compile(r'^import (?:\* as (\w+)|\{ ([^}]*) \}) from "\./([\w.]+)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+
+
+def to_html(
+    events: Iterable[Event],
+    redactor: Redactor,
+    *,
+    messages: Messages | None = None,
+    status: str | None = None,
+    shown: Data | None = None,
+) -> str:
+    """The page in one file.
+
+    `status` is what is known from outside the record: a run whose process died is `interrupted`. `shown` are the parts
+    of the report that the command behind the run words in its own way, such as a review, whose findings come first.
+    """
+    view = RunState()
+    kept = [_redact(event, redactor) for event in events]
+    for event in kept:
+        view.apply(event)
+    if status is not None:
+        view.status = status
+    if shown is not None:
+        view.report = {**(view.report or {}), **cast(Data, redactor.json(shown))}
+    state = page_state(view)
+    data = {
+        "state": state | {"findings_first": shown is not None},
+        "details": _details(view, kept, messages, redactor),
+        "events": [event.to_json() for event in kept[:MOST_EVENTS]],
+    }
+    style, script = asset("style.css"), _script()
+    return Template(asset("index.html")).substitute(
+        root="",
+        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "base-uri 'none'; form-action 'none'",
+        title=escape(f"{short(view.request or view.run, 80)} · chargehand"),
+        style=f"<style>{style}</style>",
+        content=_without_scripts(state),
+        script=f'<script type="application/json" id="data">{show_controls(inert_json(data))}</script>'
+        f"<script>{script}</script>",
+    )
+
+
+def live_page(root: str = "") -> str:
+    """The page as a server sends it, for `/` and for every run. `root` is the path in front of all its addresses."""
+    here = escape(root)
+    return Template(asset("index.html")).substitute(
+        root=here,
+        policy="default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'",
+        title="chargehand",
+        style=f'<link rel="stylesheet" href="{here}/page/style.css">',
+        content="<noscript>This page needs JavaScript; `chargehand show` shows the same in a terminal.</noscript>",
+        script=f'<script type="module" src="{here}/page/main.js"></script>',
+    )
+
+
+@cache
+def asset(name: str) -> str:
+    """A file of the page."""
+    return files("chargehand.trace.page").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _redact(event: Event, redactor: Redactor) -> Event:
+    task = None if event.task is None else redactor.text(event.task)
+    return event._replace(task=task).with_data(cast(Data, redactor.json(event.data)))
+
+
+def _details(view: RunState, events: list[Event], messages: Messages | None, redactor: Redactor) -> dict[str, Data]:
+    """The tasks' details as far as there is room."""
+    kept: dict[str, Data] = {}
+    room = ROOM
+    # What did not go well is kept before the rest.
+    tasks = sorted(view.tasks.values(), key=lambda task: task.status == "done")
+    for id, detail in task_details(tasks, events, messages or _none):
+        clean = cast(Data, redactor.json(detail))
+        room -= len(json.dumps(clean))
+        if room < 0:
+            break
+        kept[id] = clean
+    return kept
+
+
+def _none(hashes: Iterable[str]) -> dict[str, bytes]:
+    return {}
+
+
+@cache
+def _script() -> str:
+    """The modules as one script: each in a function of its own, in the order in which they need each other."""
+    return "\n".join(['"use strict";', "const modules = {};", *map(_wrap, MODULES)])
+
+
+def _wrap(name: str) -> str:
+    code = asset(name)
+    names = ", ".join(_EXPORT.findall(code))
+    code = _EXPORT.sub("", _IMPORT.sub(_take, code))
+    return f'modules["{name}"] = (() => {{\n{code}\nreturn {{ {names} }};\n}})();'
+
+
+def _take(found: re.Match[str]) -> str:
+    whole, names, module = found.groups()
+    taken = whole or "{ " + names.replace(" as ", ": ") + " }"
+    return f'const {taken} = modules["{module}"];'
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _without_scripts(state: Data) -> str:
+    """What matters most, for readers without scripts; the page's own drawing replaces it."""
+    report = cast(Data, state["report"] or {})
+    answer = report.get("answer_html") or '<p class="quiet">There is no answer on the record.</p>'
+    gaps = "".join(
+        f"<li>{escape(str(gap.get('reason', '')))}</li>" for gap in cast(list[Data], report.get("gaps") or [])
+    )
+    rows = "".join(
+        f"<tr><td>{escape(task['id'])}</td><td>{escape(task['worker'])}</td><td>{task['status']}</td>"
+        f"<td>{escape(task['says'])}</td></tr>"
+        for task in state["tasks"][:1000]
+    )
+    parts = (
+        f"<h1>{escape(short(state['request'] or state['run'], 240))}</h1><p>{escape(state['status'])}</p>",
+        section("Answer", f'<div class="prose">{answer}</div>'),
+        section("Gaps", f"<ul>{gaps}</ul>", "alert") if gaps else "",
+        section("Tasks", table("", ("Task", "Worker", "Status", "Result"), rows)) if rows else "",
+    )
+    return show_controls("".join(parts))

@@ -1,0 +1,1 @@
+"""The run page: static modules, a style sheet and the frame they are put in."""

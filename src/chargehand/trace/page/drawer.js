@@ -1,0 +1,149 @@
+// One task -> a panel at the side: what it was asked, what it did attempt by attempt, what it gave, and orders to it.
+import { h, fill } from "./dom.js";
+import { GLYPHS, count, duration, money, pretty, several } from "./words.js";
+
+const LONGEST = 40_000;
+
+export function drawer(source, close) {
+  const head = h("div", { class: "drawer-head" });
+  const body = h("div", { class: "drawer-body" });
+  const box = h("aside", { class: "drawer", "aria-label": "Task", tabindex: -1, hidden: true }, head, body);
+  let shown = null;
+  let drawn = null;
+
+  async function show(task, attempt, state) {
+    const isNew = shown !== task.id;
+    shown = task.id;
+    box.hidden = false;
+    fill(head,
+      h("div", { class: "drawer-title" },
+        h("span", { class: `badge s-${task.status}` }, `${GLYPHS[task.status]} ${task.status}`),
+        h("h2", {}, task.id), h("span", { class: "quiet" }, task.worker),
+        h("button", { type: "button", class: "close", "aria-label": "Close", onclick: close }, "✕")),
+      h("p", { class: "quiet" }, [
+        task.started === null ? "" : duration(task.seconds), task.tokens ? `${count(task.tokens)} tokens` : "",
+        task.tokens ? `cost ${money(task.usd)}` : "", several(task.attempts.length, "attempt"), task.reused ? "reused from an earlier run" : "",
+      ].filter(Boolean).join(" · ")),
+      task.doing ? h("p", { class: "doing" }, `Now: ${task.doing}`) : null);
+    if (isNew) {
+      fill(body, h("p", { class: "quiet" }, "Reading the record …"));
+      box.focus({ preventScroll: true });
+      drawn = null;
+    }
+    const version = `${task.id} ${task.status} ${task.calls.length} ${task.calls.filter((call) => call[3]).length}`;
+    if (drawn === version && !isNew) return;
+    try {
+      const detail = await source.detail(task.id);
+      if (shown !== task.id) return;
+      drawn = version;
+      const scrolled = body.scrollTop;
+      const unfolded = new Set([...body.querySelectorAll("details[open]")].map((each) => each.dataset.key));
+      fill(body, ...parts(task, detail, state));
+      for (const each of body.querySelectorAll("details")) if (unfolded.has(each.dataset.key)) each.open = true;
+      body.scrollTop = scrolled;
+      if (isNew && attempt) {
+        const section = body.querySelector(`[data-attempt="${Number(attempt)}"]`);
+        if (section) {
+          section.open = true;
+          section.scrollIntoView({ block: "start" });
+        }
+      }
+    } catch (error) {
+      fill(body, h("p", { class: "alert" }, `The details could not be read: ${error.message}`));
+    }
+  }
+
+  function parts(task, detail, state) {
+    const outcome = detail?.outcome ?? null;
+    return [
+      orders(task, state),
+      block("Instruction", detail?.instruction ?? task.says),
+      block("Done when", detail?.success_criterion),
+      task.after.length ? field("After", task.after.map((id) => [h("a", { class: "cite", href: `#task/${id}` }, id), " "])) : null,
+      outcome ? result(outcome) : null,
+      ...(detail?.attempts ?? []).map((each) => attemptPart(each, detail.decisions)),
+      detail ? null : h("p", { class: "quiet" }, "The page has no more of this task; the record has."),
+    ];
+  }
+
+  function result(outcome) {
+    const error = outcome.error ? `${outcome.error.kind}: ${outcome.error.message}` : "";
+    const escalation = outcome.escalation ? `${outcome.escalation.reason}: ${outcome.escalation.message}` : "";
+    return [
+      block("Error", error), block("Escalated", escalation),
+      outcome.because?.length ? field("Because of", outcome.because.map((id) => [h("a", { class: "cite", href: `#task/${id}` }, id), " "])) : null,
+      block(outcome.partial ? "Partial output" : "Output", pretty(outcome.output)),
+      Number.isInteger(outcome.confidence) ? field("Confidence", `${outcome.confidence} %`) : null,
+      outcome.claims?.length ? field("Claims", h("ul", {}, outcome.claims.map((claim) =>
+        h("li", {}, claim.statement, " ", (claim.sources ?? []).map((each) => [h("code", {}, each), " "]))))) : null,
+      outcome.findings?.length ? field("Findings", h("ul", {}, outcome.findings.slice(0, 100).map((finding) =>
+        h("li", {}, h("code", {}, `${finding.path ?? ""}${finding.line ? `:${finding.line}` : ""}`), " ", finding.message)))) : null,
+    ];
+  }
+
+  function attemptPart(attempt, decisions) {
+    const took = attempt.ended ? duration(attempt.ended - attempt.started) : "at work";
+    const error = attempt.error ? `${attempt.error.kind}: ${attempt.error.message}` : "";
+    const decided = decisions.filter((each) => (each.attempt ?? attempt.number) === attempt.number);
+    return h("details", { class: "attempt-part", "data-attempt": attempt.number, "data-key": `a${attempt.number}`, open: Boolean(error) || attempt.number === 1 },
+      h("summary", {}, `Attempt ${attempt.number} · ${attempt.status ?? "running"} · ${took}`,
+        attempt.model ? h("span", { class: "quiet" }, ` · ${attempt.model}`) : null),
+      h("a", { class: "here", href: `#task/${shown}@${attempt.number}` }, "Link to this attempt"),
+      error ? h("p", { class: "alert" }, error) : null,
+      attempt.calls.map(callPart),
+      decided.map((each) => h("details", { class: "decision", "data-key": `d${each.seq}` },
+        h("summary", {}, `${each.decision}: ${each.reason}`), h("pre", {}, pretty(each.value).slice(0, LONGEST)))));
+  }
+
+  function callPart(call) {
+    const reply = call.result?.reply ?? null;
+    const error = call.result?.error;
+    const took = call.ended ? duration(call.ended - call.started) : call.refused || call.reused ? "" : "in flight";
+    const name = call.kind === "model" ? `${call.role ?? "model"} · ${call.name}` : `tool ${call.name}`;
+    return h("details", { class: `call-part ${call.kind}`, "data-key": call.key },
+      h("summary", {}, name, h("span", { class: "quiet" }, ` ${[took, call.send > 1 ? `sent ${call.send} times` : "", call.reused ? "reused" : "", error ? `failed: ${error.kind}` : "", call.refused ? `refused: ${call.refused}` : ""].filter(Boolean).join(" · ")}`)),
+      (call.messages ?? []).map((message) => h("div", { class: "message" }, h("b", {}, message.role ?? "message"), h("pre", {}, text(message)))),
+      call.arguments ? h("div", { class: "message" }, h("b", {}, "arguments"), h("pre", {}, pretty(call.arguments).slice(0, LONGEST))) : null,
+      reply ? h("div", { class: "message reply" }, h("b", {}, "reply"), h("pre", {}, [reply.text, pretty(reply.tool_calls?.length ? reply.tool_calls : null)].filter(Boolean).join("\n").slice(0, LONGEST))) : null,
+      error ? h("p", { class: "alert" }, `${error.kind}: ${error.message}`) : null,
+      call.kind === "tool" && call.result && !error ? h("div", { class: "message reply" }, h("b", {}, "result"), h("pre", {}, pretty(call.result.content ?? call.result.output ?? call.result).slice(0, LONGEST))) : null);
+  }
+
+  const text = (message) => (typeof message === "string" ? message : pretty(message.content ?? message)).slice(0, LONGEST);
+  const field = (name, content) => h("div", { class: "field" }, h("h3", {}, name), h("div", {}, content));
+  const block = (name, words) => (words ? field(name, h("pre", {}, words.length > LONGEST ? `${words.slice(0, LONGEST)}… (${count(words.length - LONGEST)} more characters in the record)` : words)) : null);
+
+  /** Stop, restart, tell: only where there is a server to take them. */
+  function orders(task, state) {
+    if (!source.act || task.depth > 0 && !task.id.includes("/")) return null;
+    const note = h("p", { class: "quiet", role: "status" });
+    const send = async (action, values) => {
+      try {
+        await source.act(`tasks/${encodeURIComponent(task.id)}/${action}`, values);
+        note.textContent = "Sent. The run acts on it within a second.";
+      } catch (error) {
+        note.textContent = error.message;
+      }
+    };
+    const ended = ["done", "failed", "escalated", "skipped"].includes(task.status);
+    const words = h("textarea", { rows: 2, placeholder: ended ? "A new instruction (optional)" : "What the worker should know, or a reason", "aria-label": "Words to the worker" });
+    const said = () => words.value.trim();
+    return h("form", { class: "orders", onsubmit: (event) => event.preventDefault() }, words,
+      h("div", { class: "buttons" },
+        ended || state.status !== "running" ? null : h("button", { type: "button", onclick: () => said() && send("tell", { text: said() }) }, "Tell the worker"),
+        ended ? null : h("button", { type: "button", onclick: () => send("stop", said() ? { reason: said() } : {}) }, "Stop"),
+        h("button", { type: "button", onclick: () => send("restart", said() ? { instruction: said() } : {}) }, "Restart")), note);
+  }
+
+  return {
+    box,
+    show,
+    hide() {
+      shown = null;
+      box.hidden = true;
+    },
+    get task() {
+      return shown;
+    },
+  };
+}

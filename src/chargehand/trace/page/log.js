@@ -1,0 +1,72 @@
+// Events -> a list with a filter, read from the record when it is first opened.
+import { h, fill, virtualList } from "./dom.js";
+import { count, cut, pretty } from "./words.js";
+
+const ROW = 28;
+
+export function log(source) {
+  let events = [];
+  let shown = [];
+  let started = 0;
+  let read = false;
+  const list = virtualList(ROW, (index) => row(shown[index]), "Events");
+  const words = h("input", { type: "search", placeholder: "Find events", "aria-label": "Find events", oninput: () => update() });
+  const title = h("h2", {}, "Events");
+  const body = h("div", {}, h("div", { class: "filter" }, words), list.box);
+  const details = h("details", { ontoggle: () => details.open && load() }, h("summary", {}, title), body);
+  const whole = h("pre", { class: "event-data", hidden: true });
+  body.append(whole);
+
+  function row(event) {
+    const said = JSON.stringify(rest(event));
+    return h("a", { class: "row event", href: `#event/${event.seq}` },
+      h("span", { class: "seq" }, String(event.seq)), h("span", { class: "at" }, `${Math.max(event.at - started, 0).toFixed(3)} s`),
+      h("b", {}, event.kind), h("span", {}, event.task ?? ""), h("code", {}, cut(said, 200)));
+  }
+
+  const rest = ({ run, seq, at, kind, task, attempt, ...data }) => data.data ?? data;
+
+  function update() {
+    const wanted = words.value.trim().toLowerCase();
+    shown = wanted ? events.filter((event) => JSON.stringify(event).toLowerCase().includes(wanted)) : events;
+    list.box.style.height = `${Math.min(Math.max(shown.length, 1) * ROW, 420)}px`;
+    list.update(shown.length);
+  }
+
+  async function load() {
+    if (read) return;
+    read = true;
+    try {
+      events = await source.events(0);
+      update();
+    } catch (error) {
+      read = false;
+      fill(body, h("p", { class: "alert" }, `The events could not be read: ${error.message}`));
+    }
+  }
+
+  return {
+    box: h("section", {}, details),
+    update(state) {
+      started = state.started ?? 0;
+      title.textContent = `Events (${count(state.seq)})`;
+    },
+    /** Events that just came; those that are known are passed over. */
+    take(newer) {
+      if (!read) return;
+      const last = events.at(-1)?.seq ?? 0;
+      events.push(...newer.filter((event) => event.seq > last));
+      if (details.open) update();
+    },
+    async show(seq) {
+      details.open = true;
+      await load();
+      const index = shown.findIndex((event) => event.seq === seq);
+      if (index < 0) return;
+      details.scrollIntoView({ block: "start" });
+      list.reach(index)?.focus({ preventScroll: true });
+      whole.hidden = false;
+      whole.textContent = pretty(shown[index]);
+    },
+  };
+}

@@ -1,0 +1,145 @@
+// Open questions -> forms that show exactly what is asked and send the answer.
+import { h, fill } from "./dom.js";
+import { post } from "./source.js";
+
+/** The strip above a run: one form per open question. */
+export function needsYou(source) {
+  const box = h("div", { class: "needs-you" });
+  const forms = new Map();
+  return {
+    box,
+    update(state) {
+      const open = new Set(state.questions.map((question) => question.id));
+      for (const [id, form] of forms) {
+        if (open.has(id)) continue;
+        form.remove();
+        forms.delete(id);
+      }
+      for (const question of state.questions) {
+        if (forms.has(question.id)) continue;
+        const form = questionForm(source, question, state);
+        forms.set(question.id, form);
+        box.append(form);
+      }
+      box.hidden = !forms.size;
+    },
+  };
+}
+
+const TITLES = { plan: "Approve the plan", tool: "Approve a tool call", escalation: "A worker needs help", task: "A task for you" };
+
+function questionForm(source, question, state) {
+  const note = h("p", { class: "quiet", role: "status" });
+  const send = async (answer) => {
+    try {
+      await source.act(`answers/${encodeURIComponent(question.id)}`, { answer });
+      note.textContent = "Answered.";
+    } catch (error) {
+      note.textContent = [error.message, ...(error.problems ?? []).map((each) => each.message)].join(" ");
+    }
+  };
+  const parts = source.act ? answerParts(question, state, send) : [h("p", { class: "quiet" }, `Answer it with: chargehand answer ${state.run} ${question.id}`)];
+  return h("form", { class: "question", onsubmit: (event) => event.preventDefault() },
+    h("h2", {}, `${TITLES[question.kind] ?? "A question"} `, h("code", {}, question.id)),
+    h("pre", {}, question.prompt), parts, note);
+}
+
+function answerParts(question, state, send) {
+  if (question.kind === "plan") return planParts(question, state, send);
+  if (question.kind === "tool") return [choiceParts(send)];
+  const read = question.answer_schema?.properties ? schemaFields(question.answer_schema) : textField(question.answer_schema);
+  return [read.box, h("div", { class: "buttons" }, h("button", { type: "submit", class: "main", onclick: () => send(read.value()) }, "Answer"))];
+}
+
+function choiceParts(send) {
+  const reason = h("input", { type: "text", placeholder: "Reason, if you reject it", "aria-label": "Reason" });
+  return h("div", { class: "buttons" },
+    h("button", { type: "submit", class: "main", onclick: () => send("approve") }, "Approve"), reason,
+    h("button", { type: "button", onclick: () => send(`reject ${reason.value}`.trim()) }, "Reject"));
+}
+
+function textField(schema) {
+  const words = h("textarea", { rows: 3, "aria-label": "Answer" });
+  return { box: words, value: () => (schema && schema.type !== "string" ? JSON.parse(words.value) : words.value) };
+}
+
+/** A form from the properties of a schema; what is no plain value is typed as JSON. */
+function schemaFields(schema) {
+  const fields = Object.entries(schema.properties).map(([name, part]) => {
+    const field = part.enum
+      ? h("select", { name }, part.enum.map((each) => h("option", { value: JSON.stringify(each) }, String(each))))
+      : part.type === "boolean" ? h("input", { name, type: "checkbox" })
+        : ["number", "integer"].includes(part.type) ? h("input", { name, type: "number", step: part.type === "integer" ? 1 : "any" })
+          : h("textarea", { name, rows: part.type === "string" ? 1 : 3 });
+    const read = () => {
+      if (part.enum) return JSON.parse(field.value);
+      if (part.type === "boolean") return field.checked;
+      if (field.value === "") return undefined;
+      return part.type === "string" ? field.value : JSON.parse(field.value);
+    };
+    return { name, read, box: h("label", {}, part.title ?? name, field, part.description ? h("small", {}, part.description) : null) };
+  });
+  return {
+    box: h("div", { class: "fields" }, fields.map((each) => each.box)),
+    value: () => Object.fromEntries(fields.map((each) => [each.name, each.read()]).filter(([, value]) => value !== undefined)),
+  };
+}
+
+function planParts(question, state, send) {
+  const draft = JSON.stringify(state.plan ?? {}, null, 2);
+  const text = h("textarea", { class: "plan", rows: 16, spellcheck: "false", "aria-label": "Plan as JSON" });
+  text.value = draft;
+  const said = h("div", { class: "plan-check", role: "status" });
+  let timer = null;
+  const check = async () => {
+    let plan;
+    try {
+      plan = JSON.parse(text.value);
+    } catch (error) {
+      fill(said, h("p", { class: "alert" }, `Not JSON yet: ${error.message}`));
+      return;
+    }
+    try {
+      const found = await post("/check", { plan, team: state.team });
+      const problems = found.problems ?? [];
+      fill(said,
+        problems.length ? h("ul", {}, problems.map((each) => h("li", {}, `${each.severity}: ${each.message}`))) : h("p", { class: "quiet" }, "No problems."),
+        changes(draft, JSON.stringify(plan, null, 2)));
+    } catch (error) {
+      fill(said, h("p", { class: "alert" }, [error.message, ...error.problems.map((each) => each.message)].join(" ")));
+    }
+  };
+  text.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(check, 400);
+  });
+  const reason = h("input", { type: "text", placeholder: "Reason, if you reject it", "aria-label": "Reason" });
+  const approve = () => {
+    if (text.value === draft) return send("approve");
+    try {
+      return send(JSON.parse(text.value));
+    } catch (error) {
+      return fill(said, h("p", { class: "alert" }, `Not JSON: ${error.message}`));
+    }
+  };
+  return [
+    h("details", {}, h("summary", {}, "Edit the plan"), text, said),
+    h("div", { class: "buttons" }, h("button", { type: "submit", class: "main", onclick: approve }, "Approve"), reason,
+      h("button", { type: "button", onclick: () => send(`reject ${reason.value}`.trim()) }, "Reject")),
+  ];
+}
+
+/** What differs between two texts, line by line: the longest common lines are kept. */
+function changes(before, after) {
+  if (before === after) return null;
+  const [a, b] = [before.split("\n"), after.split("\n")];
+  let start = 0;
+  while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
+  let end = 0;
+  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
+  const lines = [
+    ...a.slice(start, a.length - end).map((line) => h("del", {}, `- ${line}`)),
+    ...b.slice(start, b.length - end).map((line) => h("ins", {}, `+ ${line}`)),
+  ];
+  return h("pre", { class: "diff" }, lines.slice(0, 400));
+}

@@ -1,0 +1,72 @@
+// The report of a run, or what is known of it so far -> figures, answer, findings, gaps, contradictions, notes.
+import { h, prose } from "./dom.js";
+import { count, duration, money, pretty, several } from "./words.js";
+
+const section = (title, kind, ...body) => h("section", { class: kind }, h("h2", {}, title), body);
+const task = (id) => (id ? [h("a", { class: "cite", href: `#task/${id}` }, id), " "] : null);
+
+export function figures(state) {
+  const { usage, counts, budget } = state;
+  const other = Object.entries(counts).filter(([status]) => status !== "done").map(([status, number]) => `${count(number)} ${status}`).join(", ");
+  const speedup = state.report?.speedup;
+  const elapsed = state.status === "running" ? state.elapsed_s + Math.max(state.now() - state.last_event, 0) : state.elapsed_s;
+  const cards = [
+    ["Tasks done", `${count(counts.done ?? 0)} of ${count(state.tasks.size)}`, other],
+    ["Time", duration(elapsed), speedup ? `${speedup.toFixed(1)} × one after another` : budget.deadline_s ? `of ${duration(budget.deadline_s)}` : ""],
+    ["Tokens", count(usage.tokens), [
+      budget.tokens ? `of ${count(budget.tokens)}` : "",
+      usage.cached_tokens ? `${Math.floor((usage.cached_tokens * 100) / usage.input_tokens)} % of the input from cache` : "",
+      usage.estimated_tokens ? `${count(usage.estimated_tokens)} estimated` : "",
+    ].filter(Boolean).join(", ")],
+    ["Cost", money(usage.usd), usage.usd === null ? "a price is not known" : budget.usd ? `of ${money(budget.usd)}` : ""],
+    ["Model calls", count(usage.calls), usage.tools ? several(usage.tools, "tool call") : ""],
+  ];
+  if (Number.isInteger(state.report?.confidence)) cards.push(["Confidence", `${state.report.confidence} %`, ""]);
+  return h("dl", { class: "figures" }, cards.map(([name, figure, beside]) =>
+    h("div", {}, h("dt", {}, name), h("dd", {}, figure, h("small", {}, beside)))));
+}
+
+export function answer(state, draft) {
+  const report = state.report;
+  if (report?.answer_html) {
+    return section("Answer", "answer", prose(report.answer_html), report.answer_cut ? h("p", { class: "quiet" }, "The answer is longer; the export has all of it.") : null);
+  }
+  if (draft) return section("Answer", "answer", h("p", { class: "quiet" }, "It is being written."), h("pre", { class: "draft" }, draft));
+  if (state.status === "running" || state.status === "waiting" || state.status === "paused") return null;
+  return section("Answer", "answer", h("p", { class: "quiet" }, "There is no answer on the record."));
+}
+
+export function findings(state) {
+  const found = state.report?.findings ?? [];
+  if (!found.length) return null;
+  const left = (state.report.findings_number ?? found.length) - found.length;
+  return section(`Findings (${count(state.report.findings_number ?? found.length)})`, "", h("ol", { class: "findings" }, found.map((each) =>
+    h("li", {},
+      h("span", { class: `sev v-${/^[a-z]+$/.test(each.severity) ? each.severity : "info"}` }, String(each.severity)),
+      h("div", {}, each.path ? h("code", {}, `${each.path}${each.line ? `:${each.line}` : ""}`) : null,
+        h("p", {}, String(each.message ?? "")), each.suggestion ? h("p", { class: "quiet" }, String(each.suggestion)) : null),
+      Number.isInteger(each.confidence) ? h("small", {}, `confidence ${each.confidence}`) : null))),
+  left > 0 ? h("p", { class: "quiet" }, `${several(left, "finding")} more in the export.`) : null);
+}
+
+export function gaps(state) {
+  const found = state.report?.gaps ?? [];
+  if (!found.length) return null;
+  return section("Gaps", "alert", h("ul", {}, found.map((gap) =>
+    h("li", {}, task(gap.task), String(gap.reason ?? ""), gap.impact ? [h("br"), h("span", { class: "quiet" }, String(gap.impact))] : null))));
+}
+
+export function contradictions(state) {
+  const found = state.report?.contradictions ?? [];
+  if (!found.length) return null;
+  return section("Contradictions", "", h("ul", {}, found.map((each) =>
+    h("li", {}, h("strong", {}, String(each.subject ?? "")), each.resolved ? " · resolved" : " · open",
+      h("ul", {}, (each.claims ?? []).map((claim) => h("li", { class: "quiet" }, pretty(claim.statement ?? claim)))),
+      each.verdict ? h("p", {}, `Verdict: ${each.verdict}`) : null, each.reason ? h("p", { class: "quiet" }, String(each.reason)) : null))));
+}
+
+export function notes(state) {
+  const problems = (state.report?.problems ?? []).map((each) => (typeof each === "string" ? each : each.message ?? pretty(each)));
+  const all = [...new Set([...problems, ...state.notes, ...(state.report?.notes ?? [])].map(String))];
+  return all.length ? section("Notes", "", h("ul", {}, all.map((note) => h("li", {}, note)))) : null;
+}

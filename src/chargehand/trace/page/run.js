@@ -1,0 +1,243 @@
+// One run -> its page: drawn from its state, drawn again as events come, steered by the keyboard and by the address.
+import { fill, h, onceAFrame } from "./dom.js";
+import { drawer as makeDrawer } from "./drawer.js";
+import { graph as makeGraph } from "./graph.js";
+import { log as makeLog } from "./log.js";
+import { needsYou } from "./questions.js";
+import * as report from "./report.js";
+import { exportAddress, homeAddress, isLive, openRun } from "./source.js";
+import { timeline as makeTimeline } from "./timeline.js";
+import { STATUS_WORDS, cut, moment, sentence, several } from "./words.js";
+
+export async function showRun(main, id) {
+  const source = openRun(id);
+  const state = { tasks: new Map() };
+  let draft = null;
+  let connected = true;
+  const closeTask = () => {
+    history.replaceState(null, "", location.pathname + location.search);
+    follow();
+  };
+  const drawer = makeDrawer(source, closeTask);
+  const timeline = makeTimeline((task) => { location.hash = `task/${task}`; });
+  const graph = makeGraph();
+  const log = makeLog(source);
+  const questions = needsYou(source);
+  const places = Object.fromEntries(["head", "figures", "first", "answer", "rest"].map((name) => [name, h("div", {})]));
+  const live = h("p", { class: "sr-only", "aria-live": "polite" });
+  const work = workSection(timeline, graph);
+  fill(main, places.head, live, questions.box, places.first, places.figures, places.answer, places.rest, work.box, log.box);
+  document.body.append(drawer.box);
+
+  function take(newer) {
+    const { tasks, ...rest } = newer;
+    const before = state.status;
+    Object.assign(state, rest);
+    for (const task of tasks) state.tasks.set(task.id, task);
+    state.order ??= [...state.tasks.keys()];
+    const skew = newer.now ? newer.now - Date.now() / 1000 : null;
+    state.now = () => (skew === null ? state.last_event : Date.now() / 1000 + skew);
+    if (before && before !== state.status) tell(STATUS_WORDS[state.status] ?? state.status);
+  }
+
+  function tell(words) {
+    live.textContent = words;
+    if (document.hidden && window.Notification?.permission === "granted" && state.status !== "running") {
+      new Notification(`chargehand: ${words}`, { body: cut(state.request, 120), tag: state.run });
+    }
+  }
+
+  const drawn = {};
+  /** Draw a part again only if what it shows has changed. */
+  function redraw(name, version, make) {
+    if (drawn[name] === version) return;
+    drawn[name] = version;
+    fill(places[name], make());
+  }
+
+  function draw() {
+    document.title = `${state.status === "running" ? "" : `${STATUS_WORDS[state.status] ?? state.status} · `}${cut(state.request || state.run, 80)} · chargehand`;
+    const said = sentence(state);
+    redraw("head", JSON.stringify([state.status, said, connected, state.sessions.length]), () => head(source, state, said, connected));
+    fill(places.figures, report.figures(state));
+    const findingsFirst = Boolean(state.findings_first);
+    const version = JSON.stringify([state.report, state.status, draft, state.notes]);
+    redraw("first", `${version}${findingsFirst}`, () => (findingsFirst ? [report.findings(state)] : []));
+    redraw("answer", version, () => [report.answer(state, draft)]);
+    redraw("rest", version, () => [report.gaps(state), report.contradictions(state), findingsFirst ? null : report.findings(state), report.notes(state)]);
+    questions.update(state);
+    work.update(state);
+    log.update(state);
+    if (drawer.task) follow();
+  }
+
+  function follow() {
+    const [kind, rest] = [location.hash.slice(1).split("/")[0], decodeURIComponent(location.hash.slice(location.hash.indexOf("/") + 1))];
+    if (kind === "event") {
+      log.show(Number(rest));
+      return;
+    }
+    const [, id, attempt] = kind === "task" ? rest.match(/^(.*?)(?:@(\d+))?$/) : [];
+    const task = id && state.tasks.get(id);
+    document.body.classList.toggle("with-drawer", Boolean(task));
+    if (task) drawer.show(task, attempt, state);
+    else drawer.hide();
+  }
+
+  take(await source.state());
+  draw();
+  follow();
+  addEventListener("hashchange", follow);
+  keyboard(timeline, work, closeTask);
+  if (!isLive) return;
+
+  const redrawSoon = onceAFrame(draw);
+  let asking = false;
+  let again = false;
+  async function refresh() {
+    if (asking) {
+      again = true;
+      return;
+    }
+    asking = true;
+    try {
+      take(await source.state(state.seq));
+      redrawSoon();
+    } catch (error) {
+      live.textContent = error.message;
+    } finally {
+      asking = false;
+      if (again) {
+        again = false;
+        refresh();
+      }
+    }
+  }
+  source.watch({
+    events(events) {
+      log.take(events);
+      if (events.some((event) => event.seq > state.seq)) refresh();
+    },
+    draft(part) {
+      if (part.role && part.role !== "synthesizer") return;
+      draft = part.discarded ? null : (draft ?? "").slice(0, part.offset) + (part.text ?? part.delta ?? "");
+      redrawSoon();
+    },
+    connected(is) {
+      if (is && !connected) refresh();
+      connected = is;
+      redrawSoon();
+    },
+  });
+  setInterval(() => state.status === "running" && redrawSoon(), 1000);
+}
+
+function head(source, state, said, connected) {
+  const note = h("span", { class: "quiet", role: "status" });
+  const act = (action, name, kind = "") => h("button", {
+    type: "button", class: kind, onclick: async () => {
+      try {
+        const made = await source.act(action, {});
+        note.textContent = "Sent.";
+        if (made.run && made.run !== state.run) location.assign(`./${encodeURIComponent(made.run)}`);
+      } catch (error) {
+        note.textContent = error.message;
+      }
+    },
+  }, name);
+  const ended = !["running", "waiting", "paused", "interrupted"].includes(state.status);
+  const facts = [
+    `run ${state.run}`, state.team ? `team ${state.team}` : "", state.strategy ? `${state.strategy} plan` : "",
+    state.started ? moment(state.started) : "", state.sessions.length > 1 ? several(state.sessions.length, "session") : "",
+    state.rerun_of ? `repeats run ${state.rerun_of}` : "",
+  ].filter(Boolean);
+  return [
+    h("p", { class: "eyebrow" }, isLive ? h("a", { class: "brand", href: homeAddress }, "chargehand") : h("span", { class: "brand" }, "chargehand"),
+      h("span", { class: `pill r-${/^[a-z]+$/.test(state.status) ? state.status : "failed"}` }, STATUS_WORDS[state.status] ?? state.status),
+      isLive && !connected ? h("span", { class: "pill r-interrupted" }, "Not connected: trying again") : null),
+    h("h1", {}, cut(state.request || "A run without a request", 240)),
+    state.request.length > 240 ? h("details", { class: "whole" }, h("summary", {}, "The whole request"), h("p", {}, state.request)) : null,
+    h("p", { class: "sentence" }, said),
+    h("p", { class: "facts" }, facts.join(" · ")),
+    !isLive ? null : h("div", { class: "buttons actions" },
+      state.status === "running" ? act("pause", "Pause") : null,
+      ["paused", "interrupted", "waiting", "partial", "failed"].includes(state.status) ? act("resume", "Resume", "main") : null,
+      ended ? null : act("cancel", "Cancel"),
+      ended ? act("rerun", "Run again") : null,
+      h("a", { href: exportAddress(state.run, "html") }, "Page as a file"),
+      h("a", { href: exportAddress(state.run, "json") }, "JSON"),
+      window.Notification?.permission === "default" ? h("button", { type: "button", onclick: () => Notification.requestPermission() }, "Notify me") : null, note),
+  ];
+}
+
+/** The tasks as a timeline or as a graph, with a filter. */
+function workSection(timeline, graph) {
+  let form = "timeline";
+  let state = null;
+  const statuses = new Set();
+  const words = h("input", { type: "search", placeholder: "Find tasks", "aria-label": "Find tasks", oninput: () => timeline.filter(words.value, statuses) });
+  const chips = h("span", { class: "chips" });
+  const holder = h("div", {});
+  const toggle = h("button", { type: "button", onclick: () => swap() }, "Graph");
+  const legend = h("p", { class: "legend" }, ["waiting", "attempt", "failed", "model", "tool", "critical"].map((each) => h("span", { class: `k-${each}` },
+    { waiting: "waiting", attempt: "attempt", failed: "attempt that failed", model: "model call", tool: "tool call", critical: "critical path" }[each])));
+  const box = h("section", { class: "work", hidden: true }, h("h2", {}, "Tasks"), h("div", { class: "filter" }, words, chips, toggle), legend, holder);
+  let drawnChips = "";
+
+  function swap() {
+    form = form === "timeline" ? "graph" : "timeline";
+    toggle.textContent = form === "timeline" ? "Graph" : "Timeline";
+    drawForm();
+  }
+
+  function drawForm() {
+    const shown = form === "timeline" ? timeline : graph;
+    if (holder.firstChild !== shown.box) fill(holder, shown.box);
+    shown.update(state);
+  }
+
+  function drawChips() {
+    const version = JSON.stringify([state.counts, [...statuses]]);
+    if (version === drawnChips) return;
+    drawnChips = version;
+    fill(chips, Object.entries(state.counts).map(([status, number]) => h("button", {
+      type: "button", "aria-pressed": String(statuses.has(status)), onclick: () => {
+        if (!statuses.delete(status)) statuses.add(status);
+        drawChips();
+        timeline.filter(words.value, statuses);
+      },
+    }, `${status} ${number}`)));
+  }
+
+  return {
+    box,
+    swap,
+    find: () => words.focus(),
+    update(newer) {
+      state = newer;
+      box.hidden = !state.tasks.size && !state.supervisor.length;
+      drawChips();
+      drawForm();
+    },
+  };
+}
+
+function keyboard(timeline, work, close) {
+  const help = h("dialog", { class: "help", "aria-label": "Keys" }, h("h2", {}, "Keys"), h("dl", {},
+    [["j, k", "next, previous task"], ["Enter", "open the task"], ["/", "find tasks"], ["g", "graph or timeline"], ["Esc", "close"], ["?", "this list"]]
+      .map(([key, words]) => [h("dt", {}, key), h("dd", {}, words)])));
+  document.body.append(help);
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape") {
+      if (help.open) help.close();
+      else if (!event.target.closest?.("textarea, input")) close();
+      return;
+    }
+    if (event.target.closest?.("textarea, input, select")) return;
+    const act = { j: () => timeline.move(1), k: () => timeline.move(-1), "/": work.find, g: work.swap, "?": () => help.showModal() }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}

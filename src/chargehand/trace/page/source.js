@@ -1,0 +1,78 @@
+// Where the page gets its data: from the server it came from, or from the file it is packed into.
+
+const packed = document.getElementById("data");
+export const isLive = packed === null;
+const base = document.documentElement.dataset.root ?? "";
+
+/** A problem that the server described; `problems` are those of a plan. */
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.detail || body.title || `The server answered ${status}.`);
+    this.status = status;
+    this.problems = body.problems ?? [];
+  }
+}
+
+export async function ask(path, options = {}) {
+  const response = await fetch(`${base}/api/v1${path}`, { credentials: "same-origin", ...options });
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Problem(response.status, body);
+  return body;
+}
+
+export const post = (path, body = {}) =>
+  ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+
+export const runAddress = (run) => `${base}/runs/${encodeURIComponent(run)}`;
+export const homeAddress = `${base}/`;
+export const exportAddress = (run, form) => `${base}/api/v1/runs/${encodeURIComponent(run)}/trace?format=${form}`;
+
+/** One run: its state, the details of a task, its events, and word of every change. */
+export const openRun = (run) => (isLive ? liveRun(run) : packedRun(JSON.parse(packed.textContent)));
+
+function packedRun(data) {
+  return {
+    run: data.state.run,
+    state: async () => data.state,
+    detail: async (task) => data.details[task] ?? null,
+    events: async () => data.events,
+    watch: () => {},
+  };
+}
+
+function liveRun(run) {
+  const path = `/runs/${encodeURIComponent(run)}`;
+  return {
+    run,
+    state: (since = 0) => ask(`${path}/state${since ? `?since=${since}` : ""}`),
+    detail: (task) => ask(`${path}/state?task=${encodeURIComponent(task)}`),
+    events: async (after = 0) => {
+      const response = await fetch(`${base}/api/v1${path}/events?after=${after}`, { credentials: "same-origin" });
+      if (!response.ok) throw new Problem(response.status, await response.json().catch(() => ({})));
+      return (await response.text()).split("\n").filter(Boolean).map((line) => JSON.parse(line));
+    },
+    act: (action, body) => post(`${path}/${action}`, body),
+    /** Calls `on.events(list)` at most every 100 ms, `on.draft(draft)`, and `on.connected(bool)`. */
+    watch(on) {
+      const stream = new EventSource(`${base}/api/v1${path}/stream`);
+      let waiting = [];
+      let timer = null;
+      const flush = () => {
+        timer = null;
+        const events = waiting;
+        waiting = [];
+        on.events(events);
+      };
+      const take = (message) => {
+        waiting.push(JSON.parse(message.data));
+        timer ??= setTimeout(flush, 100);
+      };
+      stream.onmessage = take;
+      stream.addEventListener("event", take);
+      stream.addEventListener("draft", (message) => on.draft(JSON.parse(message.data)));
+      stream.addEventListener("draft_discarded", (message) => on.draft({ ...JSON.parse(message.data), discarded: true }));
+      stream.onopen = () => on.connected(true);
+      stream.onerror = () => on.connected(false);
+    },
+  };
+}

@@ -1,0 +1,174 @@
+// The tasks of a run -> rows with one bar per attempt; waiting is a dotted line, work a bar; long fan-outs are grouped.
+import { clockOf } from "./clock.js";
+import { h, fill, virtualList } from "./dom.js";
+import { GLYPHS, count, cut, duration } from "./words.js";
+
+const ROW = 30;
+const SMALLEST_GROUP = 12;
+
+export function timeline(open) {
+  let state = null;
+  let clock = null;
+  let rows = [];
+  let current = -1;
+  const unfolded = new Set();
+  const filter = { words: "", statuses: new Set() };
+  const axis = h("div", { class: "axis", "aria-hidden": "true" });
+  const list = virtualList(ROW, (index) => drawRow(rows[index], index), "Tasks");
+  const box = h("div", { class: "timeline" }, axis, list.box);
+
+  function drawRow(row, index) {
+    if (row.group) return groupRow(row);
+    if (row.calls) return supervisorRow(row);
+    const { task } = row;
+    const took = task.started === null ? "" : duration(task.seconds);
+    const tail = task.status === "done" ? took : [task.status, took].filter(Boolean).join(" · ");
+    const critical = state.graph?.critical?.includes(task.id);
+    return h("a", {
+      class: `row s-${task.status}${critical ? " critical" : ""}${index === current ? " current" : ""}`,
+      href: `#task/${task.id}`,
+      title: `${task.id} · ${task.worker} · ${task.status}${task.doing ? ` · ${task.doing}` : ""}\n${task.says}`,
+    },
+    h("span", { class: "name" }, indent(task.depth), h("b", {}, cut(task.label, 16)), " ", h("i", {}, task.worker)),
+    h("span", { class: "track" }, taskMarks(task)),
+    h("span", { class: "tail" }, `${GLYPHS[task.status]} ${tail}`));
+  }
+
+  const indent = (depth) => (depth ? h("span", { class: "in" }, "· ".repeat(Math.min(depth, 4))) : null);
+
+  function place(mark, from, to) {
+    const left = clock.percent(from);
+    mark.style.left = `${left}%`;
+    mark.style.width = `max(${clock.percent(to) - left}%, 2px)`;
+    return mark;
+  }
+
+  function taskMarks(task) {
+    const marks = [];
+    let waits = task.ready;
+    for (const [, started, ended, status] of task.attempts) {
+      if (waits !== null && started > waits) marks.push(place(h("s", { class: "wait" }), waits, started));
+      marks.push(place(h("s", { class: `attempt s-${GLYPHS[status] ? status : "failed"}` }), started, ended));
+      waits = ended;
+    }
+    if (!task.attempts.length && task.ready !== null && task.ended === null) {
+      marks.push(place(h("s", { class: "wait" }), task.ready, null));
+    }
+    for (const call of task.calls.slice(-200)) marks.push(callMark(call));
+    return marks;
+  }
+
+  function callMark([kind, name, started, ended, status, waited]) {
+    const begun = Math.min(started + waited, ended ?? Infinity);
+    const mark = place(h("s", { class: `call ${kind} ${status}`, title: `${kind} call: ${name}` }), begun, ended);
+    return waited > 0.001 ? [place(h("s", { class: "wait" }), started, begun), mark] : [mark];
+  }
+
+  function supervisorRow(row) {
+    return h("div", { class: "row supervisor" },
+      h("span", { class: "name" }, h("b", {}, row.name), " ", h("i", {}, "supervisor")),
+      h("span", { class: "track" }, row.calls.flatMap(callMark)),
+      h("span", { class: "tail" }, ""));
+  }
+
+  function groupRow(row) {
+    const counts = {};
+    for (const task of row.group) counts[task.status] = (counts[task.status] ?? 0) + 1;
+    const said = Object.entries(counts).map(([status, number]) => `${GLYPHS[status]} ${count(number)} ${status}`).join("  ");
+    const marks = ["done", "running", "escalated", "failed"].flatMap((status) => {
+      const of = row.group.filter((task) => task.status === status && task.started !== null);
+      if (!of.length) return [];
+      const first = Math.min(...of.map((task) => task.started));
+      const ended = of.some((task) => task.ended === null) ? null : Math.max(...of.map((task) => task.ended));
+      return [place(h("s", { class: `attempt s-${status}` }), first, ended)];
+    });
+    const isOpen = unfolded.has(row.id);
+    return h("button", {
+      class: "row group", type: "button", "aria-expanded": String(isOpen),
+      onclick: () => {
+        if (isOpen) unfolded.delete(row.id);
+        else unfolded.add(row.id);
+        update(state);
+      },
+    },
+    h("span", { class: "name" }, indent(row.group[0].depth), isOpen ? "▾ " : "▸ ", h("b", {}, `${count(row.group.length)} ×`), " ", h("i", {}, row.group[0].worker)),
+    h("span", { class: "track" }, marks),
+    h("span", { class: "tail" }, said));
+  }
+
+  const fits = (task) =>
+    (!filter.statuses.size || filter.statuses.has(task.status)) &&
+    (!filter.words || `${task.id} ${task.worker} ${task.says}`.toLowerCase().includes(filter.words));
+
+  function arrange() {
+    const planning = state.supervisor.filter(([, role]) => role === "planner" || role === "router");
+    const later = state.supervisor.filter(([, role]) => role !== "planner" && role !== "router");
+    const tasks = state.order.map((id) => state.tasks.get(id)).filter(Boolean);
+    const chosen = filter.words || filter.statuses.size ? tasks.filter(fits) : null;
+    rows = [];
+    if (chosen) {
+      rows = chosen.map((task) => ({ task }));
+      return;
+    }
+    if (planning.length) rows.push({ name: "planner", calls: planning });
+    for (let at = 0; at < tasks.length;) {
+      const first = tasks[at];
+      const key = `${first.worker} ${first.depth} ${first.after.join(" ")}`;
+      let end = at + 1;
+      while (end < tasks.length && `${tasks[end].worker} ${tasks[end].depth} ${tasks[end].after.join(" ")}` === key) end += 1;
+      const group = tasks.slice(at, end);
+      if (group.length >= SMALLEST_GROUP && tasks.length > 2 * SMALLEST_GROUP) {
+        rows.push({ group, id: first.id });
+        if (unfolded.has(first.id)) rows.push(...group.map((task) => ({ task })));
+        else rows.push(...group.filter((task) => task.status === "failed" || task.status === "escalated").map((task) => ({ task })));
+      } else rows.push(...group.map((task) => ({ task })));
+      at = end;
+    }
+    if (later.length) rows.push({ name: "synthesizer", calls: later });
+  }
+
+  function drawAxis() {
+    const marks = clock.ticks().map((at) => {
+      const mark = h("span", {}, at === 0 ? "0" : duration(at).replace(" 00 s", "").replace(".0 s", " s"));
+      mark.style.left = `${(at / clock.total) * 100}%`;
+      return mark;
+    });
+    const resumed = clock.resumed.map((at) => {
+      const mark = h("span", { class: "resumed" }, "resumed");
+      mark.style.left = `${(at / clock.total) * 100}%`;
+      return mark;
+    });
+    fill(axis, h("span", { class: "track" }, marks, resumed));
+  }
+
+  function update(newer) {
+    state = newer;
+    clock = clockOf(state, state.now());
+    arrange();
+    drawAxis();
+    list.box.style.maxHeight = `${Math.max(Math.min(rows.length * ROW, window.innerHeight * 0.7), ROW)}px`;
+    list.box.style.height = `${rows.length * ROW}px`;
+    list.update(rows.length);
+  }
+
+  return {
+    box,
+    update,
+    filter(words, statuses) {
+      filter.words = words.trim().toLowerCase();
+      filter.statuses = statuses;
+      current = -1;
+      if (state) update(state);
+    },
+    /** Move the keyboard's place by so many tasks. */
+    move(by) {
+      let next = current;
+      do next += by; while (next >= 0 && next < rows.length && !rows[next].task && !rows[next].group);
+      if (next < 0 || next >= rows.length) return;
+      current = next;
+      list.update(rows.length);
+      list.reach(current)?.focus({ preventScroll: true });
+    },
+    open: () => rows[current]?.task && open(rows[current].task.id),
+  };
+}

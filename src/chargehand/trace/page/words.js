@@ -1,0 +1,83 @@
+// Numbers and statuses -> the words people read.
+
+export const GLYPHS = {
+  done: "✓", failed: "✕", escalated: "▲", skipped: "–", running: "●", ready: "○", waiting: "○",
+};
+
+export const STATUS_WORDS = {
+  complete: "Complete",
+  partial: "Partial",
+  failed: "Failed",
+  running: "Running",
+  waiting: "Waiting for a person",
+  paused: "Paused",
+  interrupted: "Interrupted",
+  cancelled: "Cancelled",
+};
+
+/** `350 ms`, `4.2 s`, `2 min 05 s`, `1 h 03 min`. */
+export function duration(seconds) {
+  if (seconds < 0.9995) return `${Math.round(Math.max(seconds, 0) * 1000)} ms`;
+  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  const [minutes, rest] = [Math.floor(whole / 60), whole % 60];
+  if (minutes < 60) return `${minutes} min ${String(rest).padStart(2, "0")} s`;
+  return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+}
+
+/** Dollars; an unknown price is said, never shown as nothing. */
+export function money(usd) {
+  if (usd === null || usd === undefined) return "unknown";
+  return usd >= 1 || usd === 0 ? `$${usd.toFixed(2)}` : `$${usd.toFixed(4)}`;
+}
+
+export const count = (number) => Number(number).toLocaleString("en");
+
+export const several = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+
+/** How long ago, in the largest unit. */
+export function age(seconds) {
+  if (seconds < 60) return "just now";
+  if (seconds < 3600) return `${several(Math.floor(seconds / 60), "minute")} ago`;
+  if (seconds < 86400) return `${several(Math.floor(seconds / 3600), "hour")} ago`;
+  return `${several(Math.floor(seconds / 86400), "day")} ago`;
+}
+
+export const moment = (at) => new Date(at * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
+
+export const pretty = (value) =>
+  value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2);
+
+export const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1).trimEnd()}…`);
+
+/** The state of a run in one sentence. */
+export function sentence(state) {
+  const { counts, tasks } = state;
+  const done = counts.done ?? 0;
+  const running = counts.running ?? 0;
+  const failed = (counts.failed ?? 0) + (counts.escalated ?? 0);
+  const of = `${count(done)} of ${several(tasks.size, "task")} done`;
+  const wrong = failed ? `, ${count(failed)} failed or escalated` : "";
+  switch (state.status) {
+    case "running":
+      if (!tasks.size) return "The planner is making a plan.";
+      if (done + failed + (counts.skipped ?? 0) === tasks.size) return "All tasks have ended; the answer is being written.";
+      return `${several(running, "task")} at work, ${of}${wrong}.`;
+    case "waiting":
+      return state.waiting?.until
+        ? `Waits for a provider until ${moment(state.waiting.until)}; ${of}${wrong}.`
+        : `Waits for a person: ${several(state.questions.length, "open question")}; ${of}${wrong}.`;
+    case "paused":
+      return `Paused by a person; ${of}${wrong}. Resume continues it.`;
+    case "interrupted":
+      return `Its process ended before the run did; ${of}${wrong}. Resume continues it.`;
+    case "complete":
+      return `Everything asked for is in the answer; ${of}.`;
+    case "partial":
+      return `The answer has gaps; ${of}${wrong}.`;
+    case "cancelled":
+      return `Cancelled; ${of}${wrong}.`;
+    default:
+      return `${STATUS_WORDS[state.status] ?? state.status}; ${of}${wrong}.`;
+  }
+}

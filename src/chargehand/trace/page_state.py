@@ -1,0 +1,144 @@
+"""A run's state -> JSON that the run page draws: all of it, or only what changed after an event.
+
+Texts are cut to what a list shows; a task's whole texts are its detail (`task_detail.py`).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, cast
+
+from chargehand.trace import markdown
+from chargehand.trace.number_text import LEAST_SPEEDUP, short
+from chargehand.trace.plan_graph import NODE_HEIGHT, NODE_WIDTH, layout
+from chargehand.trace.run_parts import CallView, Data, TaskState, arrange_tasks
+from chargehand.trace.run_state import RunState
+
+MOST_NODES = 1_500
+MOST_FINDINGS = 500
+LONGEST_ANSWER = 400_000
+_SEVERITIES = {"critical": 0, "warning": 1, "info": 2}
+
+
+def page_state(view: RunState, *, since: int = 0) -> Data:
+    """What the page shows. Of the tasks only those that an event after `since` touched; all the rest is whole."""
+    tasks = arrange_tasks(view.tasks.values())
+    known = {task.id: task_link(task.id) for task in tasks}
+    state: Data = {
+        "run": view.run,
+        "seq": view.seq,
+        "status": view.status,
+        "request": view.request[:20_000],
+        "team": view.team,
+        "strategy": view.strategy,
+        "rerun_of": view.rerun_of,
+        "started": view.started,
+        "ended": view.ended,
+        "last_event": view.last_event,
+        "elapsed_s": round(view.elapsed_seconds(), 3),
+        "sessions": [[each.started, each.ended, each.resumed] for each in view.sessions],
+        "budget": {**view.budget, "deadline_s": view.deadline_s},
+        "usage": {
+            "calls": view.usage.calls,
+            "tools": view.tool_calls,
+            "tokens": view.usage.tokens,
+            "input_tokens": view.usage.input_tokens,
+            "cached_tokens": view.usage.cached_tokens,
+            "estimated_tokens": view.usage.estimated_tokens,
+            "usd": view.usage.usd,
+        },
+        "counts": view.counts(),
+        "questions": list(view.questions.values()),
+        "notes": [short(str(note), 1000) for note in [*view.notes, *view.warnings][:100]],
+        "supervisor": [_call(call) for call in view.calls],
+        "report": _report(view, known),
+        "tasks": [_task(task) for task in tasks if task.seq > since or not since],
+    }
+    if view.plan is not None and any(question.get("kind") == "plan" for question in view.questions.values()):
+        state["plan"] = view.plan.to_json()
+    if view.plan_seq > since or not since or view.ended is not None:
+        state |= {"order": [task.id for task in tasks], "graph": _graph(view)}
+    return state
+
+
+def task_link(id: str) -> str:
+    """The fragment of the page's address that opens a task."""
+    return f"task/{id}"
+
+
+def _task(task: TaskState) -> Data:
+    outcome = task.outcome or {}
+    doing = next((call for call in reversed(task.calls) if call.ok is None), None)
+    return {
+        "id": task.id,
+        "label": task.label,
+        "depth": task.depth,
+        "worker": task.worker,
+        "status": task.status,
+        "says": short(str(outcome.get("summary") or task.instruction), 200),
+        "after": list(task.depends_on),
+        "ready": task.ready,
+        "started": task.started,
+        "ended": task.ended,
+        "seconds": round(task.worked_seconds(task.ended), 3),
+        "tokens": task.tokens,
+        "usd": task.usd,
+        "reused": task.reused,
+        "doing": None if doing is None else f"{doing.role or doing.kind} {doing.name}",
+        "attempts": [[each.number, each.started, each.ended, each.status, each.error] for each in task.attempts],
+        "calls": [_call(call) for call in task.calls],
+    }
+
+
+def _call(call: CallView) -> list[Any]:
+    """kind, name, started, ended, state, seconds waited."""
+    state = "bad" if call.ok is False else "open" if call.ok is None else "reused" if call.reused else "good"
+    return [call.kind, call.role or call.name, call.started, call.ended, state, round(call.waiting_s, 3)]
+
+
+def _graph(view: RunState) -> Data | None:
+    plan = view.plan
+    if plan is None or not 1 < len(plan.tasks) <= MOST_NODES:
+        return None
+    placed = layout(plan)
+    seconds = {id: task.worked_seconds(view.last_event) for id, task in view.tasks.items()}
+    path = plan.critical_path(seconds)[1] if any(seconds.values()) else ()
+    critical = set(pairwise(path))
+    return {
+        "width": placed.width,
+        "height": placed.height,
+        "node": [NODE_WIDTH, NODE_HEIGHT],
+        "nodes": [[node.id, round(node.x, 1), round(node.y, 1)] for node in placed.nodes],
+        "edges": [
+            [[[round(x, 1), round(y, 1)] for x, y in edge.points], (edge.source, edge.target) in critical]
+            for edge in placed.edges
+        ],
+        "critical": list(path),
+    }
+
+
+def _report(view: RunState, links: dict[str, str]) -> Data | None:
+    report = view.report
+    if report is None:
+        return None if not (view.gaps or view.contradictions) else {
+            "gaps": view.gaps[:200], "contradictions": view.contradictions[:200]
+        }  # fmt: skip
+    answer = str(report.get("answer") or "")
+    listed = cast(list[Any], report.get("findings") or [])
+    findings = [cast(Data, finding) for finding in listed if isinstance(finding, dict)]
+    # Most severe first, else as they come: of many, the page has the most severe.
+    findings.sort(key=lambda finding: _SEVERITIES.get(str(finding.get("severity")), len(_SEVERITIES)))
+    speedup = cast(Data, report.get("timing") or {}).get("speedup")
+    provenance = cast(Data, report.get("provenance") or {})
+    return {
+        "answer_html": markdown.to_html(answer[:LONGEST_ANSWER], links),
+        "answer_cut": len(answer) > LONGEST_ANSWER,
+        "confidence": report.get("confidence"),
+        "gaps": cast(list[Any], report.get("gaps") or view.gaps)[:200],
+        "contradictions": cast(list[Any], report.get("contradictions") or view.contradictions)[:200],
+        "problems": cast(list[Any], provenance.get("problems") or [])[:200],
+        "findings": findings[:MOST_FINDINGS],
+        "findings_number": len(findings),
+        "notes": cast(list[Any], report.get("notes") or [])[:100],
+        "speedup": speedup if isinstance(speedup, int | float) and speedup >= LEAST_SPEEDUP else None,
+    }

@@ -1,0 +1,177 @@
+"""The packed page in Chromium: what a reader sees, keys, addresses, hostile text, accessibility, size."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from chargehand.text.redaction import Redactor
+from chargehand.trace import to_html
+from tests.trace.browser import browser, needs_chromium, open_file
+from tests.trace.sample import Recorder, many, plan, sample
+from tests.trace.test_packed_page import HOSTILE, poisoned
+
+__all__ = ["browser"]
+
+pytestmark = [needs_chromium, pytest.mark.slow]
+# What a first paint may take here, on a busy machine too.
+PAINT_S = 20.0
+
+
+@pytest.fixture(name="file")
+def _file(tmp_path: Path) -> Path:
+    return tmp_path / "run.html"
+
+
+def test_the_page_shows_the_run(browser: Browser, file: Path) -> None:
+    """Status in a sentence, figures, answer, gaps, contradictions, and each task's status as a word."""
+    window = open_file(browser, file, to_html(sample(), Redactor()))
+    text = window.words()
+    for words in (
+        "Partial",
+        "5 of 8 tasks done, 2 failed or escalated",
+        "18,620",
+        "$0.1053",
+        "Travel times are missing.",
+        "Oslo suits a small data team better",
+        "Inhabitants of Bergen",
+        "✕ failed",
+        "▲ escalated",
+        "– skipped",
+        "planner",
+        "synthesizer",
+    ):
+        assert words in text, words
+    assert window.problems == []
+
+
+def test_a_task_an_attempt_and_an_event_have_an_address(browser: Browser, file: Path) -> None:
+    """Opened by its address, a task shows its attempts with their errors; the way back closes it."""
+    html = to_html(sample(), Redactor())
+    window = open_file(browser, file, html, "#task/t4@2")
+    drawer = window.words(".drawer")
+    for words in (
+        "Each figure has a source and a year.",
+        "Attempt 1 · failed",
+        "`ratio` is missing",
+        "Attempt 2 · done",
+        "recovery: contract",
+    ):
+        assert words in drawer, words
+    assert window.page.locator("[data-attempt='2']").get_attribute("open") is not None
+    window.page.keyboard.press("Escape")
+    assert window.page.locator(".drawer").is_hidden()
+    again = open_file(browser, file, html, "#event/3")
+    again.page.wait_for_selector(".event-data:not([hidden])")
+    assert '"seq": 3' in again.words(".event-data")
+    assert window.problems == again.problems == []
+
+
+def test_the_keyboard_is_enough(browser: Browser, file: Path) -> None:
+    """j and k walk the tasks, Enter opens one, / finds, g draws the graph, ? lists the keys."""
+    window = open_file(browser, file, to_html(sample(), Redactor()))
+    keys = window.page.keyboard
+    keys.press("j")
+    keys.press("j")
+    keys.press("Enter")
+    window.page.wait_for_selector(".drawer:not([hidden]) h2")
+    assert window.words(".drawer h2") == "t2"
+    keys.press("Escape")
+    keys.press("g")
+    assert window.page.locator("svg.graph a.node").count() == 8
+    keys.press("g")
+    keys.press("/")
+    keys.type("rent")
+    window.page.wait_for_function("document.querySelectorAll('.timeline a.row').length < 8")
+    keys.press("Escape")
+    window.page.locator("h1").click()
+    keys.press("?")
+    assert "next, previous task" in window.words("dialog")
+    assert window.problems == []
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_hostile_text_does_nothing(browser: Browser, file: Path, number: int) -> None:
+    """In every field of every event: no dialog, no request, no element that text could have made."""
+    poison = HOSTILE[number]
+    events = [event.with_data(poisoned(event.data, poison)) for event in sample()]
+    window = open_file(browser, file, to_html(events, Redactor()), "#task/t4")
+    window.page.wait_for_selector(".attempt-part")
+    for details in window.page.locator(".drawer details").all():
+        details.evaluate("(each) => { each.open = true; }")
+    window.page.locator("summary:has-text('Events')").click()
+    made = window.page.locator("img, iframe, object, embed, form:not(.orders), [onerror], [onload], [onfocus]").count()
+    assert made == 0
+    assert window.page.locator("script").count() == 2
+    assert window.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_axe_finds_nothing_serious(browser: Browser, file: Path, scheme: Any, width: int) -> None:
+    """The page, with a task open and without."""
+    for fragment in ("", "#task/t4"):
+        options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+        window = open_file(browser, file, to_html(sample(), Redactor()), fragment, **options)
+        found = Axe().run(window.page).response["violations"]
+        serious = [
+            (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+        assert window.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
+
+
+def test_a_long_fan_out_is_one_row_that_opens(browser: Browser, file: Path) -> None:
+    """1,000 equal tasks are a group with counts; opened, only rows in sight are elements."""
+    began = time.monotonic()
+    window = open_file(browser, file, to_html(many(1_000), Redactor()))
+    assert time.monotonic() - began < PAINT_S
+    assert "✓ 1,000 done" in window.words(".row.group")
+    window.page.locator(".row.group").click()
+    window.page.wait_for_selector(".timeline a.row")
+    assert window.page.locator(".timeline a.row").count() < 200
+    assert window.problems == []
+
+
+def test_a_resumed_run_leaves_out_the_time_between(browser: Browser, file: Path) -> None:
+    """Two sessions of seconds, days apart, make a timeline of seconds with a mark where it was resumed."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.attempt(1, 2, plan().tasks[0])
+    record.start(200_000, "Ask", epoch=2)
+    record.attempt(200_001, 200_002, plan().tasks[1])
+    window = open_file(browser, file, to_html(record.events(), Redactor(), status="interrupted"))
+    assert "resumed" in window.words(".axis")
+    assert "4.0 s" in window.words(".figures")
+
+
+def test_open_questions_come_first(browser: Browser, file: Path) -> None:
+    """A run that waits for a person shows what it asks, and from a file how to answer it."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.note(1, "question_asked", key="@approve", question={"id": "q1", "kind": "plan", "prompt": "Run this plan?"})
+    record.note(2, "run_ended", status="waiting")
+    text = open_file(browser, file, to_html(record.events(), Redactor())).words()
+    assert text.index("Run this plan?") < text.index("Tasks done")
+    assert "chargehand answer 20260114-093000-k7qf q1" in text
+
+
+def test_findings_of_a_review_come_first(browser: Browser, file: Path) -> None:
+    """By severity, with file and line, before the figures."""
+    record = Recorder()
+    record.start(0, "Review")
+    findings = [
+        {"severity": "info", "path": "b.py", "line": 1, "message": "Long line"},
+        {"severity": "critical", "path": "app.py", "line": 12, "message": "SQL from input", "suggestion": "Bind it."},
+    ]
+    report = {"answer": "Two findings.", "findings": findings}
+    record.note(1, "run_ended", status="complete", report=report)
+    text = open_file(browser, file, to_html(record.events(), Redactor(), shown=report)).words()
+    assert (
+        text.index("critical app.py:12 SQL from input Bind it.") < text.index("info b.py:1") < text.index("Tasks done")
+    )
