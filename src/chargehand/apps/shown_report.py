@@ -45,7 +45,7 @@ def export_run(source: RunSource, run: str, form: TraceForm, redactor: Redactor)
         case "html":
             known = {info.run: info for info in source.runs(None)}.get(run)
             status = None if known is None else known.status
-            shown = _parts_shown_by_app(source, run)
+            shown = parts_shown_by_app(source, run)
             messages = partial(source.messages, run)
             yield to_html(source.events(run), redactor, messages=messages, status=status, shown=shown)
         case "jsonl":
@@ -58,7 +58,7 @@ def export_run(source: RunSource, run: str, form: TraceForm, redactor: Redactor)
             yield dump_json(whole, indent=2, ascii_only=True) + "\n"
 
 
-def _parts_shown_by_app(source: RunSource, run: str) -> dict[str, Any] | None:
+def parts_shown_by_app(source: RunSource, run: str) -> dict[str, Any] | None:
     """What the app that started the run shows: the findings it selected, and its own words for gaps."""
     from chargehand.apps.registry import find_app
     from chargehand.runs.report_from_record import report_so_far

@@ -40,6 +40,7 @@ def make_app(server: Server) -> ASGIApp:
         route("/metrics", "GET", _get_metrics),
         route("/", "GET", pages.show_runs),
         route("/runs/{run}", "GET", pages.show_run),
+        route("/page/{name}", "GET", pages.get_page_file),
     ]
     router = Router(routes, redirect_slashes=False, default=_not_found)
     return _Counted(Guard(_Refusing(router, server.log), server.access), server)

@@ -20,7 +20,7 @@ from chargehand.server.change_runs import (
     StartRun,
 )
 from chargehand.server.checked_input import Input
-from chargehand.server.read_runs import EventsQuery, TraceQuery
+from chargehand.server.read_runs import EventsQuery, StateQuery, TraceQuery
 from chargehand.server.run_list import RunsQuery
 from chargehand.values.report import Report
 
@@ -113,7 +113,7 @@ _CHECKED: Schema = {
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/runs", read_runs.list_runs, Answer(_runs()), query=RunsQuery),
     Endpoint("GET", "/runs/{run}", read_runs.get_run, Answer(_report()), problems=(404, 409)),
-    Endpoint("GET", "/runs/{run}/state", read_runs.get_state, Answer(_STATE), problems=(404, 409)),
+    Endpoint("GET", "/runs/{run}/state", read_runs.get_state, Answer(_STATE), query=StateQuery, problems=(404, 409)),
     Endpoint(
         "GET",
         "/runs/{run}/events",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -26,6 +27,13 @@ _LARGEST_SEQ = 2**53
 
 class EventsQuery(Input):
     after: int = Field(default=0, ge=0, le=_LARGEST_SEQ)
+
+
+class StateQuery(Input):
+    """`since` leaves out tasks that no later event touched; `task` asks for all about one task instead."""
+
+    since: int = Field(default=0, ge=0, le=_LARGEST_SEQ)
+    task: str | None = Field(default=None, max_length=1_000)
 
 
 class TraceQuery(Input):
@@ -54,9 +62,18 @@ async def get_run(call: Call) -> Response:
 
 
 async def get_state(call: Call) -> Response:
-    """The state of a run as of event `seq`: all that a page of it shows at first."""
+    """The state of a run as of event `seq`, as its page draws it; or, with `task`, all about one task."""
+    query = call.query(StateQuery)
     run = await find_run(call)
-    return json_text(await call.server.reading.run(call.server.states.read, run))
+    server = call.server
+    if query.task is None:
+        text = await server.reading.run(server.states.read, run, query.since)
+        # The page counts from the server's time, whatever the clock of its reader says.
+        return json_text(f'{{"now": {time.time():.3f}, {text[1:]}')
+    detail = await server.reading.run(server.states.read_task, run, query.task)
+    if detail is None:
+        raise Refusal(404, f"Run {run} has no task {query.task[:80]}: GET .../state lists those it has.")
+    return json_text(detail)
 
 
 async def get_events(call: Call) -> Response:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import partial
 
+from chargehand.apps.shown_report import parts_shown_by_app
 from chargehand.record.run_source import RunSource
 from chargehand.text.escaping import dump_json
 from chargehand.text.redaction import Redactor
+from chargehand.trace.page_state import page_state
 from chargehand.trace.run_state import RunState
-from chargehand.trace.state_json import state_json
+from chargehand.trace.task_detail import task_details
 from chargehand.values.status_words import FINISHED
 
 # States kept in memory; that of a run of 5,000 tasks takes some 100 MB.
@@ -35,22 +38,49 @@ class RunStates:
         self._lock = threading.Lock()
         self._held: OrderedDict[str, _Held] = OrderedDict()
 
-    def read(self, run: str) -> str:
-        """The state as a JSON document, without secrets."""
+    def read(self, run: str, since: int = 0) -> str:
+        """The state as a JSON document, without secrets; of the tasks those that an event after `since` touched."""
+        held = self._hold(run)
+        with held.lock:
+            status = self._catch_up(run, held)
+            if since:
+                return self._dump(run, held.view, status, since)
+            if held.made_with != (status, held.view.seq):
+                held.text = self._dump(run, held.view, status)
+                held.made_with = status, held.view.seq
+            return held.text
+
+    def read_task(self, run: str, id: str) -> str | None:
+        """Everything on the record about one task, as a JSON document; None if there is no such task."""
+        held = self._hold(run)
+        with held.lock:
+            self._catch_up(run, held)
+            task = held.view.tasks.get(id)
+            if task is None:
+                return None
+            events = self._source.events(run)
+            ((_, detail),) = task_details([task], events, partial(self._source.messages, run))
+        return dump_json(self._redactor.json(detail))
+
+    def _hold(self, run: str) -> _Held:
         with self._lock:
             held = self._held.setdefault(run, _Held())
             self._held.move_to_end(run)
             while len(self._held) > MOST_STATES:
                 self._held.popitem(last=False)
-        with held.lock:
-            for event in self._source.events(run, held.view.seq):
-                held.view.apply(event)
-            status = self._status(run, held.view)
-            if held.made_with != (status, held.view.seq):
-                state = state_json(held.view) | {"run": run, "status": status}
-                held.text = dump_json(self._redactor.json(state))
-                held.made_with = status, held.view.seq
-            return held.text
+        return held
+
+    def _catch_up(self, run: str, held: _Held) -> str:
+        for event in self._source.events(run, held.view.seq):
+            held.view.apply(event)
+        return self._status(run, held.view)
+
+    def _dump(self, run: str, view: RunState, status: str, since: int = 0) -> str:
+        state = page_state(view, since=since) | {"run": run, "status": status}
+        if since == 0 and view.ended is not None and (shown := parts_shown_by_app(self._source, run)) is not None:
+            state["findings_first"] = True
+            state["report"] = (state["report"] or {}) | {name: shown[name] for name in ("findings", "gaps", "notes")}
+        return dump_json(self._redactor.json(state))
 
     def _status(self, run: str, view: RunState) -> str:
         """As the record says, unless its process died before it could say so."""

@@ -113,7 +113,7 @@ export async function showRun(main, id) {
       }
     }
   }
-  source.watch({
+  source.watch(state.seq, {
     events(events) {
       log.take(events);
       if (events.some((event) => event.seq > state.seq)) refresh();

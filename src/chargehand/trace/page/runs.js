@@ -18,7 +18,7 @@ export async function showRuns(main) {
   fill(main, h("p", { class: "eyebrow" }, h("a", { class: "brand", href: homeAddress }, "chargehand")), h("h1", {}, "Runs"), await startForm(),
     h("section", {}, h("div", { class: "filter" }, words, status), list, note, more));
 
-  const query = (extra = {}) => new URLSearchParams(Object.entries({ q: words.value.trim(), status: status.value, needs_you: "first", limit: 50, ...extra })
+  const query = (extra = {}) => new URLSearchParams(Object.entries({ q: words.value.trim(), status: status.value, needs_you: "true", limit: 50, ...extra })
     .filter(([, value]) => value !== "")).toString();
 
   async function refresh(fresh = false) {
@@ -26,8 +26,8 @@ export async function showRuns(main) {
       if (fresh) older = [];
       const found = await ask(`/runs?${query()}`);
       const runs = [...found.runs, ...older.filter((run) => !found.runs.some((each) => each.run === run.run))];
-      before = runs.at(-1)?.run ?? null;
-      more.hidden = found.runs.length < 50;
+      if (!older.length) before = found.next;
+      more.hidden = !before;
       note.textContent = runs.length ? "" : words.value || status.value ? "No run fits." : "No runs yet. Start one above, or with: chargehand run \"…\"";
       const version = JSON.stringify(runs);
       if (version === shown) return;
@@ -41,6 +41,8 @@ export async function showRuns(main) {
   async function loadOlder() {
     const found = await ask(`/runs?${query({ before })}`);
     older = [...older, ...found.runs];
+    before = found.next;
+    more.hidden = !before;
     refresh();
   }
 

@@ -52,9 +52,9 @@ function liveRun(run) {
       return (await response.text()).split("\n").filter(Boolean).map((line) => JSON.parse(line));
     },
     act: (action, body) => post(`${path}/${action}`, body),
-    /** Calls `on.events(list)` at most every 100 ms, `on.draft(draft)`, and `on.connected(bool)`. */
-    watch(on) {
-      const stream = new EventSource(`${base}/api/v1${path}/stream`);
+    /** Events after a number: calls `on.events(list)` at most every 100 ms, `on.draft(draft)`, and `on.connected(bool)`. */
+    watch(after, on) {
+      const stream = new EventSource(`${base}/api/v1${path}/stream?after=${after}`);
       let waiting = [];
       let timer = null;
       const flush = () => {
