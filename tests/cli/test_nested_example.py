@@ -27,7 +27,7 @@ def test_three_teams_under_one_answer_the_question(shell: Shell) -> None:
     assert "13.9" in returned
     assert "840 in May" in returned
     page = Path(shell("trace", "last", "--format", "html").out.strip()).read_text()
-    assert page.count('class="task in-1"') == 7
+    assert page.count('"depth": 1,') == 7
     decided = [event for event in events if event["kind"] == "decision"]
     routed = [event["value"]["source"] for event in decided if event["decision"] == "route"]
     assert routed == ["rule"]

@@ -170,9 +170,10 @@ def test_the_page_of_a_review_begins_with_its_findings(shell: Shell) -> None:
     shown = shell("review", root, "--diff", "HEAD", "--format", "json")
     assert shown.code == 3
     page = Path(shell("trace", "last", "--format", "html").out.strip()).read_text(encoding="utf-8")
-    main = page[page.index("<main>") :]
-    assert main.startswith('<main>\n<section class=""><h2>Findings</h2>')
-    parts = ["a.py:5", "Not looked at by bandit", "1 JavaScript file", "<h2>Plan</h2>", "<h2>Timeline</h2>"]
+    main = page[page.index("<section") : page.index("</main>")]
+    assert main.startswith('<section class=""><h2>Findings</h2>')
+    assert '"findings_first": true' in page
+    parts = ["a.py:5", "<h2>Answer</h2>", "Not looked at by bandit", "<h2>Tasks</h2>"]
     places = [main.index(part) for part in parts]
     assert places == sorted(places)
     findings = main[: main.index("</section>")]
@@ -188,4 +189,4 @@ def test_the_page_of_a_review_without_findings_says_so_first(shell: Shell) -> No
     assert shell("review", "r").code == 0
     page = Path(shell("trace", "last", "--format", "html").out.strip()).read_text(encoding="utf-8")
     assert "Findings</h2>" not in page
-    assert page.index("No findings in 1 file.") < page.index('class="figures"') < page.index("<h2>Timeline</h2>")
+    assert page.index("No findings in 1 file.") < page.index("<h2>Tasks</h2>")

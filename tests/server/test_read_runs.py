@@ -11,6 +11,7 @@ import pytest
 from chargehand.record.home import Home
 from chargehand.record.index import RunInfo
 from chargehand.server.run_list import RunList, RunsQuery
+from chargehand.trace.pack_page import MODULES, asset
 from tests.server.serving import Client, make_supervisor
 
 RUNS = "/api/v1/runs"
@@ -59,12 +60,27 @@ def test_a_run_can_be_exported(client: Client, run: str, form: str, media: str) 
     assert run.encode() in answer.body
 
 
-def test_pages_show_the_runs_and_one_run(client: Client, run: str) -> None:
-    """The list links to the page; both forbid scripts and requests from elsewhere."""
-    page = client.get("/")
-    assert f'href="/runs/{run}"'.encode() in page.body
-    assert "default-src 'none'" in page.headers["content-security-policy"]
-    assert b"All is done" in client.get(f"/runs/{run}").body
+def test_the_page_and_its_files_are_served(client: Client, run: str) -> None:
+    """The same frame for the list and for a run; it forbids scripts and requests from elsewhere."""
+    for address in ("/", f"/runs/{run}"):
+        page = client.get(address)
+        assert b"default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'" in page.body
+    for name in ("style.css", *MODULES):
+        assert client.get(f"/page/{name}").body.decode() == asset(name)
+    assert client.get("/page/index.html").status == client.get("/page/..%2fmarkdown.py").status == 404
+
+
+def test_a_state_can_be_asked_for_what_changed_and_for_one_task(client: Client, run: str) -> None:
+    """All tasks at first, then only those that a later event touched; one task in full by its id."""
+    whole = client.get(f"{RUNS}/{run}/state").json
+    assert [task["id"] for task in whole["tasks"]] == whole["order"]
+    assert whole["now"] > whole["started"]
+    assert client.get(f"{RUNS}/{run}/state?since={whole['seq']}").json["tasks"] == []
+    detail = client.get(f"{RUNS}/{run}/state?task={whole['order'][0]}").json
+    (attempt,) = detail["attempts"]
+    assert attempt["status"] == "done"
+    assert attempt["calls"][0]["messages"][0]["role"] == "system"
+    assert client.get(f"{RUNS}/{run}/state?task=nothing").status == 404
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by Playwright: one for all tests of a process, a fresh window for each."""
+"""Debian's Chromium, driven by Playwright: one for all tests of a module, a fresh window for each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Window:
         return " ".join(self.page.locator(selector).first.inner_text().split())
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: while it is open, its thread has a running event loop, which other tests start themselves.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium without a window."""
     with sync_playwright() as playwright:

@@ -61,9 +61,9 @@ def to_html(
         view.status = status
     if shown is not None:
         view.report = {**(view.report or {}), **cast(Data, redactor.json(shown))}
-    state = page_state(view)
+    state = page_state(view) | {"findings_first": shown is not None}
     data = {
-        "state": state | {"findings_first": shown is not None},
+        "state": state,
         "details": _details(view, kept, messages, redactor),
         "events": [event.to_json() for event in kept[:MOST_EVENTS]],
     }
@@ -159,10 +159,23 @@ def _without_scripts(state: Data) -> str:
         f"<td>{escape(task['says'])}</td></tr>"
         for task in state["tasks"][:1000]
     )
+    items = "".join(map(_finding, cast(list[Data], report.get("findings") or [])))
+    findings = section("Findings", f'<ol class="findings">{items}</ol>') if items else ""
+    said = section("Answer", f'<div class="prose">{answer}</div>')
     parts = (
         f"<h1>{escape(short(state['request'] or state['run'], 240))}</h1><p>{escape(state['status'])}</p>",
-        section("Answer", f'<div class="prose">{answer}</div>'),
+        *((findings, said) if state["findings_first"] else (said, findings)),
         section("Gaps", f"<ul>{gaps}</ul>", "alert") if gaps else "",
         section("Tasks", table("", ("Task", "Worker", "Status", "Result"), rows)) if rows else "",
     )
     return show_controls("".join(parts))
+
+
+def _finding(finding: Data) -> str:
+    place = f"{finding.get('path') or ''}{f':{line}' if (line := finding.get('line')) else ''}"
+    confidence = finding.get("confidence")
+    sure = f"<small>confidence {confidence}</small>" if isinstance(confidence, int) else ""
+    return (
+        f'<li><span class="sev">{escape(str(finding.get("severity")))}</span><div><code>{escape(place)}</code>'
+        f"<p>{escape(short(str(finding.get('message', '')), 1000))}</p></div>{sure}</li>"
+    )
