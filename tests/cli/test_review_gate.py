@@ -173,7 +173,7 @@ def test_the_page_of_a_review_begins_with_its_findings(shell: Shell) -> None:
     main = page[page.index("<section") : page.index("</main>")]
     assert main.startswith('<section class=""><h2>Findings</h2>')
     assert '"findings_first": true' in page
-    parts = ["a.py:5", "<h2>Answer</h2>", "Not looked at by bandit", "<h2>Tasks</h2>"]
+    parts = ["a.py:5", "<h2>Answer</h2>", "Not looked at by bandit", "1 JavaScript file", "<h2>Tasks</h2>"]
     places = [main.index(part) for part in parts]
     assert places == sorted(places)
     findings = main[: main.index("</section>")]

@@ -16,11 +16,11 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import cast
+from typing import Any, cast
 
 from chargehand.text.escaping import show_controls
 from chargehand.text.redaction import Redactor
-from chargehand.trace.elements import inert_json, section, table
+from chargehand.trace.elements import inert_json, quiet, section, table
 from chargehand.trace.number_text import short
 from chargehand.trace.page_state import page_state
 from chargehand.trace.run_parts import Data
@@ -152,8 +152,10 @@ def _without_scripts(state: Data) -> str:
     report = cast(Data, state["report"] or {})
     answer = report.get("answer_html") or '<p class="quiet">There is no answer on the record.</p>'
     gaps = "".join(
-        f"<li>{escape(str(gap.get('reason', '')))}</li>" for gap in cast(list[Data], report.get("gaps") or [])
+        f"<li>{escape(str(gap.get('reason', '')))}{quiet(str(gap.get('impact') or ''))}</li>"
+        for gap in cast(list[Data], report.get("gaps") or [])
     )
+    notes = "".join(f"<li>{escape(str(note))}</li>" for note in cast(list[Any], report.get("notes") or []))
     rows = "".join(
         f"<tr><td>{escape(task['id'])}</td><td>{escape(task['worker'])}</td><td>{task['status']}</td>"
         f"<td>{escape(task['says'])}</td></tr>"
@@ -166,6 +168,7 @@ def _without_scripts(state: Data) -> str:
         f"<h1>{escape(short(state['request'] or state['run'], 240))}</h1><p>{escape(state['status'])}</p>",
         *((findings, said) if state["findings_first"] else (said, findings)),
         section("Gaps", f"<ul>{gaps}</ul>", "alert") if gaps else "",
+        section("Notes", f"<ul>{notes}</ul>") if notes else "",
         section("Tasks", table("", ("Task", "Worker", "Status", "Result"), rows)) if rows else "",
     )
     return show_controls("".join(parts))
