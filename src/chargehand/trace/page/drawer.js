@@ -113,9 +113,10 @@ export function drawer(source, close) {
   const field = (name, content) => h("div", { class: "field" }, h("h3", {}, name), h("div", {}, content));
   const block = (name, words) => (words ? field(name, h("pre", {}, words.length > LONGEST ? `${words.slice(0, LONGEST)}… (${count(words.length - LONGEST)} more characters in the record)` : words)) : null);
 
-  /** Stop, restart, tell: only where there is a server to take them. */
+  /** Stop, restart, tell: those that the server says it takes. */
   function orders(task, state) {
-    if (!source.act || task.depth > 0 && !task.id.includes("/")) return null;
+    const taken = new Set(source.act ? state.orders ?? [] : []);
+    if (!["stop", "restart", "tell"].some((each) => taken.has(each))) return null;
     const note = h("p", { class: "quiet", role: "status" });
     const send = async (action, values) => {
       try {
@@ -130,9 +131,9 @@ export function drawer(source, close) {
     const said = () => words.value.trim();
     return h("form", { class: "orders", onsubmit: (event) => event.preventDefault() }, words,
       h("div", { class: "buttons" },
-        ended || state.status !== "running" ? null : h("button", { type: "button", onclick: () => said() && send("tell", { text: said() }) }, "Tell the worker"),
-        ended ? null : h("button", { type: "button", onclick: () => send("stop", said() ? { reason: said() } : {}) }, "Stop"),
-        h("button", { type: "button", onclick: () => send("restart", said() ? { instruction: said() } : {}) }, "Restart")), note);
+        ended || state.status !== "running" || !taken.has("tell") ? null : h("button", { type: "button", onclick: () => said() && send("tell", { text: said() }) }, "Tell the worker"),
+        ended || !taken.has("stop") ? null : h("button", { type: "button", onclick: () => send("stop", said() ? { reason: said() } : {}) }, "Stop"),
+        taken.has("restart") ? h("button", { type: "button", onclick: () => send("restart", said() ? { instruction: said() } : {}) }, "Restart") : null), note);
   }
 
   return {

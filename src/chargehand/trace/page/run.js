@@ -160,7 +160,7 @@ function head(source, state, said, connected) {
     h("p", { class: "sentence" }, said),
     h("p", { class: "facts" }, facts.join(" · ")),
     !isLive ? null : h("div", { class: "buttons actions" },
-      state.status === "running" ? act("pause", "Pause") : null,
+      state.status === "running" && state.orders?.includes("pause") ? act("pause", "Pause") : null,
       ["paused", "interrupted", "waiting", "partial", "failed"].includes(state.status) ? act("resume", "Resume", "main") : null,
       ended ? null : act("cancel", "Cancel"),
       ended ? act("rerun", "Run again") : null,
