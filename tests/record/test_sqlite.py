@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -334,6 +335,28 @@ def test_another_database_is_not_taken_for_a_record(path: Path) -> None:
     connection.close()
     with pytest.raises(StorageError, match="not a record of chargehand"):
         SqliteJournal.open(path)
+
+
+def test_a_run_that_begins_while_it_is_opened_is_not_damaged(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first commit, between a reader's look at the format and its look at the tables."""
+    owner = SqliteJournal.create(path)
+    connect = sqlite3.connect
+    committed: list[str] = []
+
+    def commit_before(statement: str) -> None:
+        if "sqlite_master" in statement and not committed:
+            committed.append(statement)
+            append(owner, event(1))
+
+    def connect_traced(*given: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*given, **options)
+        connection.set_trace_callback(commit_before)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connect_traced)
+    assert seqs(path) == [1]
+    assert committed
+    owner.close()
 
 
 def test_an_empty_file_is_an_empty_run(path: Path) -> None:

@@ -414,6 +414,9 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
             f"{FORMAT}). Upgrade chargehand to open it."
         )
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")} if found == 0 else set[str]()
+    if tables and _format(connection):
+        # The first commit of a new run, which makes the tables and the format, came between the two.
+        return _check_format(connection, path)
     if tables >= {"meta", "events", "blobs"}:
         raise damage_error(path, "it names no format")
     if tables:
