@@ -178,6 +178,7 @@ def test_values_are_compared_by_their_fields() -> None:
     assert hash(Part(name="b")) == hash(Part(name="b"))
     assert Checked() != Part(name="b")
     assert repr(Part(name="b")) == "Part(name='b', size='small')"
+    assert str(Part(name="b")) == "name='b' size='small'"
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
@@ -213,6 +214,13 @@ def test_a_field_of_another_type_is_refused() -> None:
 
     with pytest.raises(TypeError, match="set"):
         Wrong.model_validate({})
+
+
+def test_a_field_says_nothing_that_is_not_checked() -> None:
+    """A limit that is misspelt, or that values do not have, is an error where it is written."""
+    for unknown in ("max_lenght", "multiple_of", "repr"):
+        with pytest.raises(TypeError, match=unknown):
+            Field(**{unknown: 1})
 
 
 def test_a_pydantic_model_can_have_a_value_as_a_field() -> None:

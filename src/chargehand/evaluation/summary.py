@@ -9,7 +9,7 @@ from typing import Literal
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.result import Result
 from chargehand.evaluation.statistics import FEWEST, Estimate, Figures, difference, estimate
-from chargehand.values.base import JSON, Field, Value
+from chargehand.values.base import JSON, Value
 
 VERSION = 1
 Better = Literal["higher", "lower", "neither"]
@@ -87,7 +87,7 @@ class Evaluation(Value):
     repeat: int
     candidates: tuple[CandidateSummary, ...]
     comparisons: tuple[Comparison, ...] = ()
-    results: tuple[Result, ...] = Field(default=(), repr=False)
+    results: tuple[Result, ...] = ()
 
     @property
     def errors(self) -> tuple[Result, ...]:

@@ -122,6 +122,9 @@ class Value:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={content!r}' for name, content in self)})"
 
+    def __str__(self) -> str:
+        return " ".join(f"{name}={content!r}" for name, content in self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.__dict__, self.model_fields_set)
 

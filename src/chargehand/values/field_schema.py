@@ -23,7 +23,7 @@ class FieldInfo(NamedTuple):
     default: Any = REQUIRED
     default_factory: Callable[[], Any] | None = None
     alias: str | None = None
-    # Limits as pydantic-core names them: ge, gt, le, lt, min_length, max_length, pattern.
+    # Limits as pydantic-core names them.
     limits: tuple[tuple[str, Any], ...] = ()
 
     def with_default(self, schema: Schema) -> Schema:
@@ -55,10 +55,26 @@ def Field(  # noqa: N802 -- as pydantic names it: it means the same
     *,
     default_factory: Callable[[], Any] | None = None,
     alias: str | None = None,
-    **limits: Any,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+    min_length: int | None = None,
+    max_length: int | None = None,
+    pattern: str | None = None,
 ) -> Any:
     """The default, the name in JSON and the limits of a field; also in `Annotated[...]`, there for limits only."""
-    return FieldInfo(default, default_factory, alias, tuple(limits.items()))
+    limits = {
+        "ge": ge,
+        "gt": gt,
+        "le": le,
+        "lt": lt,
+        "min_length": min_length,
+        "max_length": max_length,
+        "pattern": pattern,
+    }
+    given = tuple((name, limit) for name, limit in limits.items() if limit is not None)
+    return FieldInfo(default, default_factory, alias, given)
 
 
 def schema_of(annotation: Any, nested: Callable[[type], Schema]) -> Schema:
