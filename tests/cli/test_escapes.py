@@ -333,6 +333,16 @@ def _(_: Stage) -> Iterator[Arguments]:
         yield [shell]
 
 
+@calls("serve")
+def _(_: Stage) -> Iterator[Arguments]:
+    # Each is refused: a server that starts does not end. What one answers is tested in tests/server.
+    yield ["--token-file", EVIL]
+    yield ["--notify", f"'{EVIL}"]
+    yield ["--cert", EVIL, "--key", EVIL, "--port", "0"]
+    yield ["--host", EVIL, "--port", "0"]
+    yield ["--log", EVIL]
+
+
 @pytest.fixture(name="stage")
 def _stage(shell: Shell) -> Stage:
     stage = Stage(shell)

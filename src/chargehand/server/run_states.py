@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from chargehand.apps.shown_report import parts_shown_by_app
 from chargehand.record.run_source import RunSource
@@ -76,7 +77,7 @@ class RunStates:
         return self._status(run, held.view)
 
     def _dump(self, run: str, view: RunState, status: str, since: int = 0) -> str:
-        state = page_state(view, since=since) | {"run": run, "status": status}
+        state: dict[str, Any] = page_state(view, since=since) | {"run": run, "status": status}
         if since == 0 and view.ended is not None and (shown := parts_shown_by_app(self._source, run)) is not None:
             state["findings_first"] = True
             state["report"] = (state["report"] or {}) | {name: shown[name] for name in ("findings", "gaps", "notes")}

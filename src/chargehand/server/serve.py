@@ -8,6 +8,7 @@ import os
 import secrets
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
@@ -63,8 +64,7 @@ def serve(supervisor: Supervisor, options: ServeOptions, announce: Callable[[str
             f"--host {options.host} is not a loopback address: others could reach the server. Choose a token and name "
             "it with --token-file FILE or CHARGEHAND_TOKEN."
         )
-    if (options.cert is None) != (options.key is None):
-        raise UsageError("--cert and --key belong together: give both or neither.")
+    _check_certificate(options.cert, options.key)
     home = supervisor.home.path
     private_folder(home)
     with contextlib.closing(listen(options)) as listening:
@@ -87,6 +87,20 @@ def check_token(token: str, where: str) -> str:
             "without spaces. One is made by: openssl rand -hex 32"
         )
     return found
+
+
+def _check_certificate(cert: str | None, key: str | None) -> None:
+    if cert is None and key is None:
+        return
+    if cert is None or key is None:
+        raise UsageError("--cert and --key belong together: give both or neither.")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(
+            f"The certificate {cert} with the key {key} cannot be used: {why}. Name two PEM files that belong together."
+        ) from None
 
 
 def make_server(supervisor: Supervisor, options: ServeOptions, token: str, port: int) -> Server:
