@@ -130,7 +130,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         query=EventsQuery,
         problems=(404, 409),
     ),
-    Endpoint("GET", "/runs/{run}/trace", read_runs.get_trace, Answer({}), query=TraceQuery, problems=(404, 409)),
+    Endpoint(
+        "GET",
+        "/runs/{run}/trace",
+        read_runs.get_trace,
+        Answer({}, media="application/json, application/jsonl, text/html"),
+        query=TraceQuery,
+        problems=(404, 409),
+    ),
     Endpoint("GET", "/runs/{run}/files", read_runs.list_files, Answer(list_of("files", _OBJECT)), problems=(404, 409)),
     Endpoint(
         "GET",
