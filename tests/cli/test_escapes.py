@@ -150,7 +150,20 @@ class Stage:
 Arguments = list[object]
 RUN: Arguments = [f"Say {EVIL}", "--team", "team", "--with", "material"]
 
-AFTER_A_RUN = ("runs", "runs prune", "show", "resume", "rerun", "cancel", "answer", "trace", "doctor", "trust")
+AFTER_A_RUN = (
+    "runs",
+    "runs prune",
+    "show",
+    "resume",
+    "rerun",
+    "cancel",
+    "pause",
+    "steer",
+    "answer",
+    "trace",
+    "doctor",
+    "trust",
+)
 # Every command -> the ways it is called here, as words after its name.
 CALLS: dict[str, Callable[[Stage], Iterator[Arguments]]] = {}
 
@@ -254,6 +267,21 @@ def _(stage: Stage) -> Iterator[Arguments]:
     yield [EVIL]
     yield [stage.ended]
     yield ["last"]
+
+
+@calls("pause")
+def _(stage: Stage) -> Iterator[Arguments]:
+    yield [EVIL]
+    yield [stage.ended]
+    yield ["last"]
+
+
+@calls("steer")
+def _(stage: Stage) -> Iterator[Arguments]:
+    yield [EVIL, EVIL, "--stop"]
+    yield [stage.ended, EVIL, EVIL, "--stop"]
+    yield ["last", EVIL, "--stop"]
+    yield ["last", EVIL, EVIL]
 
 
 @calls("answer")

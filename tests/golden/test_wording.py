@@ -334,6 +334,7 @@ def test_lines_of_progress() -> None:
         "task_ended": {"outcome": {"status": "done", "summary": "It is written."}},
         "decision": {"decision": "transport_retry", "value": {"after_s": 2.0}, "reason": "lab is rate limiting (429)"},
         "question_asked": {"question": {"id": "t1"}},
+        "control": {"order": "stop", "verdict": "accepted"},
         "synthesis_started": {"outcomes": 3},
         "draft_discarded": {"reason": "It cites a task that does not exist."},
         "contradiction_found": {"contradiction": {"subject": "the price", "resolved": False}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -207,6 +208,29 @@ def test_a_server_that_stops_parks_its_runs_and_the_next_continues_them(tmp_path
             while (ended := client.wait(run, after=seen))["status"] == "interrupted":
                 seen = ended["seq"]
             assert ended["status"] == "complete"
+
+
+def test_a_paused_run_is_not_continued_by_a_new_server(tmp_path: Path) -> None:
+    """Only a person continues it, also where a crash left it marked as wanted."""
+    slowly = ScriptedModel([ANSWERS[0], ANSWERS[1] | {"delay_ms": 1_000}, ANSWERS[2]])
+    home = Home(tmp_path)
+    with serving(make_supervisor(tmp_path, slowly)) as client:
+        run = client.start()
+        assert asyncio.run(make_supervisor(tmp_path).pause(run)).verdict == "accepted"
+        while client.server.started.wanted.all():
+            pass
+        assert client.get(f"{RUNS}/{run}").json["status"] == "paused"
+    assert home.runs()[0].status == "paused"
+    WantedRuns(home).mark(Wanted(run, "owner", None))
+    with serving(make_supervisor(tmp_path)) as client:
+        while WantedRuns(home).all():
+            pass
+        assert client.get(f"{RUNS}/{run}/state").json["status"] == "paused"
+        assert [found["run"] for found in client.get(f"{RUNS}?status=paused").json["runs"]] == [run]
+        paused = client.wait(run)
+        assert paused["status"] == "paused"
+        assert client.post(f"{RUNS}/{run}/resume").status == 202
+        assert client.wait(run, after=paused["seq"])["status"] == "complete"
 
 
 def _until_there(client: Client, run: str) -> None:

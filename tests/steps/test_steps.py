@@ -34,7 +34,9 @@ class Facts:
 
 @dataclass
 class Nothing:
-    """A record without an earlier session, and a budget without limits."""
+    """A record without an earlier session, a budget without limits, and no orders."""
+
+    def stopped(self, task: str) -> None: ...
 
     ended_tasks: dict[str, Head] = field(default_factory=dict[str, Head])
 
@@ -104,6 +106,7 @@ class JsonEngine:
         self.record: Any = Nothing()
         self.budget: Any = self.record
         self.clock: Any = Clock()
+        self.orders: Any = self.record
         self.wire: list[str] = []
         self.steps: list[str] = []
         self.events: list[str] = []

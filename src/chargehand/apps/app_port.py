@@ -25,6 +25,7 @@ class Watch(TypedDict, total=False):
     on_event: Listener | None
     on_draft: OnDraft | None
     on_session: OnSession | None
+    stay: bool
 
 
 class HasReport(Protocol):

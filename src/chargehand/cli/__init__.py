@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("resume", "Continue a run that stopped; nothing recorded is repeated."),
     "rerun": ("resume", "Run the same request again, reusing what has not changed."),
     "cancel": ("runs", "Stop a run, also one of another process; it can be resumed."),
+    "pause": ("steer", "Let a run begin nothing new until it is resumed."),
+    "steer": ("steer", "Stop a task of a run, also of a run of another process."),
     "answer": ("answer", "Answer a question that a run asks a person; then resume the run."),
     "trace": ("trace", "Export the record of a run as JSON, JSON lines or a page."),
     "serve": ("serve", "Answer over HTTP: start, watch and read runs in a browser or a program."),
@@ -74,8 +76,8 @@ class Commands(click.Group):
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
-    epilog="Exit codes: 0 complete, 1 failed or cancelled, 2 usage or settings, 3 partial, 4 waiting for a person, "
-    "130 interrupted, 143 terminated.",
+    epilog="Exit codes: 0 complete, 1 failed or cancelled, 2 usage or settings, 3 partial, 4 waiting for a person or "
+    "paused, 130 interrupted, 143 terminated.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show every event, and tracebacks of errors in chargehand.")
 @click.option("-q", "--quiet", is_flag=True, help="Show nothing but the answer and errors.")

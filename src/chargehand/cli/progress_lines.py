@@ -18,6 +18,7 @@ from chargehand.values.event import (
     BudgetReserved,
     BudgetSettled,
     ContradictionFound,
+    Control,
     Critiqued,
     Decided,
     DraftDiscarded,
@@ -165,6 +166,10 @@ def _describe(event: Event, view: RunState) -> str | None:
             return f"{task or 'the supervisor'} {tries_again(decided)}"
         case RunEnded(status=status):
             return f"ended: {status}"
+        case Control(order=order, verdict="accepted"):
+            return _describe_order(order, event)
+        case Control(order=order, verdict=verdict, reason=reason):
+            return f"the order {order}{f' for {task}' if task else ''} is {verdict.replace('_', ' ')}: {reason}"
         case (
             Decided()
             | PlanDrafted()
@@ -183,6 +188,18 @@ def _describe(event: Event, view: RunState) -> str | None:
             return None
         case _:
             assert_never(event.body)
+
+
+def _describe_order(order: str, event: Event) -> str:
+    match order:
+        case "pause":
+            return f"paused by a person; continue with: chargehand resume {event.run}"
+        case "continue":
+            return "continued by a person"
+        case "stop":
+            return f"a person stopped {event.task}"
+        case _:
+            return f"a person ordered: {order}{f' {event.task}' if event.task else ''}"
 
 
 def tries_again(retry: Decided) -> str:

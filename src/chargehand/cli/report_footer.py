@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 # A report as JSON.
 ReportData = dict[str, Any]
-COLOURS = {"complete": "green", "partial": "yellow", "failed": "red", "cancelled": "red", "interrupted": "yellow"}
+COLOURS = {
+    "complete": "green",
+    "partial": "yellow",
+    "failed": "red",
+    "cancelled": "red",
+    "interrupted": "yellow",
+    "paused": "yellow",
+}
 MOST = 12
 LABEL = 15
 DOCUMENT = "document"
@@ -123,7 +130,7 @@ def commands(report: ReportData) -> list[str]:
     match report["status"]:
         case "interrupted" if not report["request"]:
             pass  # stopped before its request was on the record: there is nothing to continue
-        case "interrupted" | "cancelled" | "waiting":
+        case "interrupted" | "cancelled" | "waiting" | "paused":
             found.append(f"chargehand resume {report['run']}")
         case "partial" | "failed":
             found += [f"chargehand resume {report['run']} {how}" for how in _ways_on(report)]

@@ -31,7 +31,8 @@ def resume(
 ) -> int:
     """Continue RUN with the team and settings it started with. What is recorded is not done again.
 
-    RUN is an id, the beginning of one, or `last`. A run that has ended prints its answer.
+    RUN is an id, the beginning of one, or `last`. A run that has ended prints its answer. One that is paused in another
+    process continues there.
     """
     from chargehand.apps.registry import find_app
     from chargehand.cli.make_supervisor import make_supervisor
@@ -42,6 +43,12 @@ def resume(
     check_writable(output)
     supervisor = make_supervisor(None, {})
     name = supervisor.source.find(run_id)
+    if supervisor.source.owner(name) is not None and supervisor.source.state(name).paused:
+        import asyncio
+
+        from chargehand.cli.steer import report_verdict
+
+        return report_verdict(asyncio.run(supervisor.unpause(name, by="command")))
     app = find_app(supervisor.source.state(name))
     view = fold(supervisor.source.events(name))
     start = partial(supervisor.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)

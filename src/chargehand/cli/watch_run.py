@@ -41,7 +41,7 @@ class Start(Protocol[R_co]):
     """Starts or continues a run: of a supervisor, which returns a Report, or of an app."""
 
     def __call__(
-        self, *, on_event: Listener, on_draft: OnDraft | None, on_session: OnSession, person: Person | None
+        self, *, on_event: Listener, on_draft: OnDraft | None, on_session: OnSession, person: Person | None, stay: bool
     ) -> Coroutine[Any, Any, R_co]: ...
 
 
@@ -56,7 +56,13 @@ async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, in
     async with progress:
         person = Terminal(screen, progress) if Terminal.is_available() else None
         on_draft = progress.on_draft if progress.shows_drafts else None
-        started = start(on_event=progress.on_event, on_draft=on_draft, on_session=signals.on_session, person=person)
+        started = start(
+            on_event=progress.on_event,
+            on_draft=on_draft,
+            on_session=signals.on_session,
+            person=person,
+            stay=person is not None,
+        )
         work = asyncio.ensure_future(started)
         signals.watch(work)
         gone: RecordGone | None = None

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from chargehand.dispatcher.available_workers import AvailableWorkers, out_key
 from chargehand.dispatcher.pool import Pools
 from chargehand.dispatcher.task_attempts import Rungs, TaskAttempts
-from chargehand.dispatcher.time_limits import TimeLimits
+from chargehand.dispatcher.time_limits import TimeLimits, stopped_by_person
 from chargehand.engine.port import StepEngine
 from chargehand.engine.side_by_side import abreast
 from chargehand.values.event import TaskReady
@@ -105,12 +105,12 @@ class _Dispatch:
         return {task.id: self.heads[task.id] for task in self.plan.tasks}
 
     async def _settle(self, task: Task) -> None:
-        for dependency in task.depends_on:
-            if dependency in self.over:  # else it was over before this began
-                await self.over[dependency].wait()
+        # One that is not here was over before this began.
+        if before := [self.over[each] for each in task.depends_on if each in self.over]:
+            await self._wait_for(before, task)
         head = self.engine.record.ended(task.id)
         if head is None:
-            head = await self._pursue(task)
+            head = self._unless_stopped(task, await self._pursue(task))
             self.engine.end_task(head)
         self.heads[task.id] = head
         self.over[task.id].set()
@@ -118,7 +118,35 @@ class _Dispatch:
             self.unfinished -= 1
             self.engine.budget.expect(self.unfinished)
 
+    async def _wait_for(self, tasks: list[asyncio.Event], task: Task) -> None:
+        """Until all of these have ended, or the task itself is stopped."""
+        countdown = TimeLimits(self.engine, task.id, None).endless()
+        try:
+            async with countdown:
+                for over in tasks:
+                    await over.wait()
+        except TimeoutError:
+            if not countdown.expired:
+                raise
+
+    def _unless_stopped(self, task: Task, head: Head) -> Head:
+        """However far a task had come when a person stopped it, it has failed."""
+        reason = self.engine.orders.stopped(task.id)
+        if reason is None or head.error == "cancelled":
+            return head
+        return Head(
+            task=task.id,
+            worker=head.worker,
+            status="failed",
+            why=stopped_by_person(task.id, reason),
+            error="cancelled",
+            attempts=head.attempts,
+            usage=head.usage,
+        )
+
     async def _pursue(self, task: Task) -> Head:
+        if self.engine.orders.stopped(task.id) is not None and self.engine.record.began(task.id) is None:
+            return Head.skipped(task.id, task.worker, ())  # a failure without an attempt, once it is said to be stopped
         missing = tuple(id for id in dict.fromkeys(task.depends_on) if not self.heads[id].ok)
         if missing and task.on_dependency_failure == "skip":
             return Head.skipped(task.id, task.worker, missing)

@@ -101,9 +101,7 @@ class Countdown:
 
         On the record in the same batch as the end of the attempt, so that resume never decides it again.
         """
-        what = "its time of" if self.kind == "timeout" else "the run's deadline, with"
-        left = " left" if self.kind == "deadline" else ""
-        reason = f"{task.worker} was stopped at {what} {self.seconds or 0:g} s{left}."
+        reason = self._why(task)
         self.engine.emit(
             Decided(
                 key=f"{task.id}/{number}/{where}", decision=self.kind, value={"after_s": self.seconds}, reason=reason
@@ -113,11 +111,26 @@ class Countdown:
         )
         return reason
 
+    def _why(self, task: Task) -> str:
+        if self.kind == "cancelled":
+            return stopped_by_person(task.id, self.engine.orders.stopped(task.id))
+        what = "its time of" if self.kind == "timeout" else "the run's deadline, with"
+        left = " left" if self.kind == "deadline" else ""
+        return f"{task.worker} was stopped at {what} {self.seconds or 0:g} s{left}."
+
     def stop(self) -> None:
         """Let it fire now."""
         if self._timeout is not None:
             self._timeout.reschedule(0.0)
 
     def _time_left(self) -> float | None:
-        self.seconds, self.kind = self.measure()
+        if self.engine.orders.stopped(self.task) is None:
+            self.seconds, self.kind = self.measure()
+        else:
+            self.seconds, self.kind = 0.0, "cancelled"
         return self.seconds
+
+
+def stopped_by_person(task: str, reason: str | None) -> str:
+    """Why a task that a person stopped is not done."""
+    return f"A person stopped {task}: {reason}" if reason else f"A person stopped {task}."

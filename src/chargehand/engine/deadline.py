@@ -23,23 +23,30 @@ async def in_time(engine: Engine, where: str, seconds: float | None, work: Calla
     if seconds is None and not over:
         return await work()
     loop = asyncio.get_running_loop()
-    until = loop.time() + (0.0 if over or seconds is None else seconds)
-    clock = asyncio.timeout(None)
+    until = engine.clock.now() + (0.0 if over or seconds is None else seconds)
+    begun = False
+    clock: asyncio.Timeout | None = None
+
+    def left() -> float | None:
+        return max(until - engine.clock.now(), 0.0) if begun else None
 
     async def begin() -> None:
-        if clock.when() is None:
-            clock.reschedule(until)
-        if until <= loop.time():
+        nonlocal begun
+        assert clock is not None
+        if not begun:
+            begun = True
+            clock.reschedule(loop.time() + (left() or 0.0))
+        if not left():
             await loop.create_future()  # until the clock strikes
 
     try:
-        async with clock:
+        async with engine.clock.timeout(key, left) as clock:
             with engine.clock.gate(begin):
                 made = await work()
         if not over:
             return made
     except TimeoutError:
-        if not clock.expired():
+        if clock is None or not clock.expired():
             raise
     if not over:
         reason = f"It was not ready in the {seconds:g} s left."

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError
@@ -23,6 +23,7 @@ from chargehand.values.outcome import Usage
 
 if TYPE_CHECKING:
     from chargehand.record.cache import Cache
+    from chargehand.record.mailbox import Mailbox
 
 T = TypeVar("T")
 
@@ -33,9 +34,13 @@ Listener = Callable[[Event], None]
 
 
 class Parked(ChargehandError):
-    """The run waits for a person and nothing else can continue."""
+    """The run waits for a person, or is paused, and nothing else can continue."""
 
     exit_code = 4
+
+    def __init__(self, status: Literal["waiting", "paused"]) -> None:
+        super().__init__()
+        self.status: Literal["waiting", "paused"] = status
 
 
 class Prior(NamedTuple):
@@ -99,6 +104,10 @@ class EngineInputs:
     listeners: tuple[Listener, ...] = ()
     # Asks a person now; without it questions stay open until another session.
     people: Callable[[Question], Awaitable[JSON]] | None = None
+    # Where orders to the run arrive; without it there are none.
+    mailbox: Mailbox | None = None
+    # Whether a paused session waits here to be continued; else it ends.
+    stays: bool = False
     wall_clock: Callable[[], float] = time.time
     chance: random.Random | None = None
 
@@ -121,7 +130,11 @@ class EngineSession(Engine, Protocol):
         ...
 
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the work; Parked is raised as soon as it only waits for people."""
+        """Run the work; Parked is raised as soon as it only waits for people, or is paused."""
+        ...
+
+    async def read_orders(self) -> None:
+        """Take the orders that have come. The verdict on each is on the record before it is acted on."""
         ...
 
     async def drain(self, seconds: float = DRAIN_S) -> None:

@@ -6,6 +6,7 @@
     engine.record                        what earlier sessions left
     engine.budget                        what calls may use
     engine.clock                         time and chance
+    engine.orders                        what people order while it runs
 
 Keys say where the supervisor is (`t3/2/model/4`: task t3, attempt 2, fourth model call) and never depend on the order
 in which things finish, so replay needs no deterministic scheduler.
@@ -127,6 +128,14 @@ class RunClock(Protocol):
         ...
 
 
+class RunOrders(Protocol):
+    """What people ordered of this run, in this session or before: it is on the record before it is seen here."""
+
+    def stopped(self, task: str) -> str | None:
+        """Why a person stopped a task, or one that it is within; None when nobody did. Its timeouts fire then."""
+        ...
+
+
 class Outcomes(Protocol):
     """The outcomes and the report behind heads. Only code inside of steps, and what ends a run, reads them."""
 
@@ -171,6 +180,9 @@ class StepEngine(Protocol):
 
     @property
     def clock(self) -> RunClock: ...
+
+    @property
+    def orders(self) -> RunOrders: ...
 
     async def step(self, key: str, kind: StepKind, refs: StepRefs) -> Head:
         """Carry out a step, here or elsewhere. Expected failures are heads, never exceptions."""

@@ -3,7 +3,8 @@
     index.sqlite        the list (`index.py`), a copy that is repaired from the records
     runs/<run>.sqlite   the record, with <run>.lock beside it
     runs/<run>.cancel   there while the run is asked to stop
-    runs/<run>/         the run's own folder: material from standard input, and documents/ that tools wrote
+    runs/<run>/         the run's own folder: material from standard input, documents/ that tools wrote, and orders/ to
+                        the run that have no verdict yet
 
 Reading never creates anything; folders are made, for their owner only, at the first write.
 """
@@ -31,6 +32,7 @@ from chargehand.record.storage_errors import damage_error, storage
 from chargehand.values.status_words import RunStatus
 
 if TYPE_CHECKING:
+    from chargehand.record.mailbox import FolderMailbox
     from chargehand.record.replay import Replay
     from chargehand.record.sqlite_journal import SqliteJournal
     from chargehand.values.event import Event
@@ -131,6 +133,12 @@ class Home:
         folder = self._record(run).with_suffix("") / "documents"
         with storage(folder):
             return sorted(path for path in folder.glob("[!.]*") if path.is_file())
+
+    def orders(self, run: str) -> FolderMailbox:
+        """The orders to a run that have no verdict yet."""
+        from chargehand.record.mailbox import FolderMailbox
+
+        return FolderMailbox(self._existing(run).with_suffix("") / "orders")
 
     def owner(self, run: str) -> str | None:
         """The process that executes this run now, in words; None if there is none."""

@@ -17,7 +17,7 @@ from typing import Any, cast
 from chargehand.record.journal import Journal
 from chargehand.record.private_files import private_file
 from chargehand.record.storage_errors import reading, storage_error
-from chargehand.values.event import QuestionAnswered, QuestionAsked, RunEnded, RunStarted
+from chargehand.values.event import Control, QuestionAnswered, QuestionAsked, RunEnded, RunStarted
 from chargehand.values.status_words import STATUSES, RunStatus
 
 REQUEST_CHARS = 200
@@ -125,6 +125,7 @@ def summarise(run: str, journal: Journal, started: float) -> RunInfo:
     """Fold a record into its line. `started` is used for a run that has recorded nothing yet."""
     info = RunInfo(run=run, started=started)
     asked: set[str] = set()
+    paused = False
     first = True
     for event in journal.events():
         match event.body:
@@ -137,11 +138,15 @@ def summarise(run: str, journal: Journal, started: float) -> RunInfo:
                 asked.add(key)
             case QuestionAnswered(key=key):
                 asked.discard(key)
+            case Control(order="pause" | "continue" as order, verdict="accepted"):
+                paused = order == "pause"
             case _:
                 pass
     with reading(run):
         _check(info)
-    return replace(info, status="waiting") if asked and info.status == "running" else info
+    if info.status == "running" and (paused or asked):
+        return replace(info, status="paused" if paused else "waiting")
+    return info
 
 
 def head(request: str) -> str:

@@ -18,6 +18,7 @@ from chargehand.values.event import (
     AttemptStarted,
     BudgetReserved,
     BudgetSettled,
+    Control,
     Critiqued,
     Data,
     Decided,
@@ -131,6 +132,12 @@ class Replay:
     owned_s: float = 0.0
     status: str = "running"
     report: Data | None = None
+    # Orders with a verdict, by key: they are not acted on again.
+    controls: dict[str, Control] = field(default_factory=dict[str, Control])
+    # Only a person continues a paused run.
+    paused: bool = False
+    # task -> why a person stopped it. It stays stopped.
+    stopped: dict[str, str] = field(default_factory=dict[str, str])
     # How often each of these was recorded, by `mark_of`.
     marks: Counter[tuple[str, str | None, str]] = field(default_factory=Counter[tuple[str, str | None, str]])
     _session_began: float = 0.0
@@ -199,6 +206,8 @@ class Replay:
                 for task in TaskPath.parse(event.task).lineage if event.task is not None else ():
                     if task in self._waiting:
                         self._end_wait(task, self._owned_at(event))
+            case Control() as control:
+                self.take_order(control, event.task)
             case BudgetReserved() as reserved:
                 self.written_off.pop(reserved.key, None)
                 self.reserved[reserved.key] = (reserved.tokens, reserved.usd)
@@ -213,6 +222,21 @@ class Replay:
             case _:
                 pass
         self.owned_s = self._owned_at(event)
+
+    def take_order(self, control: Control, task: str | None) -> None:
+        """What an order changes of a run that is continued from here."""
+        self.controls[control.key] = control
+        if control.verdict != "accepted":
+            return
+        self._owned_before -= control.parked_s or 0.0
+        value = control.value or {}
+        match control.order:
+            case "pause" | "continue":
+                self.paused = control.order == "pause"
+            case "stop" if task is not None:
+                self.stopped[task] = value.get("text", "")
+            case _:
+                pass
 
     def _owned_at(self, event: Event) -> float:
         """The run's own seconds at an event; none pass while no process runs it."""

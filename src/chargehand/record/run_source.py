@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from chargehand.record.index import RunInfo
+    from chargehand.record.mailbox import Mailbox
     from chargehand.record.replay import Replay
     from chargehand.values.event import Event
 
@@ -47,6 +48,10 @@ class RunSource(Protocol):
 
     def owner(self, run: str) -> str | None:
         """The process that executes a run now, in words; None if there is none."""
+        ...
+
+    def orders(self, run: str) -> Mailbox:
+        """The orders to a run that have no verdict yet. Any process may send one."""
         ...
 
     def request_cancel(self, run: str) -> None:

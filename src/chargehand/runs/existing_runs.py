@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic_core import ValidationError
+
 from chargehand.engine.engine_session import Listener, Prior
 from chargehand.engine.people import Person
 from chargehand.errors import InvalidPlan, RunOwned, UsageError
@@ -26,6 +28,7 @@ from chargehand.runs.prepared_team import PreparedTeam, team_reference
 from chargehand.runs.record_in_thread import open_record
 from chargehand.runs.report_from_record import final_report, open_questions, report_so_far, unfinished_report
 from chargehand.runs.resumed_job import Added, check_begun, job_of
+from chargehand.runs.send_order import SentOrder, send_order
 from chargehand.runs.session import RunJob, Session, check_models
 from chargehand.settings import Settings, as_before, found_from
 from chargehand.synthesizer import OnDraft
@@ -36,6 +39,7 @@ from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
 from chargehand.values.event import Event, RunEnded
+from chargehand.values.order import OrderKind, new_order
 from chargehand.values.plan import Plan, errors_in
 from chargehand.values.report import Report
 from chargehand.values.request import Request
@@ -86,10 +90,12 @@ class RunLife(PreparedTeam):
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
         on_session: OnSession | None = None,
+        stay: bool = False,
     ) -> Report:
         """Go on with a run that stopped, with the team and settings it started with. What is committed is not repeated.
 
-        `tokens`, `usd` and `deadline` are added to what it had, and reopen what ended for lack of them.
+        `tokens`, `usd` and `deadline` are added to what it had, and reopen what ended for lack of them. A paused run is
+        continued. With `stay` a run that is paused waits in this process; else it returns with status `paused`.
         """
         positive(tokens=tokens, usd=usd, deadline=deadline)
         run = self.home.find(run)
@@ -109,7 +115,9 @@ class RunLife(PreparedTeam):
             async with self._checked_models(job.settings, job.team, job.request.budget, job.plan) as models:
                 self.home.clear_cancel(run)
                 self.home.note(run, status="running")
-                return await self._work(job, models, journal, state, person, on_event, on_draft, on_session)
+                if state.paused:
+                    self.home.orders(run).send(new_order("continue", by="resume"))
+                return await self._work(job, models, journal, state, person, on_event, on_draft, on_session, stay)
 
     async def rerun(
         self,
@@ -121,6 +129,7 @@ class RunLife(PreparedTeam):
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
         on_session: OnSession | None = None,
+        stay: bool = False,
     ) -> Report:
         """A new run of the same request from the files as they are now; what has not changed is not done again.
 
@@ -158,7 +167,7 @@ class RunLife(PreparedTeam):
                 prior=Prior(run, state),
                 warnings=(*self.warnings, *changed, *notes),
             )
-            return await self._work(job, models, journal, None, person, on_event, on_draft, on_session)
+            return await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
 
     async def cancel(self, run: str) -> tuple[RunStatus, bool]:
         """Stop a run, whoever has it: its status now, and whether this stopped it. Resumable."""
@@ -194,6 +203,33 @@ class RunLife(PreparedTeam):
         self.home.clear_cancel(run)
         # It died, or ended before it saw the request.
         return (status, False) if status in FINISHED else await self.cancel(run)
+
+    async def steer(self, run: str, task: str, text: str = "", *, stop: bool = False, by: str = "python") -> SentOrder:
+        """Order something of a task of a run, whichever process runs it.
+
+        With `stop` the task has failed for good; `text` is the reason.
+        """
+        if not stop:
+            raise UsageError("This version can only stop a task: pass stop=True.")
+        return await self._order("stop", run, by, task=task, text=text)
+
+    async def pause(self, run: str, *, by: str = "python") -> SentOrder:
+        """Let a run begin nothing new. Calls in flight are finished; `resume` continues it."""
+        return await self._order("pause", run, by)
+
+    async def unpause(self, run: str, *, by: str = "python") -> SentOrder:
+        """Continue a paused run in the process that owns it; without one, `resume` continues it."""
+        return await self._order("continue", run, by)
+
+    async def _order(self, kind: OrderKind, run: str, by: str, **fields: object) -> SentOrder:
+        name = self.source.find(run)
+        try:
+            order = new_order(kind, by=by, **fields)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_input=False)
+            wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
+            raise UsageError(f"The order to {name} was not sent. Correct it: {wrong}.") from None
+        return await send_order(self.source, name, order)
 
     def report(self, run: str) -> Report:
         """What the record says now: the final report, or how far it has come."""
@@ -231,6 +267,7 @@ class RunLife(PreparedTeam):
         on_event: Listener | None,
         on_draft: OnDraft | None,
         on_session: OnSession | None,
+        stay: bool = False,
     ) -> Report:
         session = Session(
             job,
@@ -241,6 +278,7 @@ class RunLife(PreparedTeam):
             listeners=() if on_event is None else (on_event,),
             on_draft=on_draft,
             person=person,
+            stays=stay,
         )
         if on_session is not None:
             on_session(session)

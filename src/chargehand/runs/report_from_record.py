@@ -22,6 +22,8 @@ def report_so_far(source: RunSource, state: Replay) -> Report:
     if state.report is not None:
         return final_report(state)
     with reading(f"of run {state.run}"):
+        if state.paused:
+            return unfinished_report(state, "paused")
         if source.owner(state.run):
             return unfinished_report(state, "running")
         return unfinished_report(state, "waiting" if state.open_questions() else "interrupted")
@@ -79,7 +81,7 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
     )
 
 
-_UNDER_WAY: frozenset[RunStatus] = frozenset({"running", "waiting"})
+_UNDER_WAY: frozenset[RunStatus] = frozenset({"running", "waiting", "paused"})
 _NEVER_BEGAN = (
     "Stopped before anything of it was recorded: nothing was done or spent. Start it again with `chargehand run`."
 )
@@ -118,6 +120,7 @@ def _used(state: Replay) -> Usage:
 _WORDS: dict[RunStatus, str] = {
     "running": "Running",
     "waiting": "Waiting for a person",
+    "paused": "Paused",
     "interrupted": "Interrupted",
     "cancelled": "Cancelled",
     "complete": "Complete",

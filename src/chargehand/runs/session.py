@@ -1,7 +1,7 @@
 """One process's turn at a run: owns the record, drives the supervisor on an engine, and ends in a Report.
 
-A session ends by finishing, by parking for a person, by Ctrl-C (`interrupt`), by `chargehand cancel`, or by dying;
-after all but the first the next session continues from the record.
+A session ends by finishing, by parking for a person or as paused, by Ctrl-C (`interrupt`), by `chargehand cancel`, or
+by dying; after all but the first the next session continues from the record.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from chargehand.models.supervisor_models import RoleName, SupervisorModels
 from chargehand.record.cache import Cache
 from chargehand.record.home import Home
 from chargehand.record.journal import Journal
+from chargehand.record.mailbox import Mailbox
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.record_in_thread import in_thread
 from chargehand.runs.report_from_record import estimate_notes, unfinished_report
@@ -46,7 +47,8 @@ from chargehand.values.role import Role
 from chargehand.values.status_words import FINISHED, RunStatus
 from chargehand.workers import TeamRun
 
-CANCEL_POLL_S = 0.5
+# How often the owner of a run looks for orders to it.
+ORDERS_POLL_S = 0.5
 SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "router", "refiner", "scorer", "judge", "synthesizer", "critic")
 
 
@@ -78,6 +80,8 @@ class Session:
         models: Models,
         *,
         home: Home | None = None,
+        mailbox: Mailbox | None = None,
+        stays: bool = False,
         earlier: Replay | None = None,
         listeners: Iterable[Listener] = (),
         on_draft: OnDraft | None = None,
@@ -89,6 +93,9 @@ class Session:
         self._journal = journal
         self._models = models
         self._home = home
+        self._mailbox = home.orders(job.run) if mailbox is None and home is not None else mailbox
+        # Whether it waits here when it is paused.
+        self._stays = stays
         self._earlier = earlier
         self._listeners = tuple(listeners)
         self._on_draft = on_draft
@@ -140,11 +147,16 @@ class Session:
             writer=role_models["synthesizer"].model if "synthesizer" in role_models else None,
             listeners=self._listeners,
             people=None if self._person is None else self._answer,
+            mailbox=self._mailbox,
+            stays=self._stays,
             wall_clock=self._wall_clock,
             chance=self._chance,
         )
         async with make_engine(job.settings.engine, inputs) as engine:
             self._engine = engine
+            if self._earlier is not None:
+                # What was ordered while no process owned the run holds from the beginning.
+                await engine.read_orders()
             steps = RunSteps(
                 job.request,
                 job.team,
@@ -188,16 +200,16 @@ class Session:
                 wrong = str(error)
 
     async def _drive(self, engine: EngineSession, work: Any) -> Report:
-        """The work under watch: for `chargehand cancel`, for an interruption, for nothing left but people."""
+        """The work under watch: for orders, for `cancel`, for an interruption, for nothing left but people."""
         main: asyncio.Task[Report] = asyncio.create_task(engine.until_parked(work), name="supervisor")
         self._main = main
         if self._asked_early is not None:
             self._stop(self._asked_early)
-        watch = asyncio.create_task(self._watch_for_cancel(), name="cancel watch") if self._home else None
+        watch = asyncio.create_task(self._watch(engine), name="orders") if self._home or self._mailbox else None
         try:
             return await main
-        except Parked:
-            return await self._report_unfinished(engine, "waiting")
+        except Parked as parked:
+            return await self._report_unfinished(engine, parked.status)
         except asyncio.CancelledError:
             if self._stopped is None:  # the caller's own cancellation: put it on the record, then let it through
                 main.cancel()
@@ -236,10 +248,11 @@ class Session:
         finally:
             main.cancel()
 
-    async def _watch_for_cancel(self) -> None:
-        assert self._home is not None
-        while not self._home.cancel_requested(self._job.run):  # noqa: ASYNC110 -- another process asks, through a file
-            await asyncio.sleep(CANCEL_POLL_S)
+    async def _watch(self, engine: EngineSession) -> None:
+        """Look for what other processes order, until the run is to be cancelled."""
+        while self._home is None or not self._home.cancel_requested(self._job.run):
+            await engine.read_orders()
+            await asyncio.sleep(ORDERS_POLL_S)
         self._home.clear_cancel(self._job.run)
         self._stopped = "cancelled"
         if self._main is not None:

@@ -72,6 +72,7 @@ class Supervisor(RunLife):
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
         on_session: OnSession | None = None,
+        stay: bool = False,
     ) -> Report:
         """The whole loop. A plan given here is run as it is. `follow_up` names the run this one continues from.
 
@@ -84,6 +85,7 @@ class Supervisor(RunLife):
         and fetch pages. `on_draft` gets the answer as it grows: the number of the draft, and the text it grew by.
         `single` answers with one plain call instead of the team: same record, same report.
         `record` opens the record of the run, once nothing is wrong with what was asked; without, a new one is made.
+        With `stay` a run that is paused waits in this process; else it returns with status `paused`.
         """
         positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
@@ -137,7 +139,7 @@ class Supervisor(RunLife):
                 warnings=(*self.warnings, *notes, *missing_material(asked)),
                 validate=partial(_invalid, output_type) if output_type else None,
             )
-            report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session)
+            report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
         return _with_typed_data(report, output_type)
 
     def run_sync(self, request: str = "", **options: Any) -> Report:

@@ -211,7 +211,9 @@ async def _continue_wanted(server: Server, wanted: Wanted) -> None:
     there = await server.reading.run(home.has, run)
     if there and (home.owner(run) is not None or await server.reading.run(_waits_for_person, server, run)):
         return
-    if there and await server.reading.run(home.last_event, run):
+    if there and await server.reading.run(_is_paused, server, run):
+        await server.reading.run(server.started.wanted.clear, run)  # only a person continues it
+    elif there and await server.reading.run(home.last_event, run):
         await _continue(server, run, wanted.caller, partial(server.supervisor.resume, run))
     elif wanted.start is not None:
         names = wanted.start.get("material", [])
@@ -225,6 +227,10 @@ async def _continue_wanted(server: Server, wanted: Wanted) -> None:
 def _waits_for_person(server: Server, run: str) -> bool:
     state = server.source.state(run)
     return state.status == "waiting" and bool(state.open_questions())
+
+
+def _is_paused(server: Server, run: str) -> bool:
+    return server.source.state(run).paused
 
 
 async def _continue(server: Server, run: str, caller: str, begin: Begin) -> None:

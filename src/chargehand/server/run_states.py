@@ -85,6 +85,6 @@ class RunStates:
 
     def _status(self, run: str, view: RunState) -> str:
         """As the record says, unless its process died before it could say so."""
-        if view.status in FINISHED or view.ended is not None or self._source.owner(run) is not None:
+        if view.status in (*FINISHED, "paused") or view.ended is not None or self._source.owner(run) is not None:
             return view.status
         return "waiting" if view.questions else "interrupted"

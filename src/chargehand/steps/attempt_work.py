@@ -79,7 +79,8 @@ class AttemptWork:
             if self.recalled and countdown.expired:
                 return None
             if isinstance(error, TimeoutError) and countdown.expired:
-                outcome = await members.salvage() if members is not None else None
+                salvage = members is not None and countdown.kind != "cancelled"
+                outcome = await members.salvage() if salvage and members is not None else None
                 if outcome is None:
                     why = countdown.record_expiry(task, number, countdown.kind)
                     outcome = failed(task.id, task.worker, countdown.kind, why)

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from chargehand.dispatcher.time_limits import TimeLimits
+from chargehand.dispatcher.time_limits import Countdown, TimeLimits
 from chargehand.engine.people import question_for_result
 from chargehand.engine.port import Engine
 from chargehand.steps.attempt_work import AttemptWork
@@ -24,6 +24,7 @@ from chargehand.steps.criterion import check_criterion
 from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.text.json_schema import violations
 from chargehand.values.base import JSON
+from chargehand.values.effect import Question
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Outcome, Usage, failed
 from chargehand.values.plan import Task
@@ -124,7 +125,9 @@ class TaskSteps:
     async def ask(self, key: str, refs: StepRefs) -> Head:
         assert self.help.ask is not None
         task, outcome = self._task(refs), self._outcome(refs)
-        answer = await self.engine.ask(f"{task.id}/ask", self.help.ask(task, outcome))
+        answer = await self._ask_person(refs, self.help.ask(task, outcome))
+        if isinstance(answer, Outcome):
+            return self._failed(key, answer, [])
         said = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
         context: JSON = {"context": task.context, "asked of a person": outcome.summary, "their answer": said}
         return self._with_words(key, task.model_copy(update={"context": context}), [])
@@ -133,7 +136,9 @@ class TaskSteps:
         """No attempt is left: what the person says is the result, held to what a worker's is held to."""
         task, schema = self._task(refs), self.roster[refs.worker].output_schema
         question = question_for_result(task, self._outcome(refs), schema)
-        answer = await self.engine.ask(f"{task.id}/ask", question)
+        answer = await self._ask_person(refs, question)
+        if isinstance(answer, Outcome):
+            return self._failed(key, answer, [])
         from chargehand.workers.human import outcome_of  # few runs ask a person
 
         return await self._hold_to_criterion(key, outcome_of(task.id, PERSON, answer), refs, "ask")
@@ -160,9 +165,16 @@ class TaskSteps:
             return held
         return held.model_copy(update={"output": outcome.output, "partial": True})
 
-    async def _in_time(self, work: Awaitable[T], refs: StepRefs, what: str) -> T | Outcome:
+    async def _ask_person(self, refs: StepRefs, question: Question) -> JSON | Outcome:
+        """The person's answer, or the failure when the task is stopped first: nothing else ends the wait."""
+        asked = self.engine.ask(f"{refs.task}/ask", question)
+        return await self._in_time(asked, refs, "ask", self._time(refs).endless())
+
+    async def _in_time(
+        self, work: Awaitable[T], refs: StepRefs, what: str, countdown: Countdown | None = None
+    ) -> T | Outcome:
         """What is done between attempts, or the failure when the task's time is over first."""
-        task, countdown = self._task(refs), self._time(refs).countdown()
+        task, countdown = self._task(refs), countdown or self._time(refs).countdown()
         try:
             async with countdown:
                 return await work

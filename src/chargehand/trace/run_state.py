@@ -29,6 +29,7 @@ from chargehand.values.event import (
     AttemptStarted,
     BudgetSettled,
     ContradictionFound,
+    Control,
     Decided,
     Event,
     Extended,
@@ -217,6 +218,9 @@ def _fold(view: RunState, event: Event) -> None:
             view.questions[key] = question
         case QuestionAnswered(key=key, parked_s=parked):
             view.questions.pop(key, None)
+            view.sessions[-1].parked_s += parked or 0.0
+        case Control(order="pause" | "continue" as order, verdict="accepted", parked_s=parked):
+            view.status = "paused" if order == "pause" else "running"
             view.sessions[-1].parked_s += parked or 0.0
         case SynthesisStarted():
             if event.task is None:

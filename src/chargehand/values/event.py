@@ -247,6 +247,18 @@ class QuestionAnswered(_Keyed, kind="question_answered"):
     parked_s: float | None = None  # For how long the run did nothing but wait for it.
 
 
+class Control(_Keyed, kind="control"):
+    """A person ordered something of the run, and the verdict on it. Recorded once, before it is acted on."""
+
+    order: str  # `pause`, `continue`, `stop`, or `unreadable`.
+    by: str  # The way it was sent, such as `command`.
+    sent_at: float  # When it was sent, in seconds since 1970.
+    verdict: str  # `accepted`, `refused` or `too_late`.
+    reason: str | None = None  # Why it was not accepted, and what to do.
+    value: Data | None = None  # What the order says: `text` is why a task is stopped.
+    parked_s: float | None = None  # For how long the run did nothing before it was continued.
+
+
 # -- the answer ------------------------------------------------------------------------------------------------------
 
 
@@ -341,6 +353,7 @@ EventBody: TypeAlias = (
     | Decided
     | QuestionAsked
     | QuestionAnswered
+    | Control
     | SynthesisStarted
     | DraftDiscarded
     | ContradictionFound

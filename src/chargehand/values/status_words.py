@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-RunStatus = Literal["running", "waiting", "interrupted", "cancelled", "complete", "partial", "failed"]
+RunStatus = Literal["running", "waiting", "paused", "interrupted", "cancelled", "complete", "partial", "failed"]
 STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 
 # Ended for good, unless reopened.
@@ -15,6 +15,7 @@ EXIT_CODES: dict[RunStatus, int] = {
     "cancelled": 1,
     "partial": 3,
     "waiting": 4,
+    "paused": 4,
     "interrupted": 130,
     "running": 1,
 }

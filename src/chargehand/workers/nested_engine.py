@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TypeVar, overload
 
 from chargehand.engine.outcomes import KeptOutcomes
-from chargehand.engine.port import Engine, Outcomes, RunBudget, RunClock, Steps
+from chargehand.engine.port import Engine, Outcomes, RunBudget, RunClock, RunOrders, Steps
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import (
@@ -50,6 +50,7 @@ class NestedEngine:
         self._steps: Steps | None = None
         self.budget = _NestedBudget(engine.budget, self._scope)
         self.clock = _NestedClock(engine.clock, self._scope, began)
+        self.orders = _NestedOrders(engine.orders, self._scope)
 
     @staticmethod
     async def open(engine: Engine, assignment: Assignment, team: str) -> NestedEngine:
@@ -232,3 +233,14 @@ class _NestedClock:
 
     def chance(self) -> float:
         return self._clock.chance()
+
+
+class _NestedOrders:
+    """The orders to the run, about tasks of the team."""
+
+    def __init__(self, orders: RunOrders, scope: _Scope) -> None:
+        self._orders = orders
+        self._key = scope.key
+
+    def stopped(self, task: str) -> str | None:
+        return self._orders.stopped(self._key(task))

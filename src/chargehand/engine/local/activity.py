@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from chargehand.engine.engine_session import Parked
 
@@ -24,10 +24,12 @@ class Activity:
         self._waiting = 0
         # Questions a person is being asked now: the run does not park then, but its clock stands still with it.
         self._inline = 0
+        # A person has paused the run: its clock stands still.
+        self._paused = False
         self._standstill = _Standstill()
         # Both set when the session opens.
         self._loop: asyncio.AbstractEventLoop
-        self._parked: asyncio.Future[None] | None = None
+        self._parked: asyncio.Future[Literal["waiting", "paused"]] | None = None
 
     def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -70,8 +72,23 @@ class Activity:
             self._update_standstill()
             self._park_if_only_people_can_continue()
 
+    def pause(self) -> None:
+        """Let the clock stand still until `proceed`, whatever is under way."""
+        self._paused = True
+        self._update_standstill()
+
+    def proceed(self) -> None:
+        self._paused = False
+        self._update_standstill()
+        self._park_if_only_people_can_continue()
+
+    def park(self, status: Literal["waiting", "paused"]) -> None:
+        """End the session: the work is cut off where it waits."""
+        if self._parked is not None and not self._parked.done():
+            self._parked.set_result(status)
+
     def still_seconds(self, at: float) -> float:
-        """Seconds of this session, up to this time of the loop, in which nothing but a person was waited for."""
+        """Seconds of this session, up to this time of the loop, in which it was paused or waited for a person only."""
         return self._standstill.seconds(at)
 
     def unrecorded_still_seconds(self) -> float:
@@ -79,12 +96,12 @@ class Activity:
         return self._standstill.take_unrecorded(self._loop.time())
 
     async def run_until_parked(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the work; Parked is raised as soon as it only waits for people."""
+        """Run the work; Parked is raised as soon as it only waits for people, or is paused."""
         assert self._parked is not None
         task = asyncio.ensure_future(work)
         task.add_done_callback(lambda _: self._parked and self._parked.cancel())
         try:
-            await self._parked
+            status = await self._parked
         except asyncio.CancelledError:
             if not task.done():
                 task.cancel()
@@ -93,23 +110,24 @@ class Activity:
             return task.result()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        raise Parked
+        raise Parked(status)
 
     def _update_standstill(self) -> None:
-        self._standstill.update(self._inline > 0 and not self.under_way, self._loop.time())
+        still = self._paused or (self._inline > 0 and not self.under_way)
+        self._standstill.update(still, self._loop.time())
 
     def _park_if_only_people_can_continue(self) -> None:
-        if self._waiting and not self.under_way and not self._inline:
+        if self._waiting and not self.under_way and not self._inline and not self._paused:
             self._park(_TURNS_BEFORE_PARKING)
 
     def _park(self, turns: int) -> None:
         # Some loop turns later: what just ended may have woken a task that starts something new.
-        if self.under_way or self._inline or not self._waiting or self._parked is None or self._parked.done():
+        if self.under_way or self._inline or self._paused or not self._waiting:
             return
         if turns:
             self._loop.call_soon(self._park, turns - 1)
         else:
-            self._parked.set_result(None)
+            self.park("waiting")
 
 
 class _Standstill:

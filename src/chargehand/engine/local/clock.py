@@ -82,6 +82,17 @@ class LocalClock:
     def chance(self) -> float:
         return self.random.random()
 
+    def freeze(self) -> None:
+        """Let no timeout fire until `thaw`."""
+        self._pauses.freeze()
+
+    def thaw(self) -> None:
+        self._pauses.thaw()
+
+    def fire(self, task: str) -> None:
+        """Let the timeouts of a task, and those of its parts, fire now."""
+        self._pauses.fire(task)
+
     @contextmanager
     def pause(self, tasks: Iterable[str]) -> Generator[None]:
         """Inside, these tasks wait for a person."""
@@ -106,6 +117,8 @@ class _Pauses:
         self._open: dict[str, tuple[int, float]] = {}
         # Task -> its timeouts under way.
         self._timeouts: dict[str, list[_Timeout]] = {}
+        # While the run is paused no timeout fires.
+        self._frozen = False
 
     def seconds(self, task: str) -> float:
         over, (_, since) = self._over.get(task, 0.0), self._open.get(task, (0, self._clock()))
@@ -126,6 +139,27 @@ class _Pauses:
                 self._over[task] = self._over.get(task, 0.0) + self._clock() - since
                 self._reschedule(task)
 
+    def is_still(self, task: str) -> bool:
+        return self._frozen or task in self._open
+
+    def freeze(self) -> None:
+        self._frozen = True
+        for task in self._timeouts:
+            self._reschedule(task)
+
+    def thaw(self) -> None:
+        self._frozen = False
+        for task in self._timeouts:
+            self._reschedule(task)
+
+    def fire(self, task: str) -> None:
+        for each, timeouts in self._timeouts.items():
+            if each == task or each.startswith(f"{task}.s."):
+                for timeout, left in timeouts:
+                    if not timeout.expired():
+                        left()  # it says from now on why it has fired
+                        timeout.reschedule(asyncio.get_running_loop().time())
+
     def add(self, task: str, timeout: _Timeout) -> None:
         self._timeouts.setdefault(task, []).append(timeout)
 
@@ -136,7 +170,7 @@ class _Pauses:
         for timeout, left in self._timeouts.get(task, ()):
             if timeout.expired():
                 continue
-            seconds = None if task in self._open else left()
+            seconds = None if self.is_still(task) else left()
             timeout.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
 
 
@@ -152,7 +186,8 @@ class _PausingTimeout:
         self._timeout: _Timeout
 
     async def __aenter__(self) -> asyncio.Timeout:
-        timeout = asyncio.timeout(self._left())
+        left = self._left()
+        timeout = asyncio.timeout(None if self._pauses.is_still(self._task) and left else left)
         self._timeout = timeout, self._left
         await timeout.__aenter__()
         self._pauses.add(self._task, self._timeout)

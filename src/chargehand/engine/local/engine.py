@@ -24,13 +24,14 @@ from chargehand.engine.local.admission import Admission
 from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.effect_record import EffectRecord
 from chargehand.engine.local.handlers import AnalysisHandler, Handlers, ModelHandler, ToolHandler
+from chargehand.engine.local.orders import LocalOrders
 from chargehand.engine.local.questions import Inquiries
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.run_record import LocalRecord
 from chargehand.engine.local.sending import Sender
 from chargehand.engine.local.shared_ledger import LocalBudget, SharedLedger
-from chargehand.engine.local.slots import Slots, never
+from chargehand.engine.local.slots import Slots
 from chargehand.engine.outcomes import KeptOutcomes
 from chargehand.engine.port import Steps
 from chargehand.record.replay import RECORDED_ONCE, Replay, mark_of
@@ -89,6 +90,15 @@ class LocalEngine:
         self._inquiries = Inquiries(
             self.replay, inputs.prior, inputs.people, self._recorder, self._slots, self._activity, self.clock
         )
+        self.orders = LocalOrders(
+            inputs.mailbox,
+            self.replay,
+            self._recorder,
+            self._slots,
+            self._activity,
+            self.clock,
+            stays=inputs.stays,
+        )
         # Task -> the attempt it is at, for effects whose key does not say.
         self._attempts: dict[str | None, int | None] = {}
         # What earlier sessions recorded and this one comes to again on its way: it is recorded once.
@@ -100,6 +110,7 @@ class LocalEngine:
         self._activity.open()
         self.clock.open()
         await self._recorder.__aenter__()
+        self.orders.open()
         if self._opening is not None:
             # Not committed yet: it goes to disk with the first call, and with a given plan, or not at all.
             self._record_opening(self._opening)
@@ -156,6 +167,9 @@ class LocalEngine:
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
         return await self._activity.run_until_parked(work)
 
+    async def read_orders(self) -> None:
+        await self.orders.read()
+
     async def drain(self, seconds: float = DRAIN_S) -> None:
         self._slots.draining = True
         try:
@@ -175,6 +189,7 @@ class LocalEngine:
             self._marks[mark] -= 1
             return
         self._recorder.emit(body, task, attempt)
+        self.orders.note(body, task)
 
     async def commit(self) -> None:
         await self._recorder.commit()
@@ -231,10 +246,9 @@ class LocalEngine:
                 message = f"{key} would be asked for differently today; its recorded result is used."
                 self.emit(Warned(message=message), task=site.task, attempt=site.attempt)
             return self._handlers[type(effect)].read(recorded.result)
+        await self._slots.may_begin()
         if (gate := self.clock.gate_here()) is not None:
             await gate()
-        if self._slots.draining:
-            await never()  # nothing new is begun; the session ends around us
         with self._activity:
             if self._prior is not None and (reused := await self._reuse(self._prior, site, effect)) is not None:
                 return reused

@@ -93,8 +93,7 @@ class Inquiries:
 
     async def _record_question(self, site: Site, question: Question) -> None:
         """On the record before anybody is asked, with the answer where the run that this one repeats has it."""
-        if self._slots.draining:
-            await never()  # nothing new is begun; the session ends around us
+        await self._slots.may_begin()
         key, questions, emit = site.key, self._questions, self._recorder.emit_at
         if self._prior is not None and questions.borrow(key, question, self._prior.replay):
             emit(site, QuestionAsked(key=key, question=questions[key].to_json()))

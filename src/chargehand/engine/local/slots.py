@@ -1,4 +1,7 @@
-"""Who may have an effect in flight: the concurrency gate in task order, closed for good when the session winds down."""
+"""Which effects may be in flight: the concurrency gate in task order, closed while the run is paused.
+
+It is closed for good when the session winds down.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,9 @@ class Slots:
         self.idle = asyncio.Event()
         self.idle.set()
         self.draining = False
+        # Set unless the run is paused.
+        self._proceeds = asyncio.Event()
+        self._proceeds.set()
 
     @property
     def held(self) -> int:
@@ -36,16 +42,32 @@ class Slots:
         """The place of a task in the queue: that of its first attempt."""
         return self._orders.setdefault(task, len(self._orders))
 
-    async def take(self, task: str | None, waited: Waited) -> None:
-        if not self._gate.try_acquire():
-            loop = asyncio.get_running_loop()
-            began = loop.time()
-            await self._gate.acquire(self.order(task))
-            waited.seconds += loop.time() - began
-        self.idle.clear()
+    def close(self) -> None:
+        """Give out no slot until `open`."""
+        self._proceeds.clear()
+
+    def open(self) -> None:
+        self._proceeds.set()
+
+    async def may_begin(self) -> None:
+        """Return once something new may begin: not while the run is paused, and not at all when the session ends."""
+        if not self._proceeds.is_set():
+            await self._proceeds.wait()
         if self.draining:
-            self.free()
             await never()
+
+    async def take(self, task: str | None, waited: Waited) -> None:
+        while True:
+            if not self._gate.try_acquire():
+                loop = asyncio.get_running_loop()
+                began = loop.time()
+                await self._gate.acquire(self.order(task))
+                waited.seconds += loop.time() - began
+            self.idle.clear()
+            if self._proceeds.is_set() and not self.draining:
+                return
+            self.free()
+            await self.may_begin()
 
     def free(self) -> None:
         self._gate.release()
