@@ -106,6 +106,12 @@ class Watcher(threading.Thread):
         self._run = run
         self.seen: list[int] = []
         self.status = ""
+        self._news = threading.Condition()
+
+    def wait_for(self, events: int) -> None:
+        """Until so many events were seen, so that a kill comes while the run is under way."""
+        with self._news:
+            assert self._news.wait_for(lambda: len(self.seen) >= events, PATIENCE_S)
 
     def run(self) -> None:
         until = time.monotonic() + PATIENCE_S
@@ -114,7 +120,9 @@ class Watcher(threading.Thread):
                 headers = {"last_event_id": str(self.seen[-1])} if self.seen else {}
                 with self._server.client.stream(f"/api/v1/runs/{self._run}/stream", **headers) as events:
                     for event in events:
-                        self.seen.append(int(event["id"]))
+                        with self._news:
+                            self.seen.append(int(event["id"]))
+                            self._news.notify_all()
                         found = json.loads(event["data"])
                         if found["kind"] == "run_ended":
                             self.status = found["status"]
@@ -134,7 +142,7 @@ def test_promised_runs_survive_every_kill(tmp_path: Path) -> None:
             watchers = [Watcher(server, run) for run in runs]
             for watcher in watchers:
                 watcher.start()
-            threading.Event().wait(chance.uniform(0.0, 0.8))
+            watchers[0].wait_for(chance.randrange(1, 20))
             server.kill()
             server.start()
             for watcher in watchers:

@@ -21,7 +21,7 @@ from chargehand.synthesizer.check_citations import (
     why_unfounded,
 )
 from chargehand.synthesizer.figures import figures
-from chargehand.synthesizer.result_index import Evidence
+from chargehand.synthesizer.result_index import ResultIndex
 from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.values.outcome import Claim, Finding, Outcome, done, escalated, failed, skipped
 from chargehand.values.plan import Plan, SynthesisSpec
@@ -458,7 +458,7 @@ def test_a_result_is_read_only_when_a_figure_is_looked_for_in_it() -> None:
 
     results = Results({f"t{n}": done(f"t{n}", "w", summary="", output=f"{n} units") for n in range(90)})
     (held,), (rounded,) = figures("43 units"), figures("430 units")
-    evidence = Evidence(results)
+    evidence = ResultIndex(results)
     assert evidence.has(held, ["t42", "t43"])
     assert read == {"t42", "t43"}
     assert not evidence.has(rounded, ["t43"])
