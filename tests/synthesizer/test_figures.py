@@ -123,5 +123,8 @@ def test_a_hostile_text_takes_linear_time(name: str) -> None:
         figures(text[:length])
         return time.process_time() - began
 
-    small = max(seconds(2_000), 0.001)
-    assert seconds(40_000) < 100 * small
+    def least(length: int) -> float:
+        """Without what the collector and a first use of anything add."""
+        return min(seconds(length) for _ in range(3))
+
+    assert least(40_000) < 100 * max(least(2_000), 0.001)
