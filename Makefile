@@ -15,7 +15,7 @@ PYTEST_ARGS ?=
 # Debian's Chromium, for the tests of the page; only root can install it.
 BROWSER := (test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --no-install-recommends chromium) >/dev/null 2>&1
 
-.PHONY: help install dev check test soak coverage lint format run docs golden figures judge bench clean
+.PHONY: help install dev check test soak coverage lint format run docs pictures golden figures judge outside bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
@@ -55,17 +55,23 @@ format: dev ## fix and format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-run: install ## a review of the sample project in examples/shop: no key, no model, no network
+run: install ## the demo, then a review of the sample project in examples/shop: no key, no model, no network
+	@$(BIN)/chargehand demo build/demo
+	@echo; echo "== a review of examples/shop, without a model"
 	@rm -rf build/shop && mkdir -p build/shop
 	@git -C build/shop init --quiet --initial-branch=main
 	@git -C build/shop fast-import --quiet < examples/shop/history.fi
 	@git -C build/shop checkout --quiet --force search
 	@$(BIN)/chargehand review build/shop --diff main
-	@echo; echo "Planted defects, all of them (examples/shop/README.md). The whole record of the review:"
-	@$(BIN)/chargehand trace last --format html -o build/review.html
+	@$(BIN)/chargehand trace last --format html -o build/review.html >/dev/null
+	@echo; echo "Planted defects, all of them (examples/shop/README.md). The pages of both runs:"
+	@echo "  $(CURDIR)/build/demo/page.html"; echo "  $(CURDIR)/build/review.html"
 
-docs: install ## the pages under docs/reference that are made from the code
+docs: install ## llms.txt and the pages under docs/reference that are made from the code
 	@$(BIN)/python -m scripts.reference docs/reference
+
+pictures: dev ## docs/images, from a run of the demo: needs tmux and chromium
+	@$(BIN)/python -m scripts.pictures
 
 golden: dev ## the wording of messages in tests/golden, as it is now
 	@CHARGEHAND_GOLDEN=write $(BIN)/python -m pytest -q tests/golden
@@ -75,6 +81,9 @@ figures: dev ## the table of size and shape in docs/explanation/architecture.md
 
 judge: dev ## how well a real model does in a team, beside one plain prompt: make judge GGUF=FILE
 	@$(BIN)/python -m bench.judgement --gguf $(GGUF) --write
+
+outside: dev ## what a review says about commits of other projects: make outside REPOS="FOLDER FOLDER"
+	@$(BIN)/python -m bench.outside $(REPOS) -o build/outside.md
 
 bench: dev ## the benchmarks
 	@$(BIN)/python -m bench

@@ -27,7 +27,7 @@ from chargehand.runs.event_loop import less_collecting
 from chargehand.tools import BUILTIN
 from chargehand.workers.worker_prompt import ESCALATE, system_prompt
 
-# What a worker's call carries besides its messages, as chargehand sends it: the same bytes for both sides.
+# What a worker's call carries in addition to its messages, as chargehand sends it: the same bytes for both sides.
 EXTRAS: dict[str, Any] = {
     "tools": [
         {

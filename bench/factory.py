@@ -36,16 +36,16 @@ SPECS = [
 
 
 def plan(*, dynamic: bool) -> dict[str, Any]:
-    told = {"instruction": "Look the figure of this part up.", "success_criterion": "A figure.", "depends_on": []}
-    tasks = [{"id": f"t{n}", "worker": f"clerk{n}", **told} for n in range(TASKS)]
+    fields = {"instruction": "Look the figure of this part up.", "success_criterion": "A figure.", "depends_on": []}
+    tasks = [{"id": f"t{n}", "worker": f"clerk{n}", **fields} for n in range(TASKS)]
     return {"goal": "Figures", "tasks": tasks, **({"workers": SPECS} if dynamic else {})}
 
 
 def team(*, dynamic: bool) -> Team:
     if dynamic:
         return Team([Worker("lead", "Leads")], factory_tools=["calculate"])
-    told = [(str(s["name"]), str(s["description"]), str(s["prompt"])) for s in SPECS]
-    workers = [Worker(name, about, prompt=prompt, tools=["calculate"], tier="medium") for name, about, prompt in told]
+    specs = [(str(s["name"]), str(s["description"]), str(s["prompt"])) for s in SPECS]
+    workers = [Worker(name, about, prompt=prompt, tools=["calculate"], tier="medium") for name, about, prompt in specs]
     return Team([Worker("lead", "Leads"), *workers], shared_tools=["calculate"])
 
 

@@ -11,6 +11,7 @@ import click
 
 from chargehand.cli import COMMANDS, cli
 from chargehand.cli.schemas import NAMES, schema_of
+from scripts.llms_text import ROOT, llms_text
 from scripts.reference_events import events_reference
 
 HEAD = """# Command line
@@ -58,3 +59,4 @@ def _page(ctx: click.Context) -> str:
 
 if __name__ == "__main__":
     write_reference(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference"))
+    (ROOT / "llms.txt").write_text(llms_text(), encoding="utf-8")

@@ -3,6 +3,7 @@
 python -m bench.judgement --gguf FILE [--row answers]... [--cases 20] [--write]
 python -m bench.judgement --url http://127.0.0.1:8080/v1 --name MODEL     a server that is already running
 
+With --held-back the cases are those of bench/judgement/held_back, which nothing was developed on.
 With --notes DIR what was answered is kept there: the same command continues a measurement that was stopped.
 """
 
@@ -88,14 +89,16 @@ def main() -> None:
     parser.add_argument("--name", default="local", help="the model's name there")
     parser.add_argument("--row", action="append", choices=list(ROWS), help="only this row; may be given several times")
     parser.add_argument("--cases", type=int, default=20, help="at most so many cases a row")
+    parser.add_argument("--held-back", action="store_true", help="the cases that nothing was developed on")
     parser.add_argument("--pairs", type=Path, help="JSON lines with first, second, contradict")
     parser.add_argument("--notes", type=Path, help="a folder for what was answered; with it, a stopped run continues")
     parser.add_argument("--write", action="store_true", help="put the lines into bench/JUDGEMENT.md")
     options = parser.parse_args()
     if (options.gguf is None) == (options.url is None):
         parser.error("give --gguf FILE or --url URL")
-    cases = json.loads((HERE / "cases.json").read_text(encoding="utf-8"))
-    pairs = read_pairs(options.pairs, cases["pairs"])
+    material = HERE / "held_back" if options.held_back else HERE
+    cases = json.loads((material / "cases.json").read_text(encoding="utf-8"))
+    pairs = read_pairs(options.pairs, cases.get("pairs", []))
     name = Path(options.gguf).stem if options.gguf else options.name
     commit = current_commit()
     kept = KeptReplies(options.notes / "replies.jsonl" if options.notes else None)
@@ -106,12 +109,14 @@ def main() -> None:
 
             with llama(options.gguf, options.python) if options.gguf else nullcontext(options.url) as url:
                 line = CommandLine(Path(folder), url, name)
-                row = ROWS[row_name](Trial(line, options.cases, cases, pairs, kept, commit))
+                row = ROWS[row_name](Trial(line, options.cases, cases, pairs, kept, commit, material))
+            if options.held_back:
+                row.name += ", held back"
             lines += as_table(row)
             if options.notes:
                 options.notes.mkdir(parents=True, exist_ok=True)
                 text = json.dumps(row.notes, indent=1, ensure_ascii=False)
-                (options.notes / f"{row_name}.json").write_text(text, encoding="utf-8")
+                (options.notes / f"{row.name}.json").write_text(text, encoding="utf-8")
     print(f"\n{name} on {platform.machine()}")
     print("\n".join(lines))
     if options.write:

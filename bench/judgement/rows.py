@@ -52,7 +52,7 @@ class Row:
 class Trial:
     """The model under trial, how many cases of a row are asked, and the replies that there are already.
 
-    A run of the team is of a `commit`; a plain reply is of the model alone.
+    A run of the team is of a `commit`; a plain reply is of the model alone. `folder` holds the files of the cases.
     """
 
     line: CommandLine
@@ -61,6 +61,7 @@ class Trial:
     pairs: list[tuple[str, str, bool]]
     kept: KeptReplies
     commit: str
+    folder: Path
 
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -87,7 +88,7 @@ def answers(trial: Trial) -> Row:
     """Questions about a given file: right, or honestly not stated; sources that exist and hold the answer."""
     row = Row("answers from material")
     for case in _spread(trial.cases["questions"], trial.most):
-        file = HERE / "material" / case["file"]
+        file = trial.folder / "material" / case["file"]
         lines = file.read_text(encoding="utf-8").splitlines()
         got = trial.call(f"answers {case['ask']}", "run", case["ask"], "--with", str(file), "--json", "-q")
         right = _is_right(got.answer, case)
@@ -95,7 +96,9 @@ def answers(trial: Trial) -> Row:
         sources = [found for text in _sources(got.printed) for found in _SOURCE.findall(text)]
         false = [found for found in sources if found[0] != case["file"] or not 1 <= int(found[1]) <= len(lines)]
         row.count(row.team, right=right, complete_and_wrong=complete and not right, a_false_source=bool(false))
-        row.count(row.team, status_tells_the_truth=complete == right)
+        # That the material does not state it may be an answer or a gap.
+        truth = complete == right or (case["right"] is None and right)
+        row.count(row.team, status_tells_the_truth=truth)
         row.team_cost.append((got.seconds, got.tokens))
         plain = trial.ask_plainly(f"{file.read_text(encoding='utf-8')}\n\n{case['ask']}")
         row.count(row.plain, right=_is_right(plain.text, case), complete_and_wrong=not _is_right(plain.text, case))
@@ -111,7 +114,7 @@ def summaries(trial: Trial) -> Row:
     row = Row("summaries")
     sections = [(file, title, facts) for file, each in trial.cases["facts"].items() for title, facts in each]
     for file, title, facts in _spread(sections, trial.most):
-        path = HERE / "material" / file
+        path = trial.folder / "material" / file
         section = _section(path.read_text(encoding="utf-8"), title)
         ask = f"Summarise the section '{title}' of {file} in two sentences."
         task = {"id": "t1", "worker": "researcher", "instruction": ask, "context": "", "depends_on": []}
@@ -233,7 +236,7 @@ def _state_both(trial: Trial, first: str, second: str) -> TeamRun:
     plan.write_text(json.dumps({"goal": "What do the two sources say?", "tasks": tasks}), encoding="utf-8")
     scripted = f'"scripted:{folder / "script.json"}"'
     real = f'"trial:{trial.line.model}"'
-    settings = f"\n[models]\ndefault = {scripted}\n[models.judge]\nmodel = {real}\n"
+    settings = f"\n[models]\nmedium = {scripted}\n[models.judge]\nmodel = {real}\n"
     case = f"contradictions {first} / {second}"
     return trial.call(case, "run", "--plan", str(plan), "--json", "-q", settings=settings)
 

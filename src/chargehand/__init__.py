@@ -7,31 +7,55 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from chargehand.apps.review import run as review
+    from chargehand.apps.testgen import run as testgen
     from chargehand.runs.supervisor import Supervisor
     from chargehand.team import Team, Worker
-    from chargehand.tools import tool
+    from chargehand.tools import ToolContext, tool
+    from chargehand.values.event import Event
     from chargehand.values.outcome import Outcome
     from chargehand.values.plan import Plan, Task
     from chargehand.values.report import Report
 
-__all__ = ["Outcome", "Plan", "Report", "Supervisor", "Task", "Team", "Worker", "__version__", "tool"]
+__all__ = [
+    "Event",
+    "Outcome",
+    "Plan",
+    "Report",
+    "Supervisor",
+    "Task",
+    "Team",
+    "ToolContext",
+    "Worker",
+    "__version__",
+    "review",
+    "testgen",
+    "tool",
+]
 
+# Name -> its module, and its name there if that is another.
 _HOMES = {
+    "Event": "chargehand.values.event",
     "Outcome": "chargehand.values.outcome",
     "Plan": "chargehand.values.plan",
     "Task": "chargehand.values.plan",
     "Report": "chargehand.values.report",
     "Supervisor": "chargehand.runs.supervisor",
     "Team": "chargehand.team",
+    "ToolContext": "chargehand.tools.tool_context",
     "Worker": "chargehand.team",
+    "review": "chargehand.apps.review:run",
+    "testgen": "chargehand.apps.testgen:run",
     "tool": "chargehand.tools",
 }
 
+if not TYPE_CHECKING:  # a type checker knows the names above, and that there are no others
 
-def __getattr__(name: str) -> Any:
-    # Names are loaded at first use, so that `chargehand --help` pays for none of them.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'chargehand' has no attribute {name!r}")
-    from importlib import import_module
+    def __getattr__(name: str) -> Any:
+        # Names are loaded at first use, so that `chargehand --help` pays for none of them.
+        if name not in _HOMES:
+            raise AttributeError(f"module 'chargehand' has no attribute {name!r}")
+        from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+        module, _, other = _HOMES[name].partition(":")
+        return getattr(import_module(module), other or name)

@@ -13,6 +13,7 @@
     ├── StorageError          the disk: full, read-only                               exit 2
     │   ├── RecordDamaged     a run's record is not what was written
     │   └── RecordGone        a run's record was removed under it (`report`: what it came to)
+    ├── IncompleteRun         `report.unwrap()` of a run that is not complete (`report`)  exit of the run
     ├── PlanningFailed        the planner gave no valid plan                          exit 1
     ├── ModelError            the provider: one failed call, with kind and remedy     becomes a value
     ├── ToolError             a tool: the message is for the worker                   becomes a value
@@ -24,7 +25,7 @@ Expected outcomes of work are values (`outcome.py`), never exceptions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,6 +138,16 @@ class PlanningFailed(ChargehandError):
         self.kind: ErrorKind = kind
         # A wrong key is for the caller to correct, as a missing one is.
         self.exit_code = 2 if kind == "auth" else 1
+
+
+class IncompleteRun(ChargehandError):
+    """The run is not complete."""
+
+    def __init__(self, message: str, report: Any, exit_code: int) -> None:
+        super().__init__(message)
+        # The Report, with what there is.
+        self.report = report
+        self.exit_code = exit_code
 
 
 class OwnershipLost(ChargehandError):

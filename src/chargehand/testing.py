@@ -1,4 +1,4 @@
-"""What users get to test their teams: virtual time, a scripted model, a record in memory.
+"""What users get to test their teams: a team from its folder, a scripted model, virtual time, a record in memory.
 
 report, seconds = run_virtual(Supervisor(team, model=ScriptedModel([...])).run("..."))
 """
@@ -8,18 +8,31 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 from chargehand.models.scripted import ScriptedModel
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
+from chargehand.record.trusted_folders import TrustRegistry
+from chargehand.team import Team, load
 
-__all__ = ["Deadlock", "MemoryJournal", "MemoryStore", "ScriptedModel", "VirtualLoop", "run_virtual"]
+__all__ = ["Deadlock", "MemoryJournal", "MemoryStore", "ScriptedModel", "VirtualLoop", "load_team", "run_virtual"]
 
 T = TypeVar("T")
 
 
 # How long, in real seconds, a thread may keep the loop waiting when nothing else is left to run.
 LONGEST_REAL_WAIT_S = 10.0
+
+
+class _TrustAll(TrustRegistry):
+    def is_trusted(self, path: str | Path) -> bool:
+        return True
+
+
+def load_team(folder: str | Path) -> Team:
+    """The team in a folder, with the tools of its tools.py: to run a test of a team is to trust the team's code."""
+    return load(Path(folder), _TrustAll(home=""))
 
 
 class Deadlock(AssertionError):
@@ -50,7 +63,7 @@ class _JumpingSelector(selectors.SelectSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop on which an hour of sleeping takes no time and is the same every time.
 
-    With nothing else to run the clock jumps to the next timer. It stands still while work handed to an executor, such
+    With nothing else to run the clock jumps to the next timer. It is stopped while work handed to an executor, such
     as writing the record, is under way.
     """
 

@@ -121,4 +121,4 @@ def test_rerun_tells_when_the_provider_changes_with_the_keys(shell: Shell, monke
         monkeypatch.setenv("ANTHROPIC_API_KEY", "another-key-of-mine")
         got = shell("rerun", "last")
     assert "warning: This run asks models of anthropic; " in got.err
-    assert "asked models of openai. --model names another." in got.err
+    assert "asked models of openai. Name a model to ask another." in got.err

@@ -156,6 +156,8 @@ AFTER_A_RUN = (
     "show",
     "resume",
     "rerun",
+    "fork",
+    "diff",
     "cancel",
     "pause",
     "steer",
@@ -262,6 +264,20 @@ def _(stage: Stage) -> Iterator[Arguments]:
         yield [stage.ended, *more]
 
 
+@calls("fork")
+def _(stage: Stage) -> Iterator[Arguments]:
+    yield [stage.ended]
+    for more in (["--at", "t1"], ["--at", EVIL], ["--at", "t1", "--json"], ["--at", "t1", "-o", "out/fork.md"]):
+        yield [stage.ended, *more]
+
+
+@calls("diff")
+def _(stage: Stage) -> Iterator[Arguments]:
+    for other in (stage.ended, "last", EVIL):
+        yield [stage.ended, other]
+    yield [stage.ended, "last", "--json"]
+
+
 @calls("cancel")
 def _(stage: Stage) -> Iterator[Arguments]:
     yield [EVIL]
@@ -329,6 +345,13 @@ def _(_: Stage) -> Iterator[Arguments]:
 def _(_: Stage) -> Iterator[Arguments]:
     yield [EVIL.replace("/", "")]
     yield [f"{NAME}/fine"]
+
+
+@calls("demo")
+def _(stage: Stage) -> Iterator[Arguments]:
+    (stage.folder / NAME).mkdir()
+    (stage.folder / NAME / "mine.txt").write_text("not the demo's")
+    yield [NAME]
 
 
 @calls("doctor")
@@ -495,4 +518,5 @@ def test_a_question_on_the_terminal_is_shown_without_its_control_characters(stag
     screen.until("later)\r\nt")  # the prompt of any task: keys typed before it are flushed, Ctrl-C among them
     screen.type("\x03")
     screen.leave()
-    assert_shown("the terminal", OWN.sub("", screen.seen.decode()))
+    # The terminal echoes the key for Ctrl-C itself, once.
+    assert_shown("the terminal", OWN.sub("", screen.seen.decode()).replace("\x03", "", 1))

@@ -50,8 +50,16 @@ def test_every_command_says_what_it_does_in_one_line(shell: Shell) -> None:
     for name, (_, line) in COMMANDS.items():
         assert name in listed.out
         assert len(line) < 80
-    assert shell().code == 2
     assert shell("-h").out == listed.out
+
+
+def test_without_a_command_there_is_a_short_help_with_three_examples(shell: Shell) -> None:
+    """It fits on a small terminal, each example is a command there is, and it is wrong use all the same."""
+    got = shell()
+    assert (got.code, got.err) == (2, "")
+    lines = got.out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert [line.split()[1] for line in lines if line.startswith("  chargehand ")] == ["demo", "review", "run"]
 
 
 def test_python_m_chargehand_is_the_command(tmp_path: Path) -> None:

@@ -227,3 +227,70 @@ def test_a_given_plan_is_edited_and_run_again(shell: Shell, monkeypatch: pytest.
     got = shell("rerun", "last", "--plan", edited, "--json").json
     assert [outcome["task"] for outcome in got["outcomes"]] == ["only"]
     assert got["request"] == "Say it"
+
+
+def test_fork_does_a_task_again_and_takes_over_the_rest(shell: Shell) -> None:
+    """As a new run, with the model that is named for it; an unknown task is refused."""
+    made = shell.write("plan.json", plan(task("t1"), task("t2", "t1")))
+    first = shell("run", "--plan", made, "--model", shell.script(), "--json").json
+    says = {"when": {"role": "worker"}, "reply": {"json": {"summary": "s", "output": "Other words."}}}
+    other = shell.script(says, name="other.json")
+    got = shell("fork", first["run"], "--at", "t2", "--model", other, "--json")
+    outcomes = got.json["outcomes"]
+    assert [each["output"] for each in outcomes] == ["Words.", "Other words."]
+    assert outcomes[0]["usage"]["calls"] == 0
+    assert outcomes[1]["usage"]["models"] == [other]
+    assert got.json["run"] == shell("runs", "--json").json["runs"][0]["run"]
+    assert shell("fork", "last", "--at", "t7").code == 2
+    assert shell("fork", "last").code == 2
+
+
+# -- show TASK, --plan, --watch --------------------------------------------------------------------------------------
+
+
+def test_show_of_a_task_has_all_that_it_was_asked_and_did(shell: Shell) -> None:
+    """Instruction, prompt, reply, retry and result; as JSON with every message."""
+    broken = {"when": {"task": "t2"}, "times": 1, "reply": {"error": {"status": 400}}}
+    shell("run", "Say it", "--model", shell.script(planned(task("t1"), task("t2", "t1")), broken))
+    shown = shell("show", "last", "t2").out
+    for part in ("task       t2, writer: done", "asked      ", "attempt 1 ", "error ", "attempt 2 ", "reply "):
+        assert part in shown
+    got = shell("show", "last", "t2", "--json").json
+    assert (got["task"], got["status"], len(got["attempts"])) == ("t2", "done", 2)
+    assert got["attempts"][1]["calls"][0]["messages"][0]["role"] == "system"
+
+
+def test_show_of_a_task_that_the_run_does_not_have_names_those_it_has(shell: Shell) -> None:
+    """Exit code 2."""
+    shell("run", "Say it", "--model", shell.script(planned(task("first"), task("second"))))
+    got = shell("show", "last", "fist")
+    assert (got.code, "Did you mean first?" in got.complaint) == (2, True)
+    assert "It has: first, second." in shell("show", "last", "xyz").complaint
+    assert shell("show", "last", "first", "--plan").code == 2
+
+
+def test_show_gives_the_plan_to_be_edited_and_run_again(shell: Shell) -> None:
+    """As JSON it is what `rerun --plan` takes."""
+    model = shell.script(planned(task("t1"), task("t2", "t1")))
+    shell("run", "Say it", "--model", model)
+    assert "Strategy  sequential: 2 tasks" in shell("show", "last", "--plan").out
+    made = shell("show", "last", "--plan", "--json").json
+    assert [each["id"] for each in made["tasks"]] == ["t1", "t2"]
+    assert shell("rerun", "last", "--plan", shell.write("plan.json", made), "--model", model).code == 0
+
+
+def test_show_follows_a_run_of_another_process_to_its_end(shell: Shell) -> None:
+    """Its events as they come, then its result; of a run that has ended, the result at once."""
+    child = begun(shell, shell.script(planned(task("t1"), task("t2")), slow(1.0)))
+    got = shell("show", "last", "--watch")
+    assert got.code == 0
+    assert "t2 done" in got.err
+    assert "status   complete" in got.out
+    assert finished(child).code == 0
+    assert "ended" not in shell("show", "last", "--watch").err
+
+
+def test_runs_are_watched_on_a_terminal_only(shell: Shell) -> None:
+    """A program is told what to call instead."""
+    got = shell("runs", "--watch")
+    assert (got.code, "needs a terminal" in got.complaint) == (2, True)

@@ -117,6 +117,39 @@ def test_a_narrow_run_shows_all_tasks() -> None:
     assert "of 500 tokens" in text
 
 
+def test_at_60_columns_the_last_column_still_says_something() -> None:
+    """Worker and tries are left out; no line is longer than the terminal."""
+    lines = drawn(60, 4).splitlines()
+    assert max(map(len, lines)) <= 60
+    [row] = [line for line in lines if line.startswith(" t1 ")]
+    assert ("writer" in row, "Write the text" in row) == (False, True)
+
+
+def test_a_task_shows_the_tool_that_it_is_using_and_a_stopped_one_says_so() -> None:
+    """With its arguments while it runs; after Ctrl-C what ran is stopped, not running. Nested tasks are a tree."""
+    terminal = Console(width=100, height=24, file=io.StringIO())
+    live = LiveTable(Screen(Redactor()), RunState(), terminal)
+
+    def shown() -> str:
+        with terminal.capture() as got:
+            terminal.print(live.render(9.0))
+        return got.get()
+
+    start = {"request": {"text": "Say it"}, "team": {"name": "g"}}
+    live.on_event(make_event("run_started", seq=1, at=1.0, **start))
+    made = plan(task("t1"), task("t2"))
+    live.on_event(make_event("plan_approved", seq=2, at=1.0, plan=made, strategy="parallel"))
+    for seq, id in ((3, "t1"), (4, "t2"), (5, "t1/1/inner")):
+        live.on_event(make_event("attempt_started", id, 1, seq=seq, at=1.0, worker="writer"))
+    call = {"key": "t2/1/tool/1", "worker": "writer", "tool": "search_files", "arguments": {"query": "Oslo"}}
+    live.on_event(make_event("tool_called", "t2", 1, seq=6, at=2.0, **call, effect="read", fingerprint="f", send=1))
+    assert "search_files(Oslo)" in shown()
+    names = [line.split()[0] for line in shown().splitlines()[3:]]
+    assert names == ["t1", "└", "t2"]
+    live.on_event(make_event("run_ended", seq=7, at=4.0, status="interrupted", report=None))
+    assert (shown().count("stopped"), shown().count("running"), "3.0 s" in shown()) == (3, 0, True)
+
+
 def test_a_dumb_terminal_gets_lines(shell: Shell) -> None:
     """TERM=dumb is no place for a table."""
     _, _, seen = on_terminal("run", "Say it", "--model", shell.script(), home=shell.home, env={"TERM": "dumb"})

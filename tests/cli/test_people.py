@@ -76,6 +76,35 @@ def test_the_commands_are_said_even_quietly_and_in_json(shell: Shell) -> None:
     assert [t["id"] for t in result.json["plan"]["tasks"]] == ["t1", "t2"]
 
 
+def test_an_answer_can_continue_the_run_at_once(shell: Shell) -> None:
+    """With the exit code and the answer of `resume`."""
+    parked(shell, "--approve", "--model", shell.script())
+    got = shell("answer", "last", "plan", "approve", "--resume")
+    assert (got.code, got.out) == (0, shell("resume", "last").out)
+    assert "The answer to plan is recorded" in got.err
+
+
+def edit_with(shell: Shell, patch: pytest.MonkeyPatch, script: str) -> None:
+    """A program in place of an editor: it changes the file it is given."""
+    path = shell.write("edit.sh", f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    patch.setenv("VISUAL", str(path))
+    patch.setenv("EDITOR", str(path))
+
+
+def test_a_plan_is_edited_in_the_editor(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is saved there is what runs; closed without a change, nothing is recorded."""
+    parked(shell, "--approve", "--model", shell.script())
+    edit_with(shell, monkeypatch, "true")
+    got = shell("answer", "last", "plan", "--edit")
+    assert (got.code, "without a change" in got.complaint) == (2, True)
+    assert shell("answer", "last", "plan").code == 2
+    assert shell("answer", "last", "plan", "approve", "--edit").code == 2
+    edit_with(shell, monkeypatch, """sed -i 's/"goal": "[^"]*"/"goal": "Another goal"/' "$1" """)
+    assert shell("answer", "last", "plan", "--edit", "--resume").code == 0
+    assert shell("show", "last", "--plan", "--json").json["goal"] == "Another goal"
+
+
 def test_an_edited_plan_is_what_runs(shell: Shell) -> None:
     """The plan of `show --json` is edited in a file and given with @FILE; what the edit leaves out is not run."""
     parked(shell, "--approve", "--model", shell.script())
@@ -124,7 +153,8 @@ def test_an_answer_nobody_asked_for_is_refused(shell: Shell) -> None:
     assert shell("answer", "last", "plan", "").code == 2
     assert shell("answer", "nosuchrun", "plan", "approve").code == 2
     assert shell("answer", "last", "plan", "approve").code == 0
-    result = shell("answer", "last", "plan", "approve")
+    assert shell("answer", "last", "plan", "approve").code == 0, "the same again is fine"
+    result = shell("answer", "last", "plan", "reject")
     answered = result.complaint
     assert result.code == 2
     assert shell("resume", "last").code == 0
@@ -132,8 +162,8 @@ def test_an_answer_nobody_asked_for_is_refused(shell: Shell) -> None:
     assert (result.code, result.complaint != answered) == (2, True)
 
 
-def test_a_run_under_way_cannot_be_answered_from_elsewhere(shell: Shell) -> None:
-    """Exit 2: it is owned, and asks where it runs."""
+def test_what_a_run_under_way_does_not_ask_cannot_be_answered(shell: Shell) -> None:
+    """Exit 2, and nothing is sent to its owner."""
     child = process("run", "Say it", "--model", shell.script(slow()), home=shell.home)
     home, until = Home(shell.home), time.monotonic() + PATIENCE_S
     while not any(home.owner(info.run) for info in home.runs()):
@@ -141,7 +171,8 @@ def test_a_run_under_way_cannot_be_answered_from_elsewhere(shell: Shell) -> None
     result = shell("answer", "last", "plan", "approve")
     child.send_signal(signal.SIGKILL)
     child.communicate()
-    assert (result.code, "own terminal" in result.complaint) == (2, True)
+    assert (result.code, "asks no question" in result.complaint) == (2, True)
+    assert not list(shell.home.glob("runs/*/orders/*"))
 
 
 # -- people as workers, and tools ------------------------------------------------------------------------------------
@@ -264,7 +295,7 @@ def test_a_tool_call_that_needs_approval_is_refused_where_nobody_may_be_asked(sh
     folder = team(shell, tools=TOOLS, clerk="tools: pay\n")
     file = shell.write("plan.json", plan(task("a", worker="clerk")))
     result = shell("run", "--team", folder, "--plan", file, "--model", shell.script(*PAYS))
-    assert "run it with --ask" in result.err
+    assert "start the run with `ask`" in result.err
     assert not (folder / "paid.txt").exists()
 
 

@@ -43,7 +43,7 @@ def reads(request: Seen) -> Answer:
         case "scorer":
             return answer_json({"score": 90, "met": True, "reason": "The lines prove it."})
         case _:
-            return answer_json({"answer": "One thing must be mended [bug-reader-1].", "confidence": 90})
+            return answer_json({"answer": "One thing must be corrected [bug-reader-1].", "confidence": 90})
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def project(shell: Shell) -> Path:
 
 
 def test_readers_work_beside_the_analyzers(shell: Shell, project: Path) -> None:
-    """A scripted model: one reader's finding is shown, in the vocabulary of the review and with its path mended."""
+    """A scripted model: one reader's finding is shown, in the vocabulary of the review and with its path corrected."""
     script = shell.script(
         {"when": {"role": "planner"}, "reply": {"json": {"tasks": []}}},
         {
@@ -63,13 +63,13 @@ def test_readers_work_beside_the_analyzers(shell: Shell, project: Path) -> None:
         },
         {"when": {"role": "worker"}, "reply": {"json": NOTHING}},
         {"when": {"role": "scorer"}, "reply": {"json": {"score": 90, "met": True, "reason": "It is so."}}},
-        {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "Mend it [bug-reader-1].", "confidence": 80}}},
+        {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "Fix it [bug-reader-1].", "confidence": 80}}},
     )
     done = shell("review", project, "--model", script, "--format", "json")
     assert done.code in (0, 3), done.err
     (found,) = [f for f in done.json["findings"] if f["path"] == "pay.py"]
     assert (found["line"], found["category"]) == (6, "likely-bug")
-    assert "Mend it" in done.json["answer"]
+    assert "Fix it" in done.json["answer"]
     workers = {task["worker"] for task in done.json["plan"]["tasks"]}
     assert workers >= set(READERS)
 

@@ -85,8 +85,10 @@ def test_doctor_reaches_a_provider_by_the_proxy_and_the_ca_that_calls_use(
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         got = shell("doctor", "--online", "--json")
         assert [each["detail"] for each in got.json["checks"] if each["name"] == "online"] == [
-            f"openai answers at {server.url}/v1 (404)"
+            f"openai can be reached at {server.url}/v1"
         ]
+        [probe] = [each for each in got.json["checks"] if each["name"] == "probe"]
+        assert (probe["state"], got.code) == ("problem", 1)
         first = server.requests[0]
         assert (first.method, KEY in str(first.headers)) == ("GET", False)
         monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:9")

@@ -42,5 +42,5 @@ def test_one_plain_call_from_python(tmp_path: Path) -> None:
     door = Supervisor(Team([Worker("clerk", "Does clerical work")]), model=model, home=tmp_path)
     report = door.run_sync("Why?", single=True)
     assert (report.status, len(model.calls)) == ("complete", 1)
-    with pytest.raises(UsageError, match="--single"):
+    with pytest.raises(UsageError, match="`single`"):
         door.run_sync("Why?", single=True, plan=report.plan)

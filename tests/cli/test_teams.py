@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from chargehand.team.scaffold import REQUEST
 from chargehand.team.team_schema import team_schema
 from chargehand.team.team_tools import shipped_home
 from tests.cli.terminal import Shell
+from tests.pace import PATIENCE_S
 
 
 def test_a_new_team_passes_its_check_and_runs_on_its_script(shell: Shell) -> None:
@@ -31,10 +35,47 @@ def test_a_new_team_passes_its_check_and_runs_on_its_script(shell: Shell) -> Non
 @pytest.mark.parametrize("name", ["mine", "my dir/it's"])
 def test_the_line_to_try_a_new_team_works_as_it_is(shell: Shell, name: str) -> None:
     """Copied from the screen into a shell, whatever the folder is called."""
-    tried = shell("teams", "new", f"{name}/team1").err.partition("Try it: chargehand ")[2]
-    ran = shell(*shlex.split(tried))
+    said = shell("teams", "new", f"{name}/team1").err
+    run, evaluate, test = (shlex.split(line) for line in said.partition("Try it: ")[2].splitlines())
+    ran = shell(*run[1:])
     assert ran.code == 0, ran.err
-    assert "346 km" in ran.out
+    assert ran.out.startswith("South is cheapest over 36 months")
+    assert (run[0], evaluate[0], test) == ("chargehand", "chargehand", ["pytest", f"{name}/team1"])
+
+
+def test_a_new_team_passes_its_own_test_and_its_own_eval(shell: Shell) -> None:
+    """As it is written, in a process that trusts nothing: a test of a team loads the team's tools by itself."""
+    shell("teams", "new", "mine")
+    evaluated = shell("eval", "mine", "--model", "scripted", "--no-single", "--json")
+    assert evaluated.code == 0, evaluated.err
+    assert [result["passed"] for result in evaluated.json["results"]] == [True]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "mine"]
+    environment = {**os.environ, "CHARGEHAND_HOME": str(shell.folder / "elsewhere")}
+    tested = subprocess.run(
+        command, cwd=shell.folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert "1 passed" in tested.stdout
+
+
+def test_a_new_team_works_in_parallel_and_uses_its_tool(shell: Shell) -> None:
+    """Three readers that wait for nobody, then the tool of tools.py; nothing is warned of or contradicted."""
+    shell("teams", "new", "mine")
+    done = shell("run", REQUEST, "--team", "mine", "--with", "mine/examples/material", "--model", "scripted", "--json")
+    assert [len(task["depends_on"]) for task in done.json["plan"]["tasks"]] == [0, 0, 0, 3]
+    assert (done.json["status"], done.json["contradictions"], done.json["notes"]) == ("complete", [], [])
+    assert "warning" not in done.err
+    traced = shell("trace", "last", "--format", "jsonl").out
+    assert traced.count('"kind": "tool_returned"') - traced.count('"read_material"') > 0
+
+
+@pytest.mark.parametrize("name", ["general", "teams/support"])
+def test_a_new_team_does_not_take_the_name_of_a_shipped_one(name: str, shell: Shell) -> None:
+    """`--team general` would use the shipped team, so the new one would never run."""
+    refused = shell("teams", "new", name)
+    assert refused.code == 2
+    assert f"A shipped team is called {Path(name).name}" in refused.complaint
+    assert not (shell.folder / name).exists()
 
 
 def test_nothing_is_overwritten(shell: Shell) -> None:
@@ -103,9 +144,9 @@ def test_scripted_without_a_file_plays_the_script_the_team_brings(
             team.write_text(
                 team.read_text() + '\n[models]\nlarge = "scripted"\nmedium = "scripted"\nsmall = "scripted"\n'
             )
-    done = shell("run", REQUEST, "--team", "mine", *given)
+    done = shell("run", REQUEST, "--team", "mine", "--with", "mine/examples/material", *given)
     assert done.code == 0, done.err
-    assert "346 km" in done.out
+    assert "South is cheapest" in done.out
     if by not in ("flag", "environment"):
         return  # files of now decide in a rerun
     monkeypatch.delenv("CHARGEHAND_MODEL", raising=False)
@@ -124,7 +165,7 @@ def test_scripted_with_a_team_that_brings_no_script_says_where_it_was_looked_for
         done = shell(*args, "--model", "scripted")
         assert done.code == 2
         assert str(shell.folder / "mine" / "script.json") in done.complaint
-        assert "--model scripted:FILE" in done.complaint
+        assert "scripted:FILE" in done.complaint
 
 
 def test_doctor_and_models_take_scripted_for_a_model(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +179,7 @@ def test_teams_show_gives_a_team_of_ones_own_too(shell: Shell) -> None:
     """Its files and how to try it; a team that cannot be loaded is refused with what is wrong."""
     shell("teams", "new", "mine")
     shown = shell("teams", "show", "mine", "--json").json
-    assert (shown["source"], shown["material"]) == ("folder", None)
+    assert (shown["source"], shown["material"]) == ("folder", str(shell.folder / "mine" / "examples" / "material"))
     assert shown["script"] == str(shell.folder / "mine" / "script.json")
     assert "Try it: chargehand eval mine --model scripted" in shell("teams", "show", "mine").out
     missing = shell("teams", "show", "suport")

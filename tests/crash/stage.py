@@ -250,7 +250,7 @@ class Case:
         return [request for request in self._requests if request["run"] == run]
 
     def disk(self) -> Disk:
-        """What is on disk, read from a copy: opening the record itself would mend what the dead left."""
+        """What is on disk, read from a copy: opening the record itself would repair what the dead left."""
         rows: list[Row] = []
         blobs: dict[str, bytes] = {}
         if (record := self.record) is not None:

@@ -163,9 +163,9 @@ def test_a_date_to_come_back_at_is_read_by_the_clock_of_who_named_it(tmp_path: A
     assert took.within(1.0, after=1.0)
 
 
-def test_a_pause_nobody_has_the_patience_for_is_a_failure_at_once(tmp_path: Any) -> None:
-    """Asked to come back in an hour, a run without a deadline ends with a gap that says so, after one call."""
-    report, took = run(lambda _: error(429, Retry_After="3600"), tmp_path, plan=plan("t1"))
+def test_a_pause_that_is_not_waited_for_is_a_failure_at_once(tmp_path: Any) -> None:
+    """Asked to come back in an hour, a run that is not to wait ends with a gap that says so, after one call."""
+    report, took = run(lambda _: error(429, Retry_After="3600"), tmp_path, plan=plan("t1"), wait=0.0)
     assert took.within(1.0)
     assert (report.status, report.usage.calls) == ("failed", 1)
     assert report.outcomes[0].error is not None

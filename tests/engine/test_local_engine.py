@@ -9,7 +9,7 @@ import pytest
 
 from chargehand.engine.deadline import in_time
 from chargehand.engine.engine_session import DRAIN_S, Opening, Parked, Prior
-from chargehand.engine.local.sending import RETRIES_AFTER_PAGE, TRANSPORT_RETRIES
+from chargehand.engine.local.retry_rule import RETRIES_AFTER_PAGE, TRANSPORT_RETRIES
 from chargehand.errors import ModelError, OwnershipLost, StorageError
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
@@ -68,7 +68,7 @@ def test_a_reply_that_is_committed_as_the_supervisors_time_is_over_is_counted_by
                 asyncio.get_running_loop().call_later(0.5, journal.gate.clear)
                 asyncio.get_running_loop().call_later(3, journal.gate.set)
             assert await in_time(local, "@extend/1", 2.0, work) is None
-            return Usage.total(used).calls, local.spent.uncounted.calls
+            return Usage.total(used).calls, local.spent.used.calls
 
     async def main() -> None:
         gate = asyncio.Event()
@@ -76,7 +76,7 @@ def test_a_reply_that_is_committed_as_the_supervisors_time_is_over_is_counted_by
         first = SlowJournal(gate=gate)
         assert await session(first) == (0, 1)
         assert kinds(first.store)[-2:] == ["model_replied", "decision"]
-        assert await session(SlowJournal(first.store)) == (1, 0)
+        assert await session(SlowJournal(first.store)) == (1, 1)
         assert len(model.asked) == 1
 
     run_virtual(main())

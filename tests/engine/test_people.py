@@ -481,17 +481,18 @@ def test_a_parked_run_says_what_it_has_used(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_run_somebody_runs_is_answered_there(tmp_path: Path) -> None:
-    """The error says who has it and where it asks."""
+def test_an_answer_that_the_owner_does_not_take_is_not_lost(tmp_path: Path) -> None:
+    """The error says who has the run; the next resume takes the answer."""
 
     async def main() -> None:
         door = Supervisor(WRITERS, model=ScriptedModel(ANSWERS), home=tmp_path)
         report = await door.run("Say it", plan=PLAN, approve=True)
-        with closing(door.home.open(report.run)), pytest.raises(RunOwned, match="own terminal"):
+        with closing(door.home.open(report.run)), pytest.raises(RunOwned, match="not taken the answer yet"):
             await door.answer(report.run, "plan", "approve")
         assert [asked.id for asked in door.questions(report.run)] == ["plan"]
+        assert (await door.resume(report.run)).status == "complete"
 
-    asyncio.run(main())
+    run_virtual(main())
 
 
 def paid(sums: list[int]) -> Team:
@@ -556,7 +557,7 @@ def test_without_anybody_to_ask_such_a_call_is_refused_with_the_remedy(tmp_path:
     assert (report.outcomes[0].output, made) == ("unasked", [])
     with closing(door.home.read(report.run)) as reader:
         (refused,) = [event for event in reader.events() if event.kind == "tool_refused"]
-    assert "--ask" in refused.data["reason"]
+    assert "with `ask`" in refused.data["reason"]
 
 
 def test_parked_time_is_not_the_deadlines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

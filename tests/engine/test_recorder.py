@@ -33,7 +33,8 @@ def test_a_listener_that_raises_is_left_out_and_the_run_goes_on() -> None:
     assert len(asked) == 1
     events = stored(store)
     warnings = [event.data["message"] for event in events if event.kind == "warning"]
-    assert warnings == ["A listener raised RuntimeError: no screen. The run goes on without it."]
+    [warning] = warnings
+    assert "RuntimeError: no screen" in warning
     assert heard == [(event.seq, event.kind) for event in events]
     assert [seq for seq, _ in heard] == list(range(1, len(heard) + 1))
 

@@ -340,7 +340,11 @@ def test_lines_of_progress() -> None:
         "contradiction_found": {"contradiction": {"subject": "the price", "resolved": False}},
         "critique": {"verdict": "accept"},
         "extension": {"tasks": [{"id": "x1.t1"}]},
-        "breaker_changed": {"name": "lab", "state": "open", "reason": "5 failures in a row"},
+        "breaker_changed": {
+            "name": "lab",
+            "state": "open",
+            "reason": "5 errors in a row; tried again in 1 s",
+        },
         "warning": {"message": "The folder is not trusted."},
         "run_ended": {"status": "complete"},
     }
@@ -367,7 +371,7 @@ def test_notes_about_estimates() -> None:
 # -- the command line ------------------------------------------------------------------------------------------------
 
 
-def test_complaints_of_commands(shell: Shell) -> None:
+def test_complaints_of_commands(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence for each mistake in a command line, with the exit code."""
     shell.write("plan.json", plan(cli_task("a")))
     shell.write("wrong.json", "{")
@@ -396,6 +400,8 @@ def test_complaints_of_commands(shell: Shell) -> None:
     complain("run", "-", "--with", "-", stdin=b"x")
     complain("run", "-", "--schema", "-", stdin=b"{}")
     complain("run", "x", model=())
+    complain("run", "x", "--model", "nope:x", model=())
+    complain("run", "x", "--single", "--web")
     complain("resum", "last", model=())
     complain("check", "nothing.json", model=())
     for command in ("show", "resume", "rerun", "cancel", "trace"):
@@ -411,6 +417,13 @@ def test_complaints_of_commands(shell: Shell) -> None:
     complain("review", ".", "--model", "nonsense", model=())
     complain("review", ".", "--patch", "-", stdin=b"--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n a\n", model=())
     assert shell("runs", "--json").json == {"runs": []}
+    shell.write("home.txt", "a file")
+    monkeypatch.setenv("CHARGEHAND_HOME", str(shell.folder / "home.txt"))
+    for command in (("runs",), ("run", "y"), ("trust", "."), ("eval", "general")):
+        complain(*command, model=())
+        messages[f"with a file as home: {shlex.join(('chargehand', *command))}"] = messages.pop(
+            shlex.join(("chargehand", *command))
+        )
     check_wording("command_line", messages)
 
 
@@ -427,7 +440,7 @@ def test_complaints_about_answers(shell: Shell) -> None:
     complain("waiting", "plan", "perhaps")
     complain("waiting", "plan", "")
     shell("answer", "last", "plan", "approve")
-    complain("answered", "plan", "approve")
+    complain("answered", "plan", "reject")
     shell("resume", "last")
     complain("ended", "plan", "approve")
     check_wording("answers", messages)

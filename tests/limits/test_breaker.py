@@ -53,7 +53,7 @@ def test_every_change_says_its_name_its_state_and_why() -> None:
     trial = breaker.begin(3.5)
     changes += [trial.change, breaker.record_success(trial)]
     assert changes == [
-        BreakerChange("worker:writer", "open", "2 failures in a row, the last: bang; tried again in 1 s"),
+        BreakerChange("worker:writer", "open", "2 errors in a row, the last: bang; tried again in 1 s"),
         BreakerChange("worker:writer", "half_open", "one call is tried after 1 s"),
         BreakerChange("worker:writer", "open", "the trial call failed: still; tried again in 2 s"),
         BreakerChange("worker:writer", "half_open", "one call is tried after 2 s"),

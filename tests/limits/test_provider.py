@@ -246,7 +246,7 @@ def test_an_outage_refuses_at_once_who_will_not_wait() -> None:
         refused = await limits.acquire("r", 0, 0, max_wait=0)
         assert isinstance(refused, Refused)
         assert refused.until == 4.0
-        assert "2 failures in a row" in refused.reason
+        assert "2 errors in a row" in refused.reason
         await asyncio.sleep(4)
         trial = await limits.acquire("r", 0, 0, max_wait=0)
         assert isinstance(trial, Permit)

@@ -54,6 +54,56 @@ def test_a_closed_client_opens_again() -> None:
     assert asyncio.run(main()) == 2
 
 
+def test_a_server_that_closes_after_each_reply_answers_every_call() -> None:
+    """As llama.cpp does after a stream: the call that met the closed connection is sent again, and none after it."""
+
+    async def main() -> tuple[list[str], int]:
+        async with closing_after_each_reply() as (url, opened):
+            models = Models({}, environment(url))
+            said = [(await models.client(OPENAI).complete(a_call(OPENAI), 10, WHO)).text for _ in range(5)]
+            await models.close()
+            return said, len(opened)
+
+    # The first connection is used twice.
+    assert asyncio.run(main()) == (["hi"] * 5, 5)
+
+
+def test_a_server_that_breaks_off_its_first_reply_is_not_asked_again_in_secret() -> None:
+    """Only a connection that had served before may have been closed in between."""
+
+    async def main() -> int:
+        async with closing_after_each_reply(first=False) as (url, opened):
+            models = Models({}, environment(url))
+            with pytest.raises(ModelError):
+                await models.client(OPENAI).complete(a_call(OPENAI), 10, WHO)
+            await models.close()
+            return len(opened)
+
+    assert asyncio.run(main()) == 1
+
+
+@asynccontextmanager
+async def closing_after_each_reply(*, first: bool = True) -> AsyncIterator[tuple[str, list[int]]]:
+    """Its address, and a list that grows with each connection. Each serves one reply, or with `first` off none."""
+    opened: list[int] = []
+    body = b'data: {"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+    reply = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    reply += b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.append(1)
+        if first:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(reply)
+        while (received := await reader.read(2**16)) and b"POST" not in received:
+            pass
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", opened
+
+
 @pytest.mark.parametrize("size", [10, REPLY_LIMIT + 1])
 def test_a_compressed_reply_is_measured_unpacked(size: int) -> None:
     """Compression is undone, and cannot smuggle more than the limit."""

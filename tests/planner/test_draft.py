@@ -8,7 +8,8 @@ from typing import Any
 from chargehand import Team, Worker
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.planner.draft import Planned, make_plan
+from chargehand.planner.draft import make_plan
+from chargehand.planner.planned import Planned
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall

@@ -20,7 +20,7 @@ from tests.simulation.world import idempotency_key
 
 
 def desk(**fields: Any) -> Team:
-    workers = [Worker("fixer", "Mends things"), Worker("writer", "Writes things up"), Worker("caller", "Calls people")]
+    workers = [Worker("fixer", "Fixes things"), Worker("writer", "Writes things up"), Worker("caller", "Calls people")]
     return Team(workers, mode="route", **fields)
 
 
@@ -138,7 +138,7 @@ def test_rules_are_held_against_what_was_asked_and_nothing_else() -> None:
 
     for nested in (inner, middle):
         lead = Worker("desk", "Sees to it", kind="delegate", team=nested)
-        team = Team([Worker("clerk", "Files"), lead, Worker("fixer", "Mends"), Worker("caller", "Calls")], routes=rules)
+        team = Team([Worker("clerk", "Files"), lead, Worker("fixer", "Fixes"), Worker("caller", "Calls")], routes=rules)
         run = Flow(talk, tasks(task("a"), task("b", "a", worker="desk"), task("c", worker="")), team=team)
         run.run()
         routed = {key: value["primary"] for key, value in run.decisions("route").items() if value["source"] == "rule"}
@@ -153,13 +153,19 @@ def test_without_a_default_the_first_worker_gets_it() -> None:
 
 
 def test_the_router_sees_labelled_requests_and_what_workers_are_for() -> None:
-    """Examples of routes are in its prompt; the planner's are not."""
-    example = RouteExample(request="My printer smokes.", primary="fixer", reason="It is broken.")
-    run = Flow(answering({"primary": "fixer"}), None, team=desk(route_examples=[example]))
+    """Examples are turns, those of different workers alternate, and each has its reason first."""
+    first, again = (
+        RouteExample(request=text, primary="fixer", reason="Broken.") for text in ("It smokes.", "It hums.")
+    )
+    other = RouteExample(request="A letter, please.", primary="writer", secondary="caller")
+    run = Flow(answering({"primary": "fixer"}), None, team=desk(route_examples=[first, again, other]))
     run.run()
-    prompt = run.calls("router")[0].messages[0].text
-    assert "My printer smokes." in prompt
-    assert "- writer: Writes things up" in prompt
+    rules, *turns, _ = run.calls("router")[0].messages
+    assert "- writer: Writes things up" in rules.text
+    assert [turn.role for turn in turns] == ["user", "assistant"] * 3
+    assert ["It smokes" in turns[0].text, "A letter" in turns[2].text, "It hums" in turns[4].text] == [True] * 3
+    assert turns[1].text == '{"reason": "Broken.", "primary": "fixer"}'
+    assert turns[3].text == '{"reason": "", "primary": "writer", "secondary": "caller"}'
 
 
 def test_the_request_is_data_to_the_router() -> None:

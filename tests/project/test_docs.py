@@ -50,6 +50,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("exam
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 # About other programs' flags.
 OTHER_FLAGS = {
+    "docs/reference/python.md": {"--strict"},
     "docs/adr/0012-unified-diffs-are-read-by-our-own-reader.md": {"--numstat"},
     "CONTRIBUTING.md": {"--randomly-seed", "--exclude-editable"},
     "CHANGELOG.md": {"--from-ref"},
@@ -58,6 +59,7 @@ OTHER_FLAGS = {
 }
 # Names of other programs' settings and functions, and of a reader's own code.
 OTHER_WORDS = {
+    "docs/how-to/coming-from.md": {"async_execution", "manager_llm", "max_execution_time", "max_rpm", "thread_id"},
     "CONTRIBUTING.md": {path.stem for path in (ROOT / "tests").rglob("test_*.py")},
     "docs/reference/tools.md": {"north_sales"},
 }
@@ -434,13 +436,13 @@ def test_a_table_of_fields_names_the_fields_of_the_value() -> None:
     ("value", "name"), [(Task, "task"), (Outcome, "outcome"), (Report, "report"), (Budget, "budget")]
 )
 def test_a_page_names_no_field_of_a_value_that_it_does_not_have(value: type[Value], name: str) -> None:
-    """`task.tier` and the like are fields of the value."""
+    """`task.tier` and the like are fields or methods of the value."""
     wrong = [
         f"{page}: {name}.{field}"
         for page, path in zip(NAMES, PAGES, strict=True)
         for typed in inline_code(prose(path))
         for field in re.findall(rf"(?<![\w.]){name}\.(\w+)", typed)
-        if field not in {"md", "py", "json", "toml", "html", "to_json", *value.model_fields, *_properties(value)}
+        if field not in {"md", "py", "json", "toml", "html", *value.model_fields} and not hasattr(value, field)
     ]
     assert wrong == []
 
@@ -525,6 +527,32 @@ def test_links_lead_somewhere() -> None:
             elif heading and heading not in anchors(file):
                 broken.append(f"{name}: {target} (no such heading)")
     assert broken == []
+
+
+def test_pictures_exist() -> None:
+    """Every picture of a page is a file of the repository."""
+    pictures = [
+        (name, page.parent / target)
+        for page, name in zip(PAGES, NAMES, strict=True)
+        for target in re.findall(r'\b(?:src|srcset)="([^"]+)"', prose(page))
+    ]
+    assert pictures
+    assert [name for name, file in pictures if not file.is_file()] == []
+
+
+def test_the_description_of_the_package_has_no_relative_links() -> None:
+    """A package index would show links that lead nowhere."""
+    page = ROOT / tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["readme"]
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'\b(?:src|srcset|href)="([^"]+)"', text)
+    assert [target for target in targets if not target.startswith("https://")] == []
+
+
+def test_the_page_for_models_lists_every_page() -> None:
+    """llms.txt, which `make docs` writes, names each page of docs/ but for the decisions, and no other."""
+    listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): ", (ROOT / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    left_out = {name for name in NAMES if name.startswith("docs/adr/0")} | {"docs/package.md"}
+    assert {name for name in NAMES if name.startswith("docs/")} - left_out <= set(listed) <= set(NAMES)
 
 
 def anchors(page: Path) -> set[str]:

@@ -138,3 +138,20 @@ def test_testgen_works_on_a_small_package(installed: Installed, empty: Path) -> 
     ended = installed.run(empty, "chargehand", "testgen", ".", "--out", "out")
     assert ended.returncode == 0, ended.stderr
     assert "mine.double(1) == 2" in (empty / "out" / "test_mine.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_a_users_script_passes_strict_type_checks(checker: str, installed: Installed, empty: Path) -> None:
+    """Reports, tools, options and events are typed for those who only have the wheel, and a wrong name is an error."""
+    (empty / "typed_user.py").write_bytes((Path(__file__).parent / "typed_user.py").read_bytes())
+    python = str(installed.prefix / "bin" / "python")
+    if checker == "mypy":
+        pytest.importorskip("mypy")
+        command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--python-executable", python]
+    else:
+        strict = {"typeCheckingMode": "strict", "enableTypeIgnoreComments": True}
+        settings = {**strict, "reportUnnecessaryTypeIgnoreComment": True, "include": ["typed_user.py"]}
+        (empty / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+        command = [sys.executable, "-m", "basedpyright", "--pythonpath", python]
+    ended = installed.run(empty, *command, *(["typed_user.py"] if checker == "mypy" else []))
+    assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -99,3 +99,14 @@ def test_a_review_of_before_is_run_again(earlier: Shell) -> None:
 
 def _events(shell: Shell, run: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in shell("trace", run, "--format", "jsonl", "-o", "-").out.splitlines()]
+
+
+@pytest.mark.parametrize("run", [ENDED, KILLED])
+def test_runs_of_before_can_be_forked(earlier: Shell, run: str) -> None:
+    """What was done is taken over, the rest is done by the plan of before."""
+    tasks = [each["id"] for each in earlier("show", run, "--json").json["plan"]["tasks"]]
+    forked = earlier("fork", run, "--at", tasks[-1], "--json").json
+    assert forked["run"] != run
+    assert [each["task"] for each in forked["outcomes"]] == tasks
+    assert {each["status"] for each in forked["outcomes"]} == {"done"}
+    assert forked["outcomes"][0]["usage"]["calls"] == 0

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from chargehand.errors import RunNotFound, RunOwned, StorageError, UsageError
 from chargehand.record.home import Home, default_path, new_run_id
+from chargehand.record.index import RunIndex, RunInfo
 from chargehand.record.run_source import RunSource
 from chargehand.record.sqlite_journal import SqliteJournal
-from chargehand.values.status_words import RunStatus
+from chargehand.values.status_words import STATUSES, RunStatus
 from tests.events import make_event
 
 # Owns a run of the home at argv[1], says its id, and waits to be killed.
@@ -358,3 +361,32 @@ def test_pruning_never_removes_an_owned_run(home: Home) -> None:
     assert home.prune(keep=0, statuses=["running", "interrupted"]) == []
     journal.close()
     assert home.prune(keep=0, statuses=["running", "interrupted"]) == ["a"]
+
+
+STEPS = st.sampled_from(["put", "drop", "read", "replace file"])
+
+
+@given(steps=st.lists(st.tuples(STEPS, st.integers(0, 5), st.sampled_from(STATUSES)), max_size=25))
+@settings(max_examples=60, deadline=None)
+def test_an_index_that_was_read_before_sees_what_others_wrote(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, RunStatus]]
+) -> None:
+    """Lines that were added, changed and removed by another process, or a file that was made again."""
+    path = tmp_path_factory.mktemp("index") / "index.sqlite"
+    ours, theirs = RunIndex(path), RunIndex(path)
+    gone = False
+    for step, number, status in steps:
+        match step:
+            case "put":
+                theirs.put([RunInfo(run=f"r{number}", started=float(number), status=status)])
+            case "drop":
+                theirs.put([], [f"r{number}"])
+                gone = True
+            case "replace file":
+                # As a copy of the home: another file under the same name.
+                path.rename(path.with_suffix(".old")) if path.exists() else None
+            case _:
+                # That runs are gone shows in the folder of runs.
+                assert ours.load(all_again=gone) == RunIndex(path).load()
+                gone = False
+    assert ours.load(all_again=gone) == RunIndex(path).load()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chargehand import Supervisor, Team, Worker
-from chargehand.errors import UsageError
+from chargehand import Supervisor, Team, Worker, tool
+from chargehand.errors import InvalidAnswer, NoOpenQuestion, UsageError
 from chargehand.record.home import Home
 from chargehand.record.index import summarise
 from chargehand.record.mailbox import FolderMailbox, MemoryMailbox, UnreadableOrder
@@ -18,7 +19,8 @@ from chargehand.record.memory_journal import MemoryJournal
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
 from chargehand.trace.run_state import fold
-from chargehand.values.event import Control, Event
+from chargehand.values.effect import Question
+from chargehand.values.event import Control, Event, RunEnded
 from chargehand.values.order import new_order
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
@@ -49,6 +51,10 @@ def plan(*tasks: tuple[str, ...], **limits: Any) -> Plan:
     )
 
 
+def calls(home: Path, run: str) -> list[str]:
+    return [event.data["key"] for event in Home(home).events(run) if event.kind == "model_called"]
+
+
 def model(**seconds: float) -> ScriptedModel:
     """Each task takes so many seconds, or one."""
     slow = [
@@ -57,11 +63,13 @@ def model(**seconds: float) -> ScriptedModel:
     return ScriptedModel([ANSWER, *slow, {"when": {"role": "worker"}, "reply": DONE, "delay_ms": 1_000}])
 
 
-def steered(home: Path, made: Plan, says: ScriptedModel, act: Act, **options: Any) -> tuple[Report, Any, float]:
+def steered(
+    home: Path, made: Plan, says: ScriptedModel, act: Act, *, team: Team = TEAM, **options: Any
+) -> tuple[Report, Any, float]:
     """The report of a run, what `act` came to beside it, and the seconds it took."""
 
     async def main() -> tuple[Report, Any]:
-        door = Supervisor(TEAM, model=says, home=home)
+        door = Supervisor(team, model=says, home=home)
         begun: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         def listen(event: Event) -> None:
@@ -70,7 +78,7 @@ def steered(home: Path, made: Plan, says: ScriptedModel, act: Act, **options: An
 
         async def steer() -> Any:
             run = await begun
-            return await act(Supervisor(TEAM, model=says, home=home), run)
+            return await act(Supervisor(team, model=says, home=home), run)
 
         acting = asyncio.ensure_future(steer())
         report = await door.run("Write", plan=made, on_event=listen, **options)
@@ -113,7 +121,7 @@ def test_orders_are_read_in_the_order_they_were_sent(kind: str, tmp_path: Path) 
         (b'{"version": 7}', "it is of version 7"),
         (b"[]", "it is not an order"),
         (b'{"version": 1, "id": "X", "order": "fly"}', "it is not an order"),
-        (b"x" * 2_000_000, "it is longer than"),
+        (b"x" * 9_000_000, "it is longer than"),
         (b"\xff\xfe", "it is not JSON"),
     ],
 )
@@ -153,6 +161,15 @@ def test_a_paused_run_finishes_its_calls_and_begins_nothing(tmp_path: Path) -> N
     assert len(calls) == len(set(calls))
 
 
+def test_a_pause_that_comes_with_the_last_call_is_over_with_the_run(tmp_path: Path) -> None:
+    """Nothing was left to begin: the run has ended, and is not paused when it is reopened."""
+    report, _, _ = steered(tmp_path, plan(("t1",), ("t2", "t1")), model(t1=5), pauses)
+    state = Home(tmp_path).state(report.run)
+    assert state.paused
+    state.apply(Event(report.run, state.seq + 1, 0.0, None, None, RunEnded(status="complete")))
+    assert not state.paused
+
+
 def test_a_run_that_stays_is_continued_where_it_is(tmp_path: Path) -> None:
     """An hour of pause takes nothing from the deadline and from the time of a task."""
 
@@ -160,7 +177,11 @@ def test_a_run_that_stays_is_continued_where_it_is(tmp_path: Path) -> None:
         await door.pause(run)
         await asyncio.sleep(3_600)
         assert door.report(run).status == "paused"
-        return await door.unpause(run)
+        listed = [Home(tmp_path).runs()[0].status]
+        sent = await door.unpause(run)
+        await asyncio.sleep(1)
+        assert [*listed, Home(tmp_path).runs()[0].status] == ["paused", "running"]
+        return sent
 
     made = plan(("t1",), ("t2", "t1"), timeout_s=20)
     report, sent, took = steered(tmp_path, made, model(t1=5, t2=5), act, stay=True, deadline=60)
@@ -277,15 +298,15 @@ def test_an_order_to_a_run_that_nobody_owns_takes_effect_at_its_next_resume(tmp_
     assert [each.status for each in again.outcomes] == ["done", "failed"]
 
 
-@pytest.mark.parametrize(("task", "reason"), [("", ""), ("t1", "x" * 100_001), ("t1", "\udcff")])
+@pytest.mark.parametrize(("task", "reason"), [("", ""), ("t1", "x" * 1_000_001), ("t1", "\udcff")])
 def test_an_order_that_is_not_one_is_not_sent(task: str, reason: str, tmp_path: Path) -> None:
     """The sender hears what to correct."""
     door = Supervisor(TEAM, model=model(), home=tmp_path)
     report = run_virtual(door.run("Write", plan=plan(("t1",))))[0]
     with pytest.raises(UsageError, match="was not sent"):
         run_virtual(door.steer(report.run, task, reason, stop=True))
-    with pytest.raises(UsageError, match="can only stop a task"):
-        run_virtual(door.steer(report.run, "t1", "Write less."))
+    with pytest.raises(UsageError, match="nothing to order"):
+        run_virtual(door.steer(report.run, "t1", " "))
 
 
 def test_a_run_that_dies_while_it_is_paused_is_listed_and_shown_as_paused(tmp_path: Path) -> None:
@@ -306,3 +327,439 @@ def test_orders_to_an_ended_run_are_too_late(tmp_path: Path) -> None:
     for sending in (door.pause(report.run), door.steer(report.run, "t1", stop=True)):
         assert run_virtual(sending)[0].verdict == "too_late"
     assert Home(tmp_path).orders(report.run).pending() == []
+
+
+# -- words to a worker -----------------------------------------------------------------------------------------------
+
+SAY = "Use euros."
+LOOK = {"tool_calls": [{"name": "look", "arguments": {}}]}
+
+
+@tool(effect="read")
+def look() -> str:
+    """Looks something up."""
+    return "a figure"
+
+
+READER = Team([Worker("clerk", "Writes", tools=[look])])
+LOOKS = {"when": {"role": "worker"}, "reply": LOOK, "delay_ms": 1_000, "times": 1}
+HEARD = {"when": {"role": "worker", "contains": SAY}, "reply": DONE}
+NOT_HEARD = {"when": {"role": "worker"}, "reply": {"json": {"summary": "In dollars.", "output": "dollars"}}}
+
+
+def tells(task: str, text: str = SAY) -> Act:
+    async def act(door: Supervisor, run: str) -> Any:
+        return await door.steer(run, task, text)
+
+    return act
+
+
+def words_at(home: Path, run: str) -> dict[str, list[str]]:
+    """Call -> the words that it came with."""
+    decided = [event.data for event in Home(home).events(run) if event.data.get("decision") == "words"]
+    return {each["key"].removesuffix("/words"): list(each["value"].values()) for each in decided}
+
+
+def test_words_come_before_the_next_model_call_of_the_worker(tmp_path: Path) -> None:
+    """On the record with the key of that call; the order is accepted with it."""
+    says = ScriptedModel([LOOKS, HEARD, NOT_HEARD])
+    report, sent, _ = steered(tmp_path, plan(("t1",)), says, tells("t1"), team=READER)
+    assert (sent.verdict, report.outcomes[0].summary) == ("accepted", "Done.")
+    assert words_at(tmp_path, report.run) == {"t1/1/model/2": [SAY]}
+    (control,) = controls(tmp_path, report.run)
+    assert control.value == {"text": SAY, "call": "t1/1/model/2"}
+    assert Home(tmp_path).orders(report.run).pending() == []
+
+
+def test_a_rerun_drops_the_words_of_a_person(tmp_path: Path) -> None:
+    """They were for that run; the call that had them is made again without."""
+    says = ScriptedModel([LOOKS, HEARD, NOT_HEARD])
+    report, _, _ = steered(tmp_path, plan(("t1",)), says, tells("t1"), team=READER)
+    again = run_virtual(Supervisor(READER, model=says, home=tmp_path).rerun(report.run))[0]
+    assert again.outcomes[0].summary == "In dollars."
+    assert calls(tmp_path, again.run) == ["t1/1/model/2"]
+
+
+def test_words_without_a_further_call_wait_for_the_next_attempt(tmp_path: Path) -> None:
+    """And an attempt after that has them too: it begins without knowing what was said before."""
+    failing = {"when": {"role": "worker"}, "reply": {"text": ""}, "delay_ms": 1_000, "times": 4}
+    says = ScriptedModel([failing, {"when": {"role": "refiner"}, "reply": {"json": {"instruction": "Go."}}}, HEARD])
+    report, sent, _ = steered(tmp_path, plan(("t1",)), says, tells("t1"))
+    assert sent.verdict == "accepted"
+    assert words_at(tmp_path, report.run) == {"t1/1/model/2": [SAY], "t1/2/model/1": [SAY], "t1/3/model/1": [SAY]}
+    assert report.outcomes[0].ok
+
+
+def test_words_to_a_worker_that_makes_no_further_call_are_too_late(tmp_path: Path) -> None:
+    """The verdict is on the record when the task has ended, and nothing is left in the mailbox."""
+    report, sent, _ = steered(tmp_path, plan(("t1",), ("t2",)), model(t1=2, t2=9), tells("t1"))
+    assert sent.verdict == "too_late"
+    assert "t1 has ended (done)" in sent.reason
+    assert Home(tmp_path).orders(report.run).pending() == []
+
+
+def test_words_to_a_task_that_is_stopped_before_its_next_call_have_one_verdict(tmp_path: Path) -> None:
+    """They are too late when the task is stopped, and not once more when it has ended."""
+
+    made, says = plan(("t1",), ("t2", "t1"), ("t3", "t2")), model(t1=5)
+    report, _, _ = steered(tmp_path, made, says, pauses)
+    for order in (new_order("tell", task="t3", text=SAY), new_order("stop", task="t3")):
+        Home(tmp_path).orders(report.run).send(order)
+    resume(tmp_path, report.run, says)
+    verdicts = [(each.order, each.verdict) for each in controls(tmp_path, report.run)]
+    words = [verdict for verdict in verdicts if verdict[0] == "tell"]
+    assert words == [("tell", "too_late")]
+
+
+def test_words_that_a_call_of_minutes_keeps_waiting_are_reported_as_sent(tmp_path: Path) -> None:
+    """The sender does not wait for the call."""
+    says = ScriptedModel([{**LOOKS, "delay_ms": 60_000}, HEARD])
+    report, sent, _ = steered(tmp_path, plan(("t1",)), says, tells("t1"), team=READER)
+    assert sent.verdict is None
+    assert "gets it before its next model call" in sent.reason
+    assert [each.verdict for each in controls(tmp_path, report.run)] == ["accepted"]
+
+
+def test_a_resumed_run_keeps_the_words(tmp_path: Path) -> None:
+    """The call that had them was cut off: it is sent again with them, and they come once."""
+    says = ScriptedModel([LOOKS, {**HEARD, "delay_ms": 900_000, "times": 1}, HEARD])
+
+    async def act(door: Supervisor, run: str) -> Any:
+        await door.steer(run, "t1", SAY)
+        await asyncio.sleep(2)
+        return await door.cancel(run)
+
+    report, _, _ = steered(tmp_path, plan(("t1",)), says, act, team=READER)
+    assert report.status == "cancelled"
+    again = run_virtual(Supervisor(READER, model=says, home=tmp_path).resume(report.run))[0]
+    assert again.outcomes[0].summary == "Done."
+    assert words_at(tmp_path, report.run) == {"t1/1/model/2": [SAY]}
+    assert calls(tmp_path, report.run) == ["t1/1/model/1", "t1/1/model/2", "t1/1/model/2"]
+
+
+def test_a_call_that_was_sent_is_sent_again_without_new_words(tmp_path: Path) -> None:
+    """Its repeat is the same to the byte. The words that came in between are for the call after it."""
+    says = ScriptedModel([{**LOOKS, "delay_ms": 900_000}, {**LOOKS, "delay_ms": 0}, HEARD])
+
+    async def act(door: Supervisor, run: str) -> Any:
+        await asyncio.sleep(1)
+        return await door.cancel(run)
+
+    report, _, _ = steered(tmp_path, plan(("t1",)), says, act, team=READER)
+    door = Supervisor(READER, model=says, home=tmp_path)
+    sent = run_virtual(door.steer(report.run, "t1", SAY))[0]
+    assert sent.verdict is None
+    again = run_virtual(door.resume(report.run))[0]
+    assert again.outcomes[0].summary == "Done."
+    assert words_at(tmp_path, report.run) == {"t1/1/model/2": [SAY]}
+
+
+def test_every_member_of_a_best_of_gets_the_words(tmp_path: Path) -> None:
+    """Each at its next call."""
+    says = ScriptedModel([{**LOOKS, "times": 2}, HEARD])
+    report, sent, _ = steered(tmp_path, plan(("t1",), best_of=2), says, tells("t1"), team=READER)
+    assert (sent.verdict, report.outcomes[0].ok) == ("accepted", True)
+    assert words_at(tmp_path, report.run) == {"t1/1/b1/model/2": [SAY], "t1/1/b2/model/2": [SAY]}
+
+
+DESK = Team([Worker("clerk", "Writes", tools=[look])], name="desk")
+OFFICE = Team([Worker("clerk", "Delegates", kind="delegate", team=DESK), Worker("boss", "Decides", kind="human")])
+
+
+def test_words_reach_a_worker_of_a_nested_team_by_its_path(tmp_path: Path) -> None:
+    """The delegate itself makes no call: it is refused, with the tasks that do."""
+    inner = plan(("t2",)).to_json()
+    says = ScriptedModel([{"when": {"role": "planner"}, "reply": {"json": inner}}, {**LOOKS, "delay_ms": 3_000}, HEARD])
+
+    async def act(door: Supervisor, run: str) -> Any:
+        await asyncio.sleep(0.5)
+        return await door.steer(run, "t1", SAY), await door.steer(run, "t1/1/t2", SAY)
+
+    report, (refused, sent), _ = steered(tmp_path, plan(("t1",)), says, act, team=OFFICE)
+    assert (refused.verdict, sent.verdict) == ("refused", "accepted")
+    assert "name a task of it, such as t1/1/t2" in refused.reason
+    assert words_at(tmp_path, report.run) == {"t1/1/t2/1/model/2": [SAY]}
+    assert report.outcomes[0].ok
+
+
+# -- restart ---------------------------------------------------------------------------------------------------------
+
+
+def restarts(task: str, after: float = 0.0, **more: Any) -> Act:
+    async def act(door: Supervisor, run: str) -> Any:
+        await asyncio.sleep(after)
+        return await door.steer(run, task, restart=True, **more)
+
+    return act
+
+
+def tokens_settled(home: Path, run: str) -> int:
+    return sum(event.data["tokens"] for event in Home(home).events(run) if event.kind == "budget_settled")
+
+
+CHAIN = plan(("t1",), ("t2", "t1"), ("t3",))
+
+
+def test_a_live_run_restarts_a_task_and_all_that_rests_on_it_in_the_same_process(tmp_path: Path) -> None:
+    """Attempts count on, nothing else is repeated, and what was used before stays in the report."""
+    report, sent, _ = steered(tmp_path, CHAIN, model(t2=4, t3=9), restarts("t1", after=2))
+    assert (sent.verdict, report.status) == ("accepted", "complete")
+    made = calls(tmp_path, report.run)
+    assert made == ["t1/1/model/1", "t3/1/model/1", "t2/1/model/1", "t1/2/model/1", "t2/2/model/1", "@synthesis/1"]
+    assert report.usage.input_tokens + report.usage.output_tokens == tokens_settled(tmp_path, report.run)
+    assert report.usage.calls == 6
+    kinds = [event.kind for event in Home(tmp_path).events(report.run)]
+    assert (kinds.count("run_started"), kinds.count("run_ended")) == (2, 1)
+
+
+def test_a_restarted_task_is_broken_off_and_calls_of_other_tasks_are_finished(tmp_path: Path) -> None:
+    """Nothing new begins in between."""
+    report, sent, took = steered(tmp_path, plan(("t1",), ("t2",)), model(t1=500, t2=4), restarts("t1"))
+    assert sent.verdict == "accepted"
+    assert 500 < took < 508
+    assert calls(tmp_path, report.run)[:3] == ["t1/1/model/1", "t2/1/model/1", "t1/2/model/1"]
+    assert [each.status for each in report.outcomes] == ["done", "done"]
+    assert report.usage.input_tokens + report.usage.output_tokens == tokens_settled(tmp_path, report.run)
+
+
+def test_a_task_is_restarted_with_another_instruction_and_model(tmp_path: Path) -> None:
+    """Of that task alone: the others keep theirs. The plan of the report has the instruction."""
+    heard = {"when": {"role": "worker", "contains": "in French"}, "reply": {"text": "Bonjour, chers clients de Lyon."}}
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"replies": [heard]}))
+    act = restarts("t1", instruction="Write it in French.", model=f"scripted:{other}")
+    report, sent, _ = steered(tmp_path, plan(("t1",), ("t2",)), model(t1=4, t2=4), act)
+    assert sent.verdict == "accepted"
+    assert "Bonjour" in report.outcomes[0].summary
+    assert report.plan is not None
+    assert report.plan.tasks[0].instruction == "Write it in French."
+    started = [e for e in Home(tmp_path).events(report.run) if e.kind == "attempt_started"]
+    models = {(e.task, e.attempt): e.data["model"] for e in started}
+    assert models["t1", 2] == f"scripted:{other}" != models["t1", 1] == models["t2", 1]
+    assert fold(Home(tmp_path).events(report.run)).tasks["t1"].instruction == "Write it in French."
+
+
+def test_a_finished_run_is_reopened_by_a_restart(tmp_path: Path) -> None:
+    """`resume` carries it out; without one the run stays as it ended."""
+    door = Supervisor(TEAM, model=model(), home=tmp_path)
+    first = run_virtual(door.run("Write", plan=CHAIN))[0]
+    sent = run_virtual(door.steer(first.run, "t2", restart=True))[0]
+    assert sent.verdict is None
+    assert f"chargehand resume {first.run}" in sent.reason
+    again = run_virtual(door.resume(first.run))[0]
+    assert (again.status, again.usage.calls) == ("complete", 6)
+    assert calls(tmp_path, first.run)[4:] == ["t2/2/model/1", "@synthesis/1"]
+    assert run_virtual(door.resume(first.run))[0] == again
+
+
+def test_a_restart_takes_back_a_stop(tmp_path: Path) -> None:
+    """And nothing else does. A stop after it holds."""
+    report, _, _ = steered(tmp_path, plan(("t1",), ("t2",)), model(t2=500), stops("t2"))
+    assert report.outcomes[1].error is not None
+    door = Supervisor(TEAM, model=model(), home=tmp_path)
+    run_virtual(door.steer(report.run, "t2", restart=True))
+    again = run_virtual(door.resume(report.run))[0]
+    assert [each.status for each in again.outcomes] == ["done", "done"]
+    run_virtual(door.steer(report.run, "t2", restart=True))
+    Home(tmp_path).orders(report.run).send(new_order("stop", task="t2"))
+    assert [each.status for each in run_virtual(door.resume(report.run))[0].outcomes] == ["done", "failed"]
+
+
+def test_a_restart_on_the_record_is_carried_out_after_a_crash(tmp_path: Path) -> None:
+    """The session died between the verdict and the reopening: the next one reopens, once."""
+    door = Supervisor(TEAM, model=model(t1=5), home=tmp_path)
+    report, _, _ = steered(tmp_path, CHAIN, model(t1=5), pauses)
+    control = Control(key=new_order("restart").key, order="restart", by="x", sent_at=0.0, verdict="accepted", value={})
+
+    async def die() -> None:
+        journal = Home(tmp_path).open(report.run)
+        seq = Home(tmp_path).last_event(report.run) + 1
+        await journal.append([Event(report.run, seq, 0.0, "t1", None, control)], {})
+        journal.close()
+
+    asyncio.run(die())
+    again = run_virtual(door.resume(report.run))[0]
+    assert again.status == "complete"
+    assert calls(tmp_path, report.run).count("t1/2/model/1") == 1
+    assert "t1/3/model/1" not in calls(tmp_path, report.run)
+
+
+@pytest.mark.parametrize(
+    ("task", "more", "said"),
+    [
+        ("t9", {}, "has no task 't9'"),
+        ("t1", {"model": "nobody:x"}, "nobody"),
+        ("t1/1/t2", {}, "has no task"),
+    ],
+)
+def test_a_restart_that_cannot_be_done_is_refused_and_the_run_continues(
+    task: str, more: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    """Nothing is broken off for it."""
+    report, sent, _ = steered(tmp_path, plan(("t1",)), model(t1=4), restarts(task, **more))
+    assert (sent.verdict, report.status) == ("refused", "complete")
+    assert said in sent.reason
+    assert calls(tmp_path, report.run) == ["t1/1/model/1"]
+
+
+def test_a_restarted_human_task_asks_again(tmp_path: Path) -> None:
+    """The open question of the attempt before is not asked any more."""
+    office = Team([Worker("clerk", "Decides", kind="human")])
+    door = Supervisor(office, home=tmp_path)
+    report = run_virtual(door.run("Write", plan=plan(("t1",))))[0]
+    assert [question.id for question in door.questions(report.run)] == ["t1"]
+    run_virtual(door.steer(report.run, "t1", restart=True, instruction="Say yes or no."))
+    again = run_virtual(door.resume(report.run))[0]
+    assert again.status == "waiting"
+    (question,) = door.questions(report.run)
+    assert "Say yes or no." in question.prompt
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+MIXED = Team([Worker("boss", "Decides", kind="human"), Worker("clerk", "Writes")])
+ASKS = parse(
+    {
+        "goal": "Letters",
+        "tasks": [
+            {**task.to_json(), "worker": "boss" if task.id == "t1" else "clerk"}
+            for task in plan(("t1",), ("t2",), ("t3", "t1")).tasks
+        ],
+    }
+)
+
+
+def test_an_answer_reaches_a_run_of_another_process(tmp_path: Path) -> None:
+    """What waited for it begins while other tasks are under way. The same again is fine, another one is refused."""
+
+    async def act(door: Supervisor, run: str) -> list[Any]:
+        await asyncio.sleep(1)
+        said: list[Any] = [await door.answer(run, "t1", "Yes, to all of them."), door.questions(run)]
+        said.append(await door.answer(run, "t1", "Yes, to all of them."))
+        for question, words in (("t1", "No."), ("t7", "Yes.")):
+            with pytest.raises(NoOpenQuestion) as refused:
+                await door.answer(run, question, words)
+            said.append(str(refused.value))
+        return said
+
+    report, said, took = steered(tmp_path, ASKS, model(t2=20), act, team=MIXED)
+    assert said[:3] == [(), (), ()]
+    assert "answered already, and the first answer counts: Yes, to all of them." in said[3]
+    assert "asks no question 't7'" in said[4]
+    assert (report.status, report.outcomes[0].output) == ("complete", "Yes, to all of them.")
+    assert took < 22
+    answered = [event.body for event in Home(tmp_path).events(report.run) if event.kind == "question_answered"]
+    assert [(each.answer, each.by) for each in answered] == [("Yes, to all of them.", "order")]
+
+
+def test_of_two_answers_at_once_the_first_counts(tmp_path: Path) -> None:
+    """The owner decides: the other one is refused with what is recorded."""
+
+    async def act(door: Supervisor, run: str) -> list[Any]:
+        await asyncio.sleep(1)
+        return await asyncio.gather(*(door.answer(run, "t1", f"Letter {n}.") for n in (1, 2)), return_exceptions=True)
+
+    report, (first, second), _ = steered(tmp_path, ASKS, model(t2=20), act, team=MIXED)
+    assert first == ()
+    assert isinstance(second, NoOpenQuestion)
+    assert "counts: Letter 1." in str(second)
+    assert report.outcomes[0].output == "Letter 1."
+    assert [each.verdict for each in controls(tmp_path, report.run)] == ["accepted", "refused"]
+
+
+def test_an_answer_from_elsewhere_takes_the_question_from_the_terminal(tmp_path: Path) -> None:
+    """The person there is not asked any more, and the time of waiting is not the run's."""
+    asked: list[str] = []
+
+    async def person(question: Question, wrong: str | None) -> str:
+        asked.append(question.id)
+        try:
+            await asyncio.sleep(1_000_000)
+        except asyncio.CancelledError:
+            asked.append("not any more")
+            raise
+        return "Too late."
+
+    async def act(door: Supervisor, run: str) -> Any:
+        await asyncio.sleep(3_600)
+        return await door.answer(run, "t1", "Yes.")
+
+    report, _, took = steered(tmp_path, ASKS, model(t2=20), act, team=MIXED, person=person)
+    assert (report.status, report.outcomes[0].output) == ("complete", "Yes.")
+    assert asked == ["t1", "not any more"]
+    assert took > 3_600
+    assert report.timing.wall_s < 30
+
+
+def test_an_answer_that_cannot_be_used_is_refused_by_the_owner_too(tmp_path: Path) -> None:
+    """One that was sent by another program: the run continues to wait for another."""
+
+    async def act(door: Supervisor, run: str) -> Any:
+        await asyncio.sleep(1)
+        with pytest.raises(InvalidAnswer):
+            await door.answer(run, "t1", " ")
+        door.source.orders(run).send(new_order("answer", question="t1", text=" "))
+        await asyncio.sleep(1)
+        return await door.answer(run, "t1", "Yes.")
+
+    report, _, _ = steered(tmp_path, ASKS, model(t2=20), act, team=MIXED)
+    assert report.status == "complete"
+    assert [each.verdict for each in controls(tmp_path, report.run)] == ["refused", "accepted"]
+
+
+# -- more budget and time --------------------------------------------------------------------------------------------
+
+
+def adds(after: float = 0.0, **more: Any) -> Act:
+    async def act(door: Supervisor, run: str) -> Any:
+        await asyncio.sleep(after)
+        return await door.top_up(run, **more)
+
+    return act
+
+
+WIDE = plan(*((f"t{number}",) for number in range(1, 7)))
+
+
+def test_calls_that_wait_for_room_continue_when_tokens_are_added(tmp_path: Path) -> None:
+    """At once, and not when a call in flight frees enough."""
+    slow = {f"t{number}": 100.0 for number in range(1, 7)}
+    short = steered(tmp_path / "short", WIDE, model(**slow), adds(tokens=1), tokens=9_000)
+    report, sent, took = steered(tmp_path, WIDE, model(**slow), adds(after=1, tokens=100_000), tokens=9_000)
+    assert sent.verdict == "accepted"
+    assert [each.status for each in report.outcomes] == ["done"] * 6
+    assert took < 110 < short[2]
+    assert Home(tmp_path).state(report.run).start["request"]["budget"]["tokens"] == 109_000
+
+
+def test_tasks_that_ended_for_lack_of_tokens_run_again_when_some_are_added(tmp_path: Path) -> None:
+    """In the same process; what is done is not repeated."""
+    tasks = plan(("t1",), ("t2", "t1"), ("t3",)).tasks
+    long = tasks[1].model_copy(update={"instruction": "Write a letter about all of this: " + "word " * 9_000})
+    made = Plan(goal="Letters", tasks=(tasks[0], long, tasks[2]))
+    report, sent, _ = steered(tmp_path, made, model(t3=60), adds(after=10, tokens=100_000), tokens=9_000)
+    assert sent.verdict == "accepted"
+    assert [each.status for each in report.outcomes] == ["done"] * 3
+    (control,) = controls(tmp_path, report.run)
+    assert control.value is not None
+    assert control.value["tasks"] == ["t2"]
+    assert calls(tmp_path, report.run).count("t1/1/model/1") == 1
+
+
+def test_more_time_for_a_run_under_way_counts_from_now(tmp_path: Path) -> None:
+    """Calls in flight are finished, whatever the deadline was, and the rest has the time that was added."""
+    made = plan(("t1",), ("t2", "t1"), ("t3", "t2"))
+    seconds = {"t1": 8.0, "t2": 8.0, "t3": 8.0}
+    report, sent, _ = steered(tmp_path, made, model(**seconds), adds(after=2, deadline=60), deadline=10)
+    assert sent.verdict == "accepted"
+    assert [each.status for each in report.outcomes] == ["done"] * 3
+    assert 62 <= Home(tmp_path).state(report.run).start["request"]["deadline_s"] <= 63
+    made_calls = [key for key in calls(tmp_path, report.run) if key.startswith("t")]
+    assert made_calls == ["t1/1/model/1", "t2/1/model/1", "t3/1/model/1"]
+
+
+def test_limits_that_a_run_does_not_have_cannot_be_added_to(tmp_path: Path) -> None:
+    """The reason names them."""
+    report, sent, _ = steered(tmp_path, plan(("t1",)), model(t1=3), adds(usd=3.0, deadline=5))
+    assert (sent.verdict, report.status) == ("refused", "complete")
+    assert "no limit of usd, deadline" in sent.reason

@@ -449,7 +449,7 @@ def test_all_workers_asked_for_run_and_each_answers_its_own_task(tmp_path: Path)
 
 
 def test_an_unknown_worker_is_found_before_anything_is_spent(tmp_path: Path) -> None:
-    """In a given plan it is an error that names it; a model's plan goes back once and the mended one runs."""
+    """In a given plan it is an error that names it; a model's plan goes back once and the corrected one runs."""
     model = ScriptedModel([WORKS, SAYS])
     with pytest.raises(InvalidPlan, match="coworker"):
         run(tmp_path, model, plan(task("t1", worker="coworker")))

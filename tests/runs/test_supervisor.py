@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,45 @@ def test_a_tier_without_its_key_is_refused_before_a_run_is_made(tmp_path: Path) 
         with pytest.raises(MissingKey, match="OPENAI_API_KEY"):
             asyncio.run(door.run(plan=PLAN))
     assert Home(tmp_path).runs() == []
+
+
+@pytest.mark.parametrize(
+    ("team", "model", "said"),
+    [
+        ("genral", None, "'general'"),
+        ("no/such/folder", None, "no/such/folder"),
+        (None, "nope:x", "The model is 'nope:x', but there is no provider 'nope'. There is: "),
+        (None, "gpt", "write 'provider:name'"),
+        (Team([Worker("w", "Works", model="nope:x")]), None, "The model of the worker w is 'nope:x'"),
+    ],
+)
+def test_a_wrong_team_or_model_is_refused_where_it_is_given(
+    team: Team | str | None, model: str | None, said: str, tmp_path: Path
+) -> None:
+    """Not at the first run, which may be hours later; with settings of one's own, too."""
+    settings, _ = load_settings({"CHARGEHAND_HOME": str(tmp_path), "HOME": str(tmp_path)}, tmp_path, {})
+    for given in (None, settings):
+        with pytest.raises(UsageError) as caught:
+            Supervisor(team, model=model, home=tmp_path, settings=given)
+        assert said in str(caught.value)
+
+
+def test_errors_of_python_speak_of_its_arguments(tmp_path: Path) -> None:
+    """No flag of the command line is in them."""
+    door = Supervisor(Team([Worker("w", "Works")]), model=ScriptedModel([]), home=tmp_path)
+    wrong: list[dict[str, Any]] = [
+        {"request": ""},
+        {"request": "x", "tokens": 0},
+        {"request": "x", "material": ["nowhere"]},
+        {"request": "x", "plan": PLAN, "single": True},
+        {"request": "x", "plan": PLAN, "max_tasks": 1, "usd": 1},
+        {"request": "x", "web": True},
+        {"plan": {**PLAN, "tasks": PLAN["tasks"] * 2}, "max_tasks": 1},
+    ]
+    for options in wrong:
+        with pytest.raises(UsageError) as caught:
+            door.run_sync(**options)
+        assert "--" not in str(caught.value)
 
 
 def test_a_tool_whose_file_changed_is_another_call(tmp_path: Path) -> None:
@@ -111,3 +151,11 @@ def test_scripted_with_a_team_made_in_python_is_refused(tmp_path: Path) -> None:
     door = Supervisor(Team([Worker("w", "Works")]), model="scripted", home=tmp_path)
     with pytest.raises(UsageError, match="give a ScriptedModel"):
         door.run_sync("Do it", plan=PLAN)
+
+
+def test_a_team_that_routes_plans_by_its_router(tmp_path: Path) -> None:
+    """`plan` shows what `run` would do: one task, for the worker that the router chose."""
+    script = ScriptedModel([{"when": {"role": "router"}, "reply": {"json": {"reason": "r", "primary": "b"}}}])
+    team = Team([Worker("a", "Repairs"), Worker("b", "Explains")], mode="route")
+    made = asyncio.run(Supervisor(team, model=script, home=tmp_path).plan("How do I print?"))
+    assert [(task.worker, task.instruction) for task in made.tasks] == [("b", "How do I print?")]

@@ -17,7 +17,7 @@ from chargehand import Supervisor, Team, Worker
 from chargehand.models import ModelClient
 from chargehand.server.log_lines import LogLines
 from chargehand.server.parts import Server
-from chargehand.server.serve import ServeOptions, listen, make_server, run_server
+from chargehand.server.run_server import ServeOptions, listen, make_server, run_server
 from chargehand.testing import ScriptedModel
 from tests.pace import PATIENCE_S
 

@@ -9,7 +9,7 @@ import pytest
 
 from chargehand.errors import UsageError
 from chargehand.record.lock import OwnerLock
-from chargehand.server.serve import ServeOptions, check_token, serve
+from chargehand.server.run_server import ServeOptions, check_token, serve
 from tests.server.serving import CLIENT_TOKEN, TOKEN, Client, make_supervisor
 
 RUNS = "/api/v1/runs"

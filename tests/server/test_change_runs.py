@@ -12,7 +12,7 @@ import pytest
 
 from chargehand.record.home import Home
 from chargehand.server.calls import LARGEST_BODY
-from chargehand.server.wanted import Wanted, WantedRuns
+from chargehand.server.wanted_runs import Wanted, WantedRuns
 from chargehand.testing import ScriptedModel
 from tests.pace import PATIENCE_S
 from tests.server.serving import ANSWERS, PLAN, Client, make_supervisor, serving
@@ -134,6 +134,11 @@ def test_an_edited_plan_is_an_answer(active: Client) -> None:
         (f"{RUNS}/nothing/cancel", {}, 404),
         (f"{RUNS}/nothing/resume", {}, 404),
         (f"{RUNS}/nothing/rerun", {}, 404),
+        (f"{RUNS}/nothing/fork", {"at": "a"}, 404),
+        (f"{RUNS}/nothing/pause", {}, 404),
+        (f"{RUNS}/nothing/tasks/a/stop", {}, 404),
+        (f"{RUNS}/nothing/tasks/a/restart", {"model": "scripted:/etc/passwd"}, 404),
+        (f"{RUNS}/nothing/tasks/a/tell", {"text": ""}, 422),
         (f"{RUNS}/nothing/answers/plan", {"answer": "approve"}, 404),
     ],
 )
@@ -170,6 +175,22 @@ def test_a_rerun_is_a_new_run_that_repeats_nothing(active: Client) -> None:
     kinds = [json.loads(line)["kind"] for line in active.get(f"{RUNS}/{again}/events").body.splitlines()]
     assert "reused" in kinds
     assert "model_called" not in kinds
+
+
+def test_a_fork_is_a_new_run_that_does_a_task_again(active: Client) -> None:
+    """The rest is taken over; what cannot be forked is a problem, and no run is begun."""
+    active.wait(run := active.start())
+    made = active.post(f"{RUNS}/{run}/fork", {"at": "b"})
+    assert made.status == 202
+    forked = made.json["run"]
+    active.wait(forked)
+    outcomes = active.get(f"{RUNS}/{forked}").json["outcomes"]
+    assert [each["usage"]["calls"] for each in outcomes] == [0, 1]
+    assert active.get(f"{RUNS}/{forked}/state").json["forked_from"] == {"run": run, "at": "b"}
+    before = len(active.get(RUNS).json["runs"])
+    for body in ({}, {"at": "nowhere"}, {"model": "scripted:/etc/passwd"}, {"plan": {"tasks": []}}):
+        assert active.post(f"{RUNS}/{run}/fork", body).status == 422
+    assert len(active.get(RUNS).json["runs"]) == before
 
 
 def test_a_running_run_is_cancelled_and_has_one_owner(tmp_path: Path) -> None:
@@ -262,3 +283,100 @@ def test_a_program_that_cannot_be_started_is_logged(tmp_path: Path) -> None:
         assert client.wait(client.start())["status"] == "complete"
         while "notify failed" not in client.log.getvalue():
             client.get("/healthz")
+
+
+# -- orders ------------------------------------------------------------------------------------------------------------
+
+
+def until_called(client: Client, run: str, number: int = 1) -> None:
+    """Return once so many workers are at work."""
+    with client.stream(f"{RUNS}/{run}/stream") as events:
+        for event in events:
+            if '"role": "worker"' in event["data"] or '"role":"worker"' in event["data"]:
+                number -= 1
+                if not number:
+                    return
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Any:
+    """A server whose workers take as long as one waits."""
+    with serving(make_supervisor(tmp_path, ScriptedModel(SLOW))) as client:
+        yield client
+
+
+def test_a_task_is_stopped_over_http(busy: Client) -> None:
+    """The verdict is the answer; a task that is not there, or has ended, is a problem with the remedy."""
+    run = busy.start()
+    until_called(busy, run, 2)
+    tasks = f"{RUNS}/{run}/tasks"
+    assert busy.get(f"{RUNS}/{run}/state").json["orders"] == ["pause", "stop", "restart", "tell"]
+    stopped = busy.post(f"{tasks}/a/stop", {"reason": "not needed"})
+    assert (stopped.status, stopped.json["verdict"], stopped.json["task"]) == (200, "accepted", "a")
+    assert busy.post(f"{tasks}/a/stop").status == 409
+    missing = busy.post(f"{tasks}/zz/stop")
+    assert (missing.status, "has no task 'zz'" in missing.json["detail"]) == (422, True)
+    assert busy.post(f"{tasks}/b/restart", {"model": "scripted:/etc/passwd"}).status == 422
+    sent = busy.post(f"{tasks}/b/tell", {"text": "Be short."})
+    assert (sent.status, sent.json["verdict"]) == (202, None)
+    assert busy.post(f"{tasks}/b/stop").status == 200
+    ended = busy.wait(run)
+    assert [outcome["error"]["kind"] for outcome in ended["report"]["outcomes"]] == ["cancelled"] * 2
+    assert busy.get(f"{RUNS}/{run}/state").json["orders"] == ["restart"]
+
+
+def test_a_task_of_a_finished_run_is_restarted_over_http(active: Client) -> None:
+    """The run continues here, with the instruction."""
+    run = active.start()
+    first = active.wait(run)
+    sent = active.post(f"{RUNS}/{run}/tasks/a/restart", {"instruction": "Do the first part in French"})
+    assert sent.status == 202
+    again = active.wait(run, after=first["seq"])
+    assert again["status"] == "complete"
+    assert again["report"]["plan"]["tasks"][0]["instruction"] == "Do the first part in French"
+
+
+def test_limits_are_added_to_a_run_under_way_over_http(busy: Client) -> None:
+    """Of a run that this server owns; without limits it is a problem that names the owner."""
+    run = busy.start(tokens=100_000)
+    until_called(busy, run)
+    assert busy.post(f"{RUNS}/{run}/resume", {"tokens": 5_000}).status == 202
+    assert busy.get(f"{RUNS}/{run}/state").json["budget"]["tokens"] == 105_000
+    assert busy.post(f"{RUNS}/{run}/resume", {"usd": 1}).status == 422
+    assert busy.post(f"{RUNS}/{run}/resume").status == 409
+    busy.post(f"{RUNS}/{run}/cancel")
+
+
+def test_a_run_is_paused_and_continued_over_http(tmp_path: Path) -> None:
+    """It is not wanted any more until then: only a person continues it."""
+    slow = [ANSWERS[0], ANSWERS[1] | {"delay_ms": 2_000}, ANSWERS[2]]
+    with serving(make_supervisor(tmp_path, ScriptedModel(slow))) as client:
+        run = client.start()
+        until_called(client, run)
+        assert client.post(f"{RUNS}/{run}/pause").json["verdict"] == "accepted"
+        ended = client.wait(run)
+        assert ended["status"] == "paused"
+        assert client.get(f"{RUNS}/{run}/state").json["orders"] == ["stop", "restart", "tell"]
+        assert client.post(f"{RUNS}/{run}/resume").status == 202
+        assert client.wait(run, after=ended["seq"])["status"] == "complete"
+
+
+def test_a_run_that_waits_for_a_provider_continues_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It needs no person, takes no other run's place, and is continued when the time has come."""
+    for limit in ("team.roster.PATIENCE_S", "engine.local.provider_waits.SHORT_PAUSE_S"):
+        monkeypatch.setattr(f"chargehand.{limit}", 0.1)
+    out = {"when": {"role": "worker", "task": "b"}, "reply": {"error": {"status": 429, "retry_after": 3}}, "times": 1}
+    with serving(make_supervisor(tmp_path, ScriptedModel([out, *ANSWERS])), max_runs=1) as client:
+        run = client.start()
+        parked = client.wait(run)
+        assert parked["status"] == "waiting"
+        report = client.get(f"{RUNS}/{run}").json
+        assert report["waiting"] == {"until": report["waiting"]["until"], "provider": "scripted"}
+        listed = client.get(f"{RUNS}?needs_you=true").json["runs"]
+        assert [(each["status"], each["needs_you"]) for each in listed] == [("waiting", False)]
+        assert client.server.started.under_way == 0
+        assert client.wait(run, parked["seq"])["status"] == "complete"
+        calls = [json.loads(line) for line in client.get(f"{RUNS}/{run}/events").body.splitlines()]
+        sent = [each["key"] for each in calls if each["kind"] == "model_called"]
+        assert sorted(sent).count("b/1/model/1") == 2
+        assert sent.count("a/1/model/1") == 1

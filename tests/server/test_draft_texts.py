@@ -11,7 +11,7 @@ from chargehand.record.home import Home
 from chargehand.server.draft_texts import DraftPosition, RunDrafts
 from chargehand.server.event_feed import Feeds
 from chargehand.server.event_stream import EventStream
-from chargehand.server.reading import Reading
+from chargehand.server.reading_threads import ReadingThreads
 from chargehand.text.redaction import Redactor
 from chargehand.values.event import DraftDiscarded, Event, EventBody, ModelCalled, ModelReplied, Warned
 from tests.pace import PATIENCE_S
@@ -88,7 +88,7 @@ def test_a_stream_carries_drafts_without_an_id(tmp_path: Path) -> None:
 
 
 async def _watch_drafts(home: Home) -> bytes:
-    reading = Reading()
+    reading = ReadingThreads()
     feeds = Feeds(home, Redactor(), reading)
     journal = home.create("r")
     await journal.append([_event(Warned(message="It begins."))], {})

@@ -15,7 +15,7 @@ from chargehand.record.home import Home
 from chargehand.server import event_feed
 from chargehand.server.event_feed import Feeds
 from chargehand.server.event_stream import EventStream
-from chargehand.server.reading import Reading
+from chargehand.server.reading_threads import ReadingThreads
 from chargehand.text.redaction import Redactor
 from chargehand.values.event import Event, Warned
 from tests.server.serving import Client
@@ -54,7 +54,7 @@ def test_many_watchers_get_events_as_they_are_committed(tmp_path: Path, monkeypa
 
 
 async def _watch_a_growing_run(home: Home, watchers: int, events: int) -> None:
-    reading = Reading()
+    reading = ReadingThreads()
     feeds = Feeds(home, Redactor(), reading)
     journal = home.create("grows")
     await journal.append([_event(n) for n in range(1, 21)], {})
@@ -83,7 +83,7 @@ def test_a_watcher_that_does_not_read_is_dropped(tmp_path: Path) -> None:
 
 
 async def _never_read(home: Home) -> None:
-    reading = Reading()
+    reading = ReadingThreads()
     feeds = Feeds(home, Redactor(), reading)
     journal = home.create("grows")
     await journal.append([_event(1)], {})

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
-from typing import cast
 
 from chargehand.record.home import Home
-from chargehand.server.parts import Server
-from chargehand.server.serve import ServeOptions, listen
 from tests.counts import count
-from tests.crash.stage import ROOT, clean_environment
 from tests.pace import PATIENCE_S
-from tests.server.serving import TOKEN, Client
+from tests.server.server_process import ServerProcess, server_process
 
 KILLS = count(50)
 RUNS_A_KILL = 5
@@ -45,62 +36,10 @@ SCRIPT = {
 }
 
 
-class Killed:
-    """A server as a process that is killed and started again on the same port."""
-
-    def __init__(self, folder: Path) -> None:
-        script = folder / "script.json"
-        script.write_text(json.dumps(SCRIPT))
-        self.home = folder / "home"
-        with listen(ServeOptions(port=0)) as free:
-            self.port = free.getsockname()[1]
-        self._log = folder / "log.txt"
-        self._environment = clean_environment(
-            CHARGEHAND_HOME=str(self.home),
-            CHARGEHAND_MODEL=f"scripted:{script}",
-            CHARGEHAND_TOKEN=TOKEN,
-            HOME=str(folder),
-        )
-        self.client = Client(self.port, cast(Server, None))
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        with self._log.open("ab") as log:
-            command = f"from chargehand.cli import main; main(['serve', '--port', '{self.port}'])"
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", command], env=self._environment, cwd=ROOT, stderr=log
-            )
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
-            try:
-                if self.client.send("GET", "/healthz").status == 200:
-                    return
-            except OSError:
-                assert self.process.poll() is None, self._log.read_text()
-        raise AssertionError(self._log.read_text())
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-
-@contextmanager
-def killed(folder: Path) -> Iterator[Killed]:
-    server = Killed(folder)
-    server.start()
-    try:
-        yield server
-    finally:
-        if server.process is not None:
-            server.process.kill()
-            server.process.wait()
-
-
 class Watcher(threading.Thread):
     """Watches one run over all deaths of the server, as a browser does, until the run is complete."""
 
-    def __init__(self, server: Killed, run: str) -> None:
+    def __init__(self, server: ServerProcess, run: str) -> None:
         super().__init__(daemon=True)
         self._server = server
         self._run = run
@@ -136,7 +75,7 @@ def test_promised_runs_survive_every_kill(tmp_path: Path) -> None:
     """Watchers that come back miss nothing and get nothing twice."""
     chance = random.Random(17)
     sessions = 0
-    with killed(tmp_path) as server:
+    with server_process(tmp_path, SCRIPT) as server:
         for _ in range(KILLS):
             runs = [_start(server, f"Work out the parts, {n}") for n in range(RUNS_A_KILL)]
             watchers = [Watcher(server, run) for run in runs]
@@ -155,7 +94,7 @@ def test_promised_runs_survive_every_kill(tmp_path: Path) -> None:
     assert sessions > KILLS * RUNS_A_KILL
 
 
-def _start(server: Killed, request: str) -> str:
+def _start(server: ServerProcess, request: str) -> str:
     answer = server.client.post("/api/v1/runs", {"request": request, "plan": PLAN})
     assert answer.status == 202, answer.body
     return answer.json["run"]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from playwright.sync_api import Browser
 
+from chargehand.testing import ScriptedModel
 from tests.pace import PATIENCE_S
-from tests.server.serving import TOKEN, Client
-from tests.trace.browser import browser, needs_chromium, open_window
+from tests.server.serving import ANSWERS, PLAN, TOKEN, Client, make_supervisor, serving
+from tests.trace.browser import browser, needs_chromium, open_window, serious_violations
+from tests.trace.hostile import HOSTILE
 
 __all__ = ["browser"]
 
@@ -24,6 +29,7 @@ def test_a_run_is_started_approved_and_watched_in_the_page(client: Client, brows
     page.locator("textarea[name=request]").fill("Do both parts")
     page.get_by_label("Show me the plan before it runs").check()
     page.get_by_role("button", name="Start").click()
+    page.wait_for_url("**/runs/**")
     page.wait_for_selector(".question")
     assert "Approve the plan" in window.words(".question")
     page.get_by_role("button", name="Approve").click()
@@ -33,7 +39,200 @@ def test_a_run_is_started_approved_and_watched_in_the_page(client: Client, brows
     page.locator(".answer a.cite").first.click()
     page.wait_for_selector(".attempt-part")
     assert "Do the first part" in window.words(".drawer")
+    page.locator(".call-part summary").first.click()
+    asked = page.locator(".message:has(b:text-is('user')) pre").first.inner_text()
+    assert "Do the first part" in asked
+    assert not asked.startswith("{"), "a message is shown as its text"
     page.locator("a.brand").click()
     page.wait_for_selector(".run")
     assert "Do both parts" in window.words(".runs")
     assert window.problems == []
+
+
+def test_questions_of_all_runs_are_answered_in_the_list(client: Client, browser: Browser) -> None:
+    """What waits for a person is above the runs; once answered it is gone, and the run continues."""
+    run = client.start(request="Do both parts, after a look", approve=True)
+    client.wait(run)
+    own = f"http://127.0.0.1:{client.port}/"
+    window = open_window(browser, f"{own}?token={TOKEN}", own)
+    page = window.page
+    page.set_default_timeout(PATIENCE_S * 1000)
+    page.wait_for_selector(".inbox .question")
+    assert "1 run needs you" in window.words(".inbox")
+    assert "b w Do the other part" in window.words(".inbox .question")
+    page.locator("summary:has-text('Start a run')").click()
+    page.locator("summary:has-text('Edit the plan')").click()
+    assert serious_violations(page) == []
+    line = page.locator(f".run[href$='{run}']")
+    assert "Needs you" in line.inner_text()
+    page.get_by_role("button", name="Approve").click()
+    page.wait_for_selector(".inbox", state="hidden")
+    page.wait_for_selector(f".run[href$='{run}'] .r-complete")
+    line.locator("small:has-text('2 of 2 tasks')").wait_for()
+    assert window.problems == []
+
+
+def test_a_run_is_forked_in_the_page(client: Client, browser: Browser, run: str) -> None:
+    """From the head with the keyboard alone, and from a task; the new run names the one that it came from."""
+    own = f"http://127.0.0.1:{client.port}/"
+    window = open_window(browser, f"{own}runs/{run}", own, extra_http_headers={"authorization": f"Bearer {TOKEN}"})
+    page = window.page
+    page.set_default_timeout(PATIENCE_S * 1000)
+    page.locator(".menu summary:has-text('Fork')").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Start the fork").click()
+    page.wait_for_selector(".sheet:has-text('Choose a task or a model')")
+    page.keyboard.press("Escape")
+    assert page.locator(".menu[open]").count() == 0
+    page.keyboard.press("Enter")
+    page.get_by_label("Again from task").focus()
+    page.keyboard.press("b")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Start the fork").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f".facts:has-text('forked from {run} at b')")
+    page.wait_for_selector(".pill.r-complete")
+    page.goto(f"{page.url}#task/a")
+    page.get_by_role("button", name="Fork from here").click()
+    page.wait_for_selector(".facts:has-text('at a')")
+    page.wait_for_selector(".pill.r-complete")
+    assert window.problems == []
+
+
+def test_a_page_connects_again_after_a_proxy_answered_for_the_server(
+    client: Client, browser: Browser, run: str
+) -> None:
+    """A browser itself gives up after such an answer; the page says that it is not connected, and tries again."""
+    own = f"http://127.0.0.1:{client.port}/"
+    page = browser.new_page(extra_http_headers={"authorization": f"Bearer {TOKEN}"})
+    page.set_default_timeout(PATIENCE_S * 1000)
+    page.route("**/stream?*", lambda route: route.fulfill(status=502, body="Bad gateway"), times=1)
+    page.goto(f"{own}runs/{run}")
+    page.wait_for_selector(".pill:has-text('Not connected')")
+    page.wait_for_selector(".pill:has-text('Not connected')", state="detached")
+    page.close()
+
+
+def test_an_edited_plan_is_checked_and_compared_while_it_is_typed(client: Client, browser: Browser) -> None:
+    """Problems and changes to the draft are shown before it is approved; what is approved is what runs."""
+    run = client.start(request="Do both parts, edited", approve=True)
+    client.wait(run)
+    own = f"http://127.0.0.1:{client.port}/"
+    window = open_window(browser, f"{own}runs/{run}", own, extra_http_headers={"authorization": f"Bearer {TOKEN}"})
+    page = window.page
+    page.set_default_timeout(PATIENCE_S * 1000)
+    page.locator("summary:has-text('Edit the plan')").click()
+    text = page.get_by_label("Plan as JSON")
+    drafted = text.input_value()
+    text.fill(drafted.replace('"worker": "w"', '"worker": "nobody"', 1))
+    page.wait_for_selector(".plan-check:has-text('nobody')")
+    text.fill(drafted.replace("Do the other part", "Do the other half"))
+    page.wait_for_selector(".plan-check:has-text('No problems')")
+    assert window.words(".diff") == "b · instruction - Do the other part + Do the other half"
+    page.get_by_role("button", name="Approve").click()
+    page.wait_for_selector(".pill.r-complete")
+    assert "Do the other half" in client.get(f"/api/v1/runs/{run}").json["plan"]["tasks"][1]["instruction"]
+    assert window.problems == []
+
+
+def test_hostile_requests_and_plans_do_nothing_in_the_list(tmp_path: Path, browser: Browser) -> None:
+    """A hundred runs whose requests, plans and questions are hostile: no dialog, no request, no element of theirs."""
+    with serving(make_supervisor(tmp_path)) as client:
+        for poison in HOSTILE:
+            task = {"id": "a", "worker": "w", "instruction": f"Do {poison}", "success_criterion": poison}
+            plan = PLAN | {"goal": f"Goal {poison}", "tasks": [task]}
+            client.wait(client.start(request=poison, plan=plan, approve=True))
+        own = f"http://127.0.0.1:{client.port}/"
+        window = open_window(browser, f"{own}?token={TOKEN}", own)
+        page = window.page
+        page.get_by_role("button", name="Older runs").click()
+        page.wait_for_function("() => document.querySelectorAll('.run').length === 100")
+        assert page.locator(".inbox .question").count() == 8
+        made = "script, img, iframe, object, embed, video, audio, svg, math, style, link, meta, base, template, marquee"
+        assert page.locator(f"main :is({made})").count() == 0
+        assert page.locator("[onerror], [onload], [onfocus], [ontoggle], [srcdoc], [style*=url]").count() == 0
+        links = page.evaluate("() => [...document.links].map((each) => each.href)")
+        assert all(link.startswith(own) for link in links)
+        assert window.problems == []
+
+
+def test_the_whole_story_of_a_run_with_the_keyboard_alone(tmp_path: Path, browser: Browser) -> None:
+    """Start, approve, tell, stop, restart, answer, pause, resume, fork: each by keys, each seen in the page."""
+    part = {"json": {"summary": "s", "output": "the part is done", "claims": []}}
+    asks = {"name": "escalate", "arguments": {"reason": "ambiguous_input", "message": "Which year?"}}
+    tasks = [PLAN["tasks"][0], PLAN["tasks"][1] | {"depends_on": ["a"]}]
+    replies: list[dict[str, Any]] = [
+        {"when": {"role": "planner"}, "reply": {"json": PLAN | {"tasks": tasks}}},
+        {"when": {"task": "a", "attempt": 1}, "delay_ms": int(PATIENCE_S * 1000), "reply": part},
+        {"when": {"task": "a", "attempt": 2}, "reply": {"tool_calls": [asks]}},
+        {"when": {"task": "b"}, "times": 1, "delay_ms": 6_000, "reply": part},
+        {"when": {"role": "worker"}, "reply": part},
+        *ANSWERS[2:],
+    ]
+    with serving(make_supervisor(tmp_path, ScriptedModel(replies))) as client:
+        own = f"http://127.0.0.1:{client.port}/"
+        window = open_window(browser, f"{own}?token={TOKEN}", own)
+        page = window.page
+        page.set_default_timeout(PATIENCE_S * 1000)
+
+        def press(selector: str, words: str = "") -> None:
+            page.locator(selector).first.focus()
+            if words:
+                page.keyboard.type(words)
+            else:
+                page.keyboard.press("Enter")
+
+        press("textarea[name=request]", "Do both parts")
+        page.locator(".check input").focus()
+        page.keyboard.press("Space")
+        press("button:text-is('Start')")
+        page.wait_for_url("**/runs/**")
+        press("button:text-is('Approve')")
+        page.wait_for_selector(".row.s-running[href$='/a']")
+
+        page.locator("body").press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".drawer .badge.s-running")
+        assert serious_violations(page) == []
+        press(".drawer textarea", "Be short.")
+        press(".drawer button:text-is('Tell the worker')")
+        page.wait_for_selector(".orders [role=status]:not(:empty)")
+        press(".drawer button:text-is('Stop')")
+        page.wait_for_selector(".drawer .badge.s-failed")
+        page.wait_for_selector(".pill.r-failed")
+        press(".drawer button:text-is('Restart')")
+        page.wait_for_selector(".question:has-text('Which year?')")
+
+        press(".question textarea", "2024")
+        press(".question button:text-is('Answer')")
+        page.wait_for_selector(".row.s-running[href$='/b']")
+        press(".actions button:text-is('Pause')")
+        page.wait_for_selector(".pill.r-paused")
+        press(".actions button:text-is('Resume')")
+        page.wait_for_selector(".pill.r-complete")
+        assert "All is done" in window.words(".answer")
+
+        first = page.url
+        page.keyboard.press("Escape")
+        page.goto(f"{first.partition('#')[0]}#task/b")
+        press(".drawer button:text-is('Fork from here')")
+        page.wait_for_selector(".facts:has-text('forked from')")
+        page.wait_for_selector(".pill.r-complete")
+        assert window.problems == []
+
+
+def test_a_run_that_waits_for_a_provider_says_for_which_and_until_when(tmp_path: Path, browser: Browser) -> None:
+    """It does not need a person, neither on its page nor in the list."""
+    limited = {"when": {"role": "worker"}, "reply": {"error": {"status": 429, "retry_after": 7_200}}}
+    with serving(make_supervisor(tmp_path, ScriptedModel([ANSWERS[0], limited]))) as client:
+        run = client.start()
+        assert client.wait(run)["status"] == "waiting"
+        own = f"http://127.0.0.1:{client.port}/"
+        options: dict[str, Any] = {"extra_http_headers": {"authorization": f"Bearer {TOKEN}"}}
+        window = open_window(browser, f"{own}runs/{run}", own, **options)
+        window.page.wait_for_selector(".pill:has-text('Waiting for a provider')")
+        assert "Waits for scripted, whose limit is reached, until 2" in window.words(".sentence")
+        listed = open_window(browser, own, own, **options)
+        listed.page.wait_for_selector(".run .pill:has-text('Waiting for a provider')")
+        assert listed.page.locator(".inbox").is_hidden()
+        assert window.problems == listed.problems == []

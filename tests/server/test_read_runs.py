@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from chargehand.record.home import Home
 from chargehand.record.index import RunInfo
 from chargehand.server.run_list import RunList, RunsQuery
 from chargehand.trace.pack_page import MODULES, asset
-from tests.server.serving import Client, make_supervisor
+from tests.server.serving import Client, make_supervisor, serving
 
 RUNS = "/api/v1/runs"
 
@@ -40,6 +39,15 @@ def test_the_state_says_up_to_which_event_it_goes(client: Client, run: str, home
     assert state["status"] == "complete"
     assert [task["id"] for task in state["tasks"]] == ["a", "b"]
     assert {task["status"] for task in state["tasks"]} == {"done"}
+
+
+def test_two_runs_are_compared_as_the_command_does(client: Client, run: str, home: Path) -> None:
+    """What `Supervisor.diff` gives; a run that is not there is 404."""
+    found = client.get(f"/api/v1/diff?a={run}&b=last").json
+    assert found == json.loads(json.dumps(make_supervisor(home).diff(run, run).to_json()))
+    assert found["answer"]["same"]
+    assert client.get(f"/api/v1/diff?a={run}&b=nowhere").status == 404
+    assert client.get(f"/api/v1/diff?a={run}").status == 422
 
 
 def test_events_are_lines_of_json_after_a_number(client: Client, run: str, home: Path) -> None:
@@ -81,6 +89,21 @@ def test_a_state_can_be_asked_for_what_changed_and_for_one_task(client: Client, 
     assert attempt["status"] == "done"
     assert attempt["calls"][0]["messages"][0]["role"] == "system"
     assert client.get(f"{RUNS}/{run}/state?task=nothing").status == 404
+
+
+def test_a_line_of_the_list_has_its_figures(tmp_path: Path) -> None:
+    """Progress, tokens, cost and gaps, of a run that is over and of one that waits for a person."""
+    with serving(make_supervisor(tmp_path)) as client:
+        run, waiting = client.start(), client.start(approve=True)
+        client.wait(run)
+        client.wait(waiting)
+        found = {each["run"]: each for each in client.get(RUNS).json["runs"]}
+    assert found[run]["figures"] | {"tokens": 0} == {
+        "tasks": 2, "done": 2, "tokens": 0, "usd": None, "gaps": 0, "questions": 0,
+        "budget": {"tokens": 500_000, "usd": None},
+    }  # fmt: skip
+    assert found[run]["figures"]["tokens"] > 0
+    assert {"tasks": 2, "done": 0, "questions": 1}.items() <= found[waiting]["figures"].items()
 
 
 @pytest.mark.parametrize(
@@ -165,4 +188,4 @@ def test_a_page_of_the_list_continues_where_the_one_before_ended(tmp_path: Path)
 class _FixedHome(Home):
     def runs(self, limit: int | None = None) -> list[RunInfo]:
         made = [RunInfo(f"r{n}", float(n), status="complete", request=f"Number {n}") for n in range(9, -1, -1)]
-        return [replace(info, status="waiting") if info.run == "r2" else info for info in made]
+        return [info._replace(status="waiting") if info.run == "r2" else info for info in made]

@@ -16,7 +16,7 @@ from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.testing import run_virtual
 from chargehand.trace import RunState, fold
 from chargehand.values.event import BODIES, Event, fields_of, shape_problem
-from chargehand.values.key import TaskPath, within
+from chargehand.values.key import within
 from chargehand.values.outcome import Outcome
 from chargehand.values.recovery_policy import MOST_ATTEMPTS
 from chargehand.values.report import Report
@@ -314,16 +314,11 @@ def _check_usage(world: World, played: Played) -> None:
     replies = [e for e in played.events if e.kind == "model_replied" and e.data["result"].get("sent", True)]
     # Calls that were sent and broken off: nobody knows what they used, so they count at the most.
     unknown = [e.data["tokens"] for e in played.events if e.kind == "budget_settled" and e.data["estimated"]]
-    # A reply in the very moment in which its worker is stopped is on the record, and may not have reached the worker.
-    stopped = {(e.task, round(e.at, 3)) for e in played.events if _is_stopped(e, played.report)}
-    sure = [e for e in replies if stopped.isdisjoint((task, round(e.at, 3)) for task in _with_those_around(e.task))]
     usage = played.report.usage
-    if len(played.seconds) > 1 and world.request.deadline_s is not None:
-        sure = []  # past its deadline a resumed worker is stopped before it has read all of its own replies
     doubted = [e.data["key"] for e in replies if (e.data["result"].get("reply") or {}).get("usage_problem")]
     assert not doubted, "the world tells no lies"
-    assert sum(_tokens(sure)) <= usage.tokens <= sum(_tokens(replies)) + sum(unknown)
-    assert len(sure) <= usage.calls <= len(replies) + len(unknown)
+    assert sum(_tokens(replies)) <= usage.tokens <= sum(_tokens(replies)) + sum(unknown)
+    assert len(replies) <= usage.calls <= len(replies) + len(unknown)
     if not played.cuts:
         _check_bill(world, played)
 
@@ -353,25 +348,6 @@ def _check_bill(world: World, played: Played) -> None:
     assert (stated in played.report.notes) == (played.short > 0)
     if world.request.budget.tokens is not None:
         assert settled.total() <= world.request.budget.tokens + played.short
-
-
-def _with_those_around(task: str | None) -> list[str | None]:
-    return [None] if task is None else [*TaskPath.parse(task).lineage]
-
-
-def _is_stopped(event: Event, report: Report) -> bool:
-    match event.kind:
-        case "decision":
-            members = event.data["value"]["members"] if event.data["decision"] == "best_of" else ()
-            return event.data["decision"] in ("timeout", "deadline") or any(m["status"] == "stopped" for m in members)
-        case "attempt_ended":
-            return event.data["status"] == "skipped"
-        case "draft_discarded":
-            return "deadline" in event.data["reason"]
-        case "run_ended":
-            return report.plan is None
-        case _:
-            return False
 
 
 def _tokens(replies: list[Event]) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chargehand.synthesizer import prompt
-from chargehand.synthesizer.read_draft import read_draft
+from chargehand.synthesizer.read_draft import read_draft, read_text
 from chargehand.values.effect import ModelCall
 from chargehand.values.report import Contradiction, Gap, LeftOut
 from chargehand.values.request import Request
@@ -117,3 +117,18 @@ def test_a_draft_that_is_sent_back_is_told_what_to_change_one_by_one() -> None:
     assert [line[:2] for line in asked.splitlines()[1:-1]] == ["1.", "2.", "3.", "4."]
     assert "unsupported_figure" not in asked
     assert asked.endswith("Then give the whole answer again, in the same form.")
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("It is so [t1].\n\nMissing: a price.", "It is so [t1].\n\nMissing: a price."),
+        ("<think>Hm.</think>\n```markdown\nIt is so [t1].\n```", "It is so [t1]."),
+        ('{"answer": " It is so [t1]. "}', "It is so [t1]."),
+        ('{"text": "x"}', ""),
+        (" ", ""),
+    ],
+)
+def test_a_summary_is_read_as_text_or_as_an_object(said: str, text: str) -> None:
+    """What it lists as missing is a part of it; an object without an answer is nothing."""
+    assert read_text(said) == text

@@ -105,7 +105,7 @@ def test_a_summary_cites_only_what_is_below_it() -> None:
     assert "[t1]" in first_node
 
 
-@pytest.mark.parametrize("said", [ModelError("bad_request", "no"), "nothing readable"])
+@pytest.mark.parametrize("said", [ModelError("bad_request", "no"), '{"text": "x"}', " "])
 def test_a_summary_that_fails_is_replaced_by_what_is_below_cut_to_fit(said: Any) -> None:
     """With a note; the answer is written all the same, from every result."""
 
@@ -132,7 +132,7 @@ def test_one_enormous_result_is_cut_with_a_note() -> None:
     """50 MB do not crash anything, and cost no more than the window."""
     outcomes = [result("t1", output="x y " * 12_500_000), result("t2", output="small")]
     made = make(outcomes, cites_all, brain=BRAIN)
-    assert "The result of t1 was cut to" in " ".join(made.synthesis.notes)
+    assert any("t1" in note for note in made.synthesis.notes)
     assert max(len(text_of(call)) for call in made.calls) < prompt.room(BRAIN) + 20_000
     assert made.synthesis.answer.startswith("All of it.")
 

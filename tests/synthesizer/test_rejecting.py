@@ -103,7 +103,7 @@ def test_a_rejected_draft_is_written_again_with_the_money_held_for_it() -> None:
 
 
 def test_a_critic_cannot_turn_an_answer_into_none() -> None:
-    """A mended draft that cites nothing is worse than the one before, which stays."""
+    """A corrected draft that cites nothing is worse than the one before, which stays."""
     said = iter(["There are nine mills [t1-t9].", "Nine."])
 
     def talk(call: ModelCall) -> Any:

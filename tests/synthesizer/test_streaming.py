@@ -90,7 +90,8 @@ def test_a_listener_that_raises_is_not_told_again() -> None:
     feed = Drafts(listener, warnings.append).begin()
     feed('{"answer": "a')
     feed("b")
-    assert warnings == ["The answer is not shown while it is written: OSError: the pipe is closed"]
+    [warning] = warnings
+    assert warning.endswith("OSError: the pipe is closed")
 
 
 @given(st.text(max_size=60), st.lists(st.integers(1, 9), max_size=20), st.booleans())

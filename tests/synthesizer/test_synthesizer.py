@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 from chargehand import Supervisor, Team, Worker
+from chargehand.errors import IncompleteRun
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
@@ -87,7 +88,7 @@ def test_an_answer_with_a_wrong_citation_goes_back_once() -> None:
 
 @pytest.mark.parametrize(("written", "read_as"), [(0.8, 80), (150, 100), ("high", None), ("70 %", 70), (None, None)])
 def test_an_odd_confidence_does_not_cost_the_answer(written: Any, read_as: int | None) -> None:
-    """It is mended as a worker's is."""
+    """It is repaired as a worker's is."""
     synthesis, calls, _ = write(GOOD | {"confidence": written, "gaps": None})
     assert (synthesis.answer, synthesis.confidence, len(calls)) == (GOOD["answer"], read_as, 1)
 
@@ -153,14 +154,17 @@ def test_a_validator_has_its_say_while_the_model_can_still_mend(tmp_path: Any) -
 
 @pytest.mark.parametrize(("model", "why"), [(Size, "people: Value error, too few people"), (Touchy, "raised KeyError")])
 def test_an_answer_that_is_not_valid_is_a_gap_and_not_an_exception(tmp_path: Any, model: Any, why: str) -> None:
-    """After all that was spent there is a report, with the data as it came; the record says the same."""
+    """After all that was spent there is a report without data; the record has the data as it came."""
     report = supervised(tmp_path, TWO, model, FEW, FEW)
-    assert (report.status, report.data, report.answer) == ("partial", {"people": 3}, GOOD["answer"])
+    assert (report.status, report.data, report.answer) == ("partial", None, GOOD["answer"])
     [gap] = report.gaps
     assert gap.reason.startswith(f"The answer is not a valid {model.__name__}: ")
     assert why in gap.reason
     team = Team(workers=[Worker("ann", "Finds numbers")])
-    assert Supervisor(team, model="scripted:none", home=tmp_path).report(report.run).status == "partial"
+    recorded = Supervisor(team, model="scripted:none", home=tmp_path).report(report.run)
+    assert (recorded.status, recorded.data) == ("partial", {"people": 3})
+    with pytest.raises(IncompleteRun, match="has no data of the type"):
+        report.unwrap(partial=True)
 
 
 def test_the_only_result_is_held_to_the_type_as_well(tmp_path: Any) -> None:

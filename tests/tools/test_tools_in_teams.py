@@ -89,3 +89,12 @@ def test_the_reference_names_every_shipped_tool() -> None:
     assert all(f"`{ending}`" in page for ending in write.ENDINGS)
     assert "ports 80, 443, 8080 and 8443" in page
     assert (sorted(PORTS), sql.SECONDS, sql.MAX_ROWS, web.SECONDS) == ([80, 443, 8080, 8443], 30, 200, 20)
+
+
+def test_a_team_says_at_once_that_its_queries_need_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker is not offered the tool, instead of calling it until all steps are used."""
+    monkeypatch.setattr("chargehand.tools.sql.find_spec", lambda _: None)
+    team = load("portfolio")
+    assert "query_data" not in {tool.name for tool in team.worker("valuer").offered}
+    [problem] = [problem for problem in team.problems() if problem.code == "tool_not_offered"]
+    assert "pip install 'chargehand[data]'" in problem.message

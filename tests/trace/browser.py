@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -52,7 +53,7 @@ def open_window(browser: Browser, address: str, own: str, **options: Any) -> Win
     page.on("console", lambda said: window.problems.append(said.text) if said.type == "error" else None)
     page.on("dialog", lambda dialog: (window.problems.append("dialog"), dialog.dismiss()))
     page.goto(address)
-    page.wait_for_selector(".figures, .runs")
+    page.wait_for_selector(".figures, .runs", state="attached")
     return window
 
 
@@ -60,3 +61,9 @@ def open_file(browser: Browser, file: Path, html: str, fragment: str = "", **opt
     """Open a packed page."""
     file.write_text(html, encoding="utf-8")
     return open_window(browser, f"{file.as_uri()}{fragment}", file.as_uri(), **options)
+
+
+def serious_violations(page: Page) -> list[tuple[str, str]]:
+    """What axe finds that keeps people from using the page: the rule and an element."""
+    found = Axe().run(page).response["violations"]
+    return [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]

@@ -15,21 +15,9 @@ from chargehand.trace import to_html
 from chargehand.trace.elements import inert_json
 from chargehand.trace.pack_page import MODULES, asset
 from chargehand.values.event import Event
+from tests.trace.hostile import HARMLESS, HOSTILE
 from tests.trace.sample import many, plan, sample
 
-HOSTILE = [
-    "</script><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "[click](javascript:alert(1))",
-    "[click](data:text/html,<script>alert(1)</script>)",
-    '"><svg onload=alert(1)>',
-    "' autofocus onfocus='alert(1)",
-    "\u2028alert(1)\u2029",
-    "<!--<script>",
-    "]]></style><style>*{display:none}</style>",
-    "![i](https://tracker.invalid/p.png)",
-    "$policy ${data}",
-]
 KEPT = {"run", "kind", "status"}
 
 
@@ -124,7 +112,7 @@ def test_the_page_asks_for_nothing_from_elsewhere() -> None:
 @pytest.mark.parametrize("poison", HOSTILE)
 def test_hostile_text_is_inert(poison: str) -> None:
     """Text of models and tools makes no element, attribute, link or script, wherever it stands."""
-    clean = Page(to_html(sample(), Redactor()))
+    clean = Page(to_html([event.with_data(poisoned(event.data, HARMLESS)) for event in sample()], Redactor()))
     dirty_events = [event.with_data(poisoned(event.data, poison)) for event in sample()]
     html = to_html(dirty_events, Redactor())
     dirty = Page(html)

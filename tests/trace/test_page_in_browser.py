@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from chargehand.text.redaction import Redactor
 from chargehand.trace import to_html
-from tests.trace.browser import browser, needs_chromium, open_file
+from chargehand.values.outcome import failed
+from chargehand.values.plan import Plan, Task
+from tests.trace.browser import Window, browser, needs_chromium, open_file, serious_violations
+from tests.trace.hostile import HARMLESS, HOSTILE
 from tests.trace.sample import Recorder, many, plan, sample
-from tests.trace.test_packed_page import HOSTILE, poisoned
+from tests.trace.test_packed_page import poisoned
 
 __all__ = ["browser"]
 
@@ -95,20 +97,38 @@ def test_the_keyboard_is_enough(browser: Browser, file: Path) -> None:
     assert window.problems == []
 
 
-@pytest.mark.parametrize("number", range(len(HOSTILE)))
-def test_hostile_text_does_nothing(browser: Browser, file: Path, number: int) -> None:
+@pytest.mark.parametrize("first", range(0, len(HOSTILE), 10))
+def test_hostile_text_does_nothing(browser: Browser, file: Path, first: int) -> None:
     """In every field of every event: no dialog, no request, no element that text could have made."""
-    poison = HOSTILE[number]
+    clean = _elements(open_hostile(browser, file, HARMLESS))
+    for poison in HOSTILE[first : first + 10]:
+        window = open_hostile(browser, file, poison)
+        made = {each: number for each, number in _elements(window).items() if each not in clean}
+        assert made == {}, poison
+        assert window.page.locator("script").count() == 2, poison
+        assert window.problems == [], poison
+        window.page.close()
+
+
+def open_hostile(browser: Browser, file: Path, poison: str) -> Window:
+    """A run whose every text ends with something hostile, its task, calls and events unfolded."""
     events = [event.with_data(poisoned(event.data, poison)) for event in sample()]
     window = open_file(browser, file, to_html(events, Redactor()), "#task/t4")
     window.page.wait_for_selector(".attempt-part")
-    for details in window.page.locator(".drawer details").all():
-        details.evaluate("(each) => { each.open = true; }")
-    window.page.locator("summary:has-text('Events')").click()
-    made = window.page.locator("img, iframe, object, embed, form:not(.orders), [onerror], [onload], [onfocus]").count()
-    assert made == 0
-    assert window.page.locator("script").count() == 2
-    assert window.problems == []
+    window.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    window.page.wait_for_selector(".row.event")
+    return window
+
+
+def _elements(window: Window) -> dict[str, int]:
+    """How often each element with each attribute is in the page."""
+    return window.page.evaluate("""() => {
+        const found = {};
+        for (const each of document.querySelectorAll("*"))
+            for (const name of ["", ...each.getAttributeNames()])
+                found[`${each.localName} ${name}`] = (found[`${each.localName} ${name}`] ?? 0) + 1;
+        return found;
+    }""")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -118,11 +138,7 @@ def test_axe_finds_nothing_serious(browser: Browser, file: Path, scheme: Any, wi
     for fragment in ("", "#task/t4"):
         options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
         window = open_file(browser, file, to_html(sample(), Redactor()), fragment, **options)
-        found = Axe().run(window.page).response["violations"]
-        serious = [
-            (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")
-        ]
-        assert serious == []
+        assert serious_violations(window.page) == []
         assert window.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
 
 
@@ -175,3 +191,50 @@ def test_findings_of_a_review_come_first(browser: Browser, file: Path) -> None:
     assert (
         text.index("critical app.py:12 SQL from input Bind it.") < text.index("info b.py:1") < text.index("Tasks done")
     )
+
+
+def test_time_in_which_a_run_only_waits_for_a_person_is_folded(browser: Browser, file: Path) -> None:
+    """Ten minutes of waiting between two calls make a timeline of seconds, with a mark that says so."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.attempt(1, 2, plan().tasks[0])
+    record.note(3, "question_asked", key="@approve", question={"id": "q1", "kind": "plan", "prompt": "Run this plan?"})
+    record.note(603, "question_answered", key="@approve", question="q1", answer="approve", parked_s=600.0)
+    record.attempt(604, 606, plan().tasks[1])
+    window = open_file(browser, file, to_html(record.events(), Redactor(), status="interrupted"))
+    assert "10 min 00 s folded" in window.words(".axis")
+    assert "6 s" in window.words(".axis")
+    assert "6.0 s" in window.words(".figures")
+
+
+def test_tasks_of_one_worker_at_one_level_are_one_row(browser: Browser, file: Path) -> None:
+    """Whichever order the plan has them in; those that failed are shown, too."""
+    tasks = tuple(
+        Task(id=f"{kind}{n}", worker="clerk", instruction="Look it up.", success_criterion="One.", depends_on=after)
+        for n in range(20)
+        for kind, after in (("a", ()), ("b", (f"a{n}",)))
+    )
+    record = Recorder()
+    record.start(0, "Many pairs")
+    record.note(1, "plan_approved", plan=Plan(goal="g", tasks=tasks).to_json(), strategy="hybrid", notes=[])
+    record.attempt(2, 3, tasks[0], error=("contract", "Not JSON."))
+    record.end(3, failed("a0", "clerk", "contract", "Not JSON."))
+    window = open_file(browser, file, to_html(record.events(), Redactor()))
+    groups = [" ".join(each.inner_text().split()) for each in window.page.locator(".row.group").all()]
+    assert groups == ["▸ 20 × clerk ✕ 1 failed ○ 19 waiting", "▸ 20 × clerk ○ 20 waiting"]
+    assert window.page.locator(".timeline a.row").count() == 1
+
+
+def test_a_plan_to_approve_is_a_table(browser: Browser, file: Path) -> None:
+    """Each task with its worker and what it waits for; what the report of a parked run says is not an answer."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.note(1, "plan_drafted", plan=plan().to_json(), round=1, problems=[], renamed={}, source="model")
+    question = {"id": "plan", "kind": "plan", "prompt": "Goal\n\nRunning it: 8 tasks."}
+    record.note(2, "question_asked", key="@approve", question=question)
+    record.note(3, "run_ended", status="waiting", report={"answer": "Waiting with 0 of 8 tasks ended."})
+    window = open_file(browser, file, to_html(record.events(), Redactor()))
+    assert "t4 analyst Compare the hiring figures of both cities for data roles. t1, t2" in window.words(".question")
+    assert "Running it: 8 tasks." in window.words(".question")
+    assert "Waits for a person to approve a plan of 8 tasks." in window.words()
+    assert window.page.locator(".answer").count() == 0

@@ -74,13 +74,13 @@ def test_only_a_planner_with_a_factory_hears_of_it() -> None:
 
 
 def test_a_forbidden_tool_goes_back_to_the_planner() -> None:
-    """The problem names the tool; the mended plan runs."""
+    """The problem names the tool; the corrected plan runs."""
     drafts: list[dict[str, Any]] = [{**SPEC, "tools": ["read_file"]}, SPEC]
 
-    def mends(call: ModelCall, who: Attribution) -> Said:
+    def corrects(call: ModelCall, who: Attribution) -> Said:
         return plan().to_json() | {"workers": [drafts.pop(0)]} if call.role == "planner" else talk(call, who)
 
-    run = Flow(mends, None, team=crew())
+    run = Flow(corrects, None, team=crew())
     assert by_task(run.run())["b"].ok
     rejected = [event for event in run.events if event.kind == "plan_rejected"]
     assert [p["code"] for p in rejected[0].data["problems"] if p["severity"] == "error"] == ["forbidden_tool"]
@@ -100,7 +100,7 @@ def test_a_tool_that_does_not_work_here_is_not_the_factorys_to_give() -> None:
     wants = {**SPEC, "tools": ["calculate", "web"]}
     drafts: list[dict[str, Any]] = [wants, SPEC, wants, SPEC]
 
-    def mends(call: ModelCall, who: Attribution) -> Said:
+    def corrects(call: ModelCall, who: Attribution) -> Said:
         return plan().to_json() | {"workers": [drafts.pop(0)]} if call.role == "planner" else talk(call, who)
 
     @tool(effect="read", lacks=lambda: None if works_here[0] else "a key")
@@ -111,13 +111,13 @@ def test_a_tool_that_does_not_work_here_is_not_the_factorys_to_give() -> None:
     works_here = [False]
     team = Team([Worker("clerk", "Files")], name="inner", factory_tools=["calculate", web])
     assert [problem.code for problem in team.problems()] == ["tool_not_offered"]
-    assert by_task(Flow(mends, None, team=team).run())["b"].ok
+    assert by_task(Flow(corrects, None, team=team).run())["b"].ok
     lead = Worker("lead", "Hands on", kind="delegate", team=team)
-    around = Flow(mends, Plan(goal="g", tasks=(task("n", worker="lead"),)), team=Team([lead]))
+    around = Flow(corrects, Plan(goal="g", tasks=(task("n", worker="lead"),)), team=Team([lead]))
     assert by_task(around.run())["n"].ok
     works_here[0] = True
     drafts[:] = [wants]
-    begun = Flow(mends, None, team=team)
+    begun = Flow(corrects, None, team=team)
     begun.run(interrupt_at=1.5)
     works_here[0] = False
     assert by_task(begun.run(number=1))["b"].ok

@@ -1,1 +1,1 @@
-"""Programs made of a team and analyzers: code review and test generation. Nothing below imports them."""
+"""Programs made of a team and analyzers: code review, test generation, the demo. Nothing below imports them."""

@@ -31,6 +31,16 @@ def read_report(source: RunSource, run: str) -> tuple[dict[str, Any], Sequence[Q
     return report.to_json(), open_questions(state)
 
 
+def waiting_json(source: RunSource, run: str, status: str) -> dict[str, Any]:
+    """The provider that a waiting run waits for, and until when; empty for any other run."""
+    if status != "waiting":
+        return {}
+    from chargehand.runs.report_from_record import waiting_for
+
+    found = waiting_for(source.state(run), status)
+    return {} if found is None else {"waiting": found}
+
+
 def questions_json(questions: Sequence[Question]) -> list[dict[str, Any]]:
     """Open questions as `show --json` lists them."""
     return [{"id": q.id, "kind": q.kind, "prompt": q.prompt, "schema": q.answer_schema} for q in questions]

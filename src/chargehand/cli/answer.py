@@ -10,6 +10,7 @@ import click
 from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
+    from chargehand.runs.supervisor import Supervisor
     from chargehand.values.effect import Question
 
 # Of more open questions than this, the rest is only counted.
@@ -19,9 +20,16 @@ MOST = 20
 @click.command(cls=Command)
 @click.argument("run_id", metavar="RUN")
 @click.argument("question")
-@click.argument("text", metavar="TEXT|@FILE|-")
-def answer(run_id: str, question: str, text: str) -> None:
-    """Record the answer to QUESTION of RUN; `chargehand resume RUN` then continues the run.
+@click.argument("text", required=False, metavar="[TEXT|@FILE|-]")
+@click.option("--edit", is_flag=True, help="Write the answer in $EDITOR; to a plan, edit the plan there.")
+@click.option("--resume", "then_resume", is_flag=True, help="Then continue the run, as `chargehand resume RUN` does.")
+@click.pass_context
+def answer(
+    ctx: click.Context, run_id: str, question: str, text: str | None, edit: bool, then_resume: bool
+) -> int | None:
+    """Record the answer to QUESTION of RUN; `chargehand resume RUN`, or --resume, then continues the run.
+
+    A run that another process runs continues there. The first answer that can be used counts.
 
     To a plan: `approve`, `reject [reason]`, or @FILE with an edited plan. To a tool call: `approve` or `reject
     [reason]`. To anything else: the answer itself. @FILE is the content of FILE, `-` is stdin. `chargehand show RUN`
@@ -31,16 +39,51 @@ def answer(run_id: str, question: str, text: str) -> None:
 
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import supervisor_of_records
+    from chargehand.errors import UsageError
 
-    words = inputs.text_of_stdin("the answer") if text == inputs.STDIN else inputs.words_of(text)
+    if (text is None) != edit:
+        raise UsageError("Give the answer as TEXT, or write it in an editor with --edit: one of the two.")
     supervisor = supervisor_of_records()
     name = supervisor.source.find(run_id)
-    left = asyncio.run(supervisor.answer(name, question, words))
+    if text is None:
+        words = _write_in_editor(supervisor, name, question)
+    else:
+        words = inputs.text_of_stdin("the answer") if text == inputs.STDIN else inputs.words_of(text)
+    left = asyncio.run(supervisor.answer(name, question, words, by="command"))
     out = screen()
     out.say(f"The answer to {question} is recorded in {name}.")
     for line in describe_questions(name, left):
         out.say(line)
+    if supervisor.source.owner(name) is not None:
+        return None
+    if then_resume:
+        from chargehand.cli.resume import resume
+
+        return ctx.invoke(resume, run_id=name)
     out.say(f"Continue with: chargehand resume {name}")
+    return None
+
+
+def _write_in_editor(supervisor: Supervisor, run: str, id: str) -> str:
+    """The answer as it was saved: for a plan the edited plan, else the lines that are not comments."""
+    from chargehand.engine.people import describe_question
+    from chargehand.errors import UsageError
+    from chargehand.text.escaping import dump_json
+
+    asked = next((each for each in supervisor.questions(run) if each.id == id), None)
+    plan = supervisor.report(run).plan if asked is not None and asked.kind == "plan" else None
+    if plan is not None:
+        before = dump_json(plan.to_json(), indent=2) + "\n"
+    else:
+        lines = describe_question(asked).splitlines() if asked is not None else [f"question {id}"]
+        before = "\n" + "".join(f"# {line}\n" for line in (*lines, "", "Lines that begin with # are left out."))
+    try:
+        after = click.edit(before, extension=".txt" if plan is None else ".json")
+    except click.ClickException as error:
+        raise UsageError(f"{error.format_message()} Set EDITOR, or give the answer as TEXT.") from None
+    if after is None or after == before:
+        raise UsageError("The editor was closed without a change: nothing is recorded.")
+    return after if plan is not None else "\n".join(x for x in after.splitlines() if not x.startswith("#")).strip()
 
 
 def describe_questions(run: str, questions: Sequence[Question]) -> list[str]:

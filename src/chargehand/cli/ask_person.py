@@ -48,7 +48,11 @@ class Terminal:
                 # Keys typed before the question was shown do not answer it.
                 termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
                 self._write(f"{question.id}> ")
-                words = await _line(sys.stdin.fileno())
+                try:
+                    words = await _line(sys.stdin.fileno())
+                except asyncio.CancelledError:
+                    self._write("\n")  # answered from elsewhere, or the run stops
+                    raise
                 if words is None:
                     self._write("\n")
                     raise Later

@@ -32,8 +32,11 @@ def check(path: str, team: str | None, as_json: bool) -> int:
 
     Exit code 0 without errors, also with warnings; 2 with errors.
     """
+    from chargehand.errors import UsageError
     from chargehand.values.plan import errors_in
 
+    if path != "-" and not os.path.exists(path):
+        raise UsageError(f"There is no {path}: name a file with a plan or a team folder.")
     is_team = os.path.isdir(path) or Path(path).name == "team.toml"
     problems, web = _of_team(path) if is_team else (_of_plan(path, team), ())
     ok = not errors_in(problems)

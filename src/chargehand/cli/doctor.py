@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chargehand.settings import Settings
 
 LITTLE_ROOM = 200_000_000
+SERVER_ERROR = 500
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
 _CAS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _MARKS = {"ok": "ok      ", "note": "note    ", "problem": "PROBLEM "}
@@ -65,7 +66,11 @@ def _checks(online: bool) -> Iterator[DoctorCheck]:
     yield DoctorCheck("chargehand", "ok", __version__)
     yield DoctorCheck("python", "ok", f"{platform.python_version()} on {platform.system()} ({sys.executable})")
     yield DoctorCheck("sqlite", "ok", sqlite3.sqlite_version)
-    yield from _home(default_path(os.environ).absolute())
+    try:
+        yield from _home(default_path(os.environ).absolute())
+    except ChargehandError as error:
+        yield DoctorCheck("home", "problem", str(error))
+        return
     yield _environment("proxy", _PROXIES, "none set")
     yield _environment("ca", _CAS, "the system's own")
     try:
@@ -185,7 +190,7 @@ async def _try_out(settings: Settings, model: str) -> list[DoctorCheck]:
 
 
 async def _answers(settings: Settings, provider: Provider) -> DoctorCheck:
-    """Any answer over HTTP is enough: no key is sent."""
+    """Whether its server can be reached: no key is sent, and what a model says is tried afterwards."""
     from chargehand.errors import ChargehandError
     from chargehand.models.model_errors import Endpoint
     from chargehand.models.resolve import Models
@@ -197,4 +202,7 @@ async def _answers(settings: Settings, provider: Provider) -> DoctorCheck:
         return DoctorCheck("online", "problem", str(error))
     finally:
         await models.close()
-    return DoctorCheck("online", "ok", f"{provider.name} answers at {provider.base_url} ({status})")
+    if status >= SERVER_ERROR:
+        why = f"{provider.name} answers with {status} at {provider.base_url}: it has trouble, try again later"
+        return DoctorCheck("online", "problem", why)
+    return DoctorCheck("online", "ok", f"{provider.name} can be reached at {provider.base_url}")

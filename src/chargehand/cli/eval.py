@@ -33,6 +33,12 @@ PARTIAL, FAILED, USAGE, INTERRUPTED = 3, 1, 2, 130
     default=None,
     help="Compare with one plain call of the same model on whole runs. [default: unless the model is scripted]",
 )
+@click.option(
+    "--fail-under",
+    type=click.FloatRange(0, 1),
+    metavar="X",
+    help="Exit 1 if a candidate passes less than this share of the cases, such as 0.9.",
+)
 @click.option("--fresh", is_flag=True, help="Measure everything again and drop earlier results.")
 @click.option(
     "-o",
@@ -51,6 +57,7 @@ def eval(
     jobs: int,
     baseline: str | None,
     single: bool | None,
+    fail_under: float | None,
     fresh: bool,
     output: Path | None,
     as_json: bool,
@@ -104,7 +111,8 @@ def eval(
     )
     verdict = None if saved is None else against(evaluation, saved)
     _deliver(evaluation, verdict, out, output, as_json=as_json)
-    return _exit_code(evaluation, verdict, out)
+    code = _exit_code(evaluation, verdict, out)
+    return _held_to(evaluation, fail_under, out) or code if fail_under is not None and code in (0, PARTIAL) else code
 
 
 def _prepare(
@@ -178,7 +186,10 @@ def _candidate(team_ref: str | None, model: str | None, judge: str | None) -> tu
     if judge is not None:
         judge = f"{OF_TEAM}:{supervisor.script()}" if judge == OF_TEAM else found_from(judge, Path.cwd())
     team, ref = supervisor.team, supervisor.team_ref or ""
-    return Candidate(team.name, team, ref, supervisor.team_settings(), judge), supervisor.warnings
+    return Candidate(team.name, team, ref, supervisor.team_settings(), judge), [
+        *supervisor.warnings,
+        *(problem.message for problem in team.problems() if problem.code == "tool_not_offered"),
+    ]
 
 
 def _name_candidates(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) -> list[Candidate]:
@@ -273,6 +284,19 @@ def _table(evaluation: Evaluation, out: Screen) -> None:
         out.put(f"{result.file}:{result.line}: {result.case} failed with {result.candidate}{which}: {why}")
     if len(wrong) > MOST_LISTED:
         out.put(f"and {len(wrong) - MOST_LISTED:,} more; -o FILE.html shows all.")
+
+
+def _held_to(evaluation: Evaluation, least: float, out: Screen) -> int:
+    """1 if a team passed less than that share of its cases; what could not be tried has not passed."""
+    failed = 0
+    for candidate in (each for each in evaluation.candidates if not each.is_plain):
+        results = [result for result in evaluation.results if result.candidate == candidate.name]
+        passed = sum(result.passed and result.error is None for result in results)
+        if passed < least * len(results):
+            failed = FAILED
+            share = f"{passed} of {len(results)} cases ({passed / len(results):.2f})"
+            out.complain(f"{candidate.name} passed {share}, less than --fail-under {least:g}.")
+    return failed
 
 
 def _exit_code(evaluation: Evaluation, verdict: BaselineVerdict | None, out: Screen) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -17,14 +18,15 @@ from rich.text import Text
 from chargehand.cli.progress_lines import tries_again
 from chargehand.cli.screen import Screen, console
 from chargehand.trace import RunState, TaskState
-from chargehand.trace.number_text import duration, money, several, short
-from chargehand.values.event import Decided, Event, ModelReplied, RunStarted, Warned
+from chargehand.trace.number_text import duration, moment, money, several, short
+from chargehand.values.event import Decided, Event, ModelReplied, ToolCalled, ToolReturned, Warned
 
 REFRESH_S = 0.125
 # With more tasks than this, only running ones are listed.
 MOST_ROWS = 25
-# From this width on there is room for more columns.
+# From this width on there is room for more columns, and below this one for fewer.
 WIDE = 100
+NARROW = 80
 BAR = 20
 # How much of the answer is shown while it is written: its last lines, out of so many characters.
 DRAFT_LINES = 8
@@ -37,6 +39,7 @@ STYLES = {
     "failed": "bold red",
     "escalated": "magenta",
     "skipped": "yellow",
+    "stopped": "yellow",
 }
 _ENDED = ("done", "failed", "escalated", "skipped")
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -50,26 +53,31 @@ class LiveTable:
     def __init__(self, screen: Screen, view: RunState, terminal: Console | None = None) -> None:
         self._screen = screen
         self._view = view
-        self._budget: dict[str, Any] = {}
         # Task -> why its call is about to be sent again.
         self._again: dict[str, str] = {}
+        # Task -> the tool that it is using, with the arguments.
+        self._tool: dict[str, str] = {}
         self._console = terminal or console(stderr=True)
         self._live = self._new_live()
         self._ticking: asyncio.Task[None] | None = None
         # Warnings that came while a person was being asked.
         self._kept: list[Text] | None = None
+        # Whether the terminal showed Ctrl-C as ^C before.
+        self._shown_controls = False
         # The number of the draft under way and the end of its text.
         self._draft = (0, "")
 
     def on_event(self, event: Event) -> None:
         self._view.apply(event)
         match event.body:
-            case RunStarted(request=request):
-                self._budget = request.get("budget") or {}
             case Decided(decision="transport_retry") as decided if event.task:
                 self._again[event.task] = tries_again(decided)
             case ModelReplied() if event.task:
                 self._again.pop(event.task, None)
+            case ToolCalled(tool=tool, arguments=arguments) if event.task:
+                self._tool[event.task] = f"{tool}({', '.join(map(str, arguments.values()))})"
+            case ToolReturned() if event.task:
+                self._tool.pop(event.task, None)
             case Warned(message=message):
                 warning = Text(f"warning: {self._screen.clean(message)}", "yellow")
                 if self._kept is None:
@@ -101,6 +109,7 @@ class LiveTable:
         return Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")
 
     async def __aenter__(self) -> Self:
+        self._shown_controls = _show_typed_controls(False)
         self._live.start()
         self._ticking = asyncio.create_task(self._tick(), name="live display")
         return self
@@ -115,6 +124,11 @@ class LiveTable:
         if self._view.sessions:
             self._live.update(self.render(time.time()), refresh=True)
         self._live.stop()
+        if self._shown_controls:
+            _show_typed_controls(True)
+        if self._view.sessions:
+            # Between the table and the answer.
+            self._console.rule(style="dim")
 
     async def _tick(self) -> None:
         while True:
@@ -127,7 +141,7 @@ class LiveTable:
     def render(self, now: float) -> RenderableType:
         view = self._view
         parts: list[RenderableType] = [self._head(now), self._totals(now)]
-        tasks = list(view.tasks.values())
+        tasks = _in_tree_order(view.tasks.values())
         draft = self._draft_lines()
         rows = min(MOST_ROWS, max(self._console.height - 6 - len(draft), 5))
         if len(tasks) > rows:
@@ -154,8 +168,8 @@ class LiveTable:
         view = self._view
         counts = view.counts()
         ended = sum(counts.get(status, 0) for status in _ENDED)
-        limit = f" of {self._budget['tokens']:,}" if self._budget.get("tokens") else ""
-        spent = f" of {money(self._budget['usd'])}" if self._budget.get("usd") else ""
+        limit = f" of {view.budget['tokens']:,}" if view.budget.get("tokens") else ""
+        spent = f" of {money(view.budget['usd'])}" if view.budget.get("usd") else ""
         parts = [
             self._phase(),
             _seconds(view.elapsed_seconds(now)),
@@ -173,6 +187,8 @@ class LiveTable:
             return view.status
         if view.questions and not any(task.status == "running" for task in view.tasks.values()):
             return "waiting for a person"
+        if view.waiting is not None:
+            return f"waiting for {view.waiting['provider']} until {moment(view.waiting['until'])}"
         if not view.tasks:
             return "planning"
         return "writing the answer" if view.synthesis_started else "working"
@@ -186,9 +202,12 @@ class LiveTable:
     def _table(self, tasks: list[TaskState], now: float) -> Table:
         table = Table(box=None, padding=(0, 1), expand=True, show_header=bool(tasks), header_style="dim")
         table.add_column("task", no_wrap=True, min_width=4)
-        table.add_column("worker", no_wrap=True)
+        narrow = self._console.width < NARROW
+        if not narrow:
+            table.add_column("worker", no_wrap=True)
         table.add_column("status", no_wrap=True, min_width=9)
-        table.add_column("tries", justify="right", no_wrap=True)
+        if not narrow:
+            table.add_column("tries", justify="right", no_wrap=True)
         table.add_column("time", justify="right", no_wrap=True, min_width=6)
         table.add_column("tokens", justify="right", no_wrap=True)
         priced = any(task.usd for task in tasks)
@@ -199,12 +218,14 @@ class LiveTable:
             table.add_column("when", no_wrap=True, min_width=BAR)
         table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
         for task in tasks:
+            # What ran when the run was stopped.
+            status = "stopped" if self._view.ended and task.status == "running" else task.status
             cells = [
-                Text(self._screen.clean(task.id)),
-                Text(self._screen.clean(task.worker), "dim"),
-                Text(task.status, STYLES[task.status]),
-                Text(str(len(task.attempts) or "")),
-                Text(_time(task, now)),
+                Text(self._screen.clean(_branch(task.id))),
+                *([] if narrow else [Text(self._screen.clean(task.worker), "dim")]),
+                Text(status, STYLES[status]),
+                *([] if narrow else [Text(str(len(task.attempts) or ""))]),
+                Text(_time(task, self._view.ended or now)),
                 Text(f"{task.tokens:,}" if task.tokens else ""),
                 *([Text(money(task.usd))] if priced else []),
                 *([self._bar(task, now)] if wide else []),
@@ -233,8 +254,39 @@ class LiveTable:
             return f"after {', '.join(task.depends_on)}"
         if task.id in self._again:
             return self._again[task.id]
-        at = next((call for call in reversed(task.calls) if call.ok is None and call.kind == "tool"), None)
-        return f"{at.name}()" if at is not None else task.instruction
+        return self._tool.get(task.id) or task.instruction
+
+
+def _show_typed_controls(show: bool) -> bool:
+    """Let the terminal show Ctrl-C as ^C or not, and say whether it did: ^C in a full row would break the table."""
+    if not sys.stdin.isatty():
+        return False
+    try:
+        import termios
+
+        terminal = sys.stdin.fileno()
+        settings = termios.tcgetattr(terminal)
+        shown = bool(settings[3] & termios.ECHOCTL)
+        settings[3] = settings[3] | termios.ECHOCTL if show else settings[3] & ~termios.ECHOCTL
+        termios.tcsetattr(terminal, termios.TCSADRAIN, settings)
+    except (ImportError, OSError, ValueError):
+        return False
+    return shown
+
+
+def _in_tree_order(tasks: Iterable[TaskState]) -> list[TaskState]:
+    """The tasks of a nested team, such as t3/1/t1, below the task that it does."""
+    places: dict[str, tuple[int, ...]] = {}
+    for number, task in enumerate(tasks := list(tasks)):
+        parent = task.id.rpartition("/")[0].rpartition("/")[0]
+        places[task.id] = (*places.get(parent, ()), number)
+    return sorted(tasks, key=lambda task: places[task.id])
+
+
+def _branch(id: str) -> str:
+    """The name of a task below that of the task it belongs to."""
+    above, slash, name = id.rpartition("/")
+    return f"{'  ' * (above.count('/') // 2)}└ {name}" if slash else id
 
 
 def _time(task: TaskState, now: float) -> str:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 def plan(request: str | None, material: tuple[str, ...], team: str | None, model: str | None, form: str) -> None:
     """Make the plan for REQUEST and run nothing. The JSON can be edited, checked and run with `run --plan`.
 
-    An estimate of its cost is printed on stderr. With --team review it is the plan of a review of --with, or of this
-    folder, which needs neither a model nor a REQUEST; with --model, a planner may add tasks to it.
+    An estimate of its cost is printed on stderr, by earlier runs of the team with the same model where there are any.
+    With --team review it is the plan of a review of --with, or of this folder, which needs neither a model nor a
+    REQUEST; with --model, a planner may add tasks to it.
     """
     import asyncio
 
@@ -65,7 +66,8 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     writer = SupervisorModel(model=settings.model_for("synthesizer").model)
     ceiling = ceiling_of(made, asked, writer) if supervisor.team.mode == "plan" else None
     workers, judge = roster(supervisor.team, settings), settings.model_for("judge").model
-    out.say(preview(made, supervisor.team, workers, writer.model, asked, ceiling, judge))
+    past = supervisor.home.past_runs(supervisor.team.name, settings.models_key)
+    out.say(preview(made, supervisor.team, workers, writer.model, asked, ceiling, judge, past))
     if (hint := plain_call_hint(made, asked)) is not None:
         out.say(hint)
 

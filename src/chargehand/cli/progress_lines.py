@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, assert_never
 from chargehand.cli.screen import Screen
 from chargehand.text.escaping import dump_json
 from chargehand.trace import RunState
-from chargehand.trace.number_text import duration, several, short
+from chargehand.trace.number_text import duration, moment, several, short
 from chargehand.values.event import (
     AttemptEnded,
     AttemptStarted,
@@ -100,8 +100,8 @@ class Lines:
         if line is None and self._screen.verbose:
             line = detail(event)
         if line is not None:
-            # A warning ends with what to do about it.
-            line = line if isinstance(event.body, Warned) else short(line, LONGEST)
+            # A warning, and the reason of a retry, ends with what to do about it.
+            line = line if isinstance(event.body, Warned | Decided) else short(line, LONGEST)
             line = f"{self._view.elapsed_seconds(event.at):7.1f} s  {line}"
             if self._kept is None:
                 self._screen.say(line)
@@ -155,7 +155,7 @@ def _describe(event: Event, view: RunState) -> str | None:
         case Extended(tasks=tasks):
             return f"{several(len(tasks), 'task')} added to fill gaps"
         case BreakerChanged(name=name, state=state, reason=reason):
-            return f"{name} is {state}: {reason}"
+            return f"{name.replace(':', ' ')} {_BREAKERS.get(state, state)}: {reason}"
         case Warned(message=message):
             return f"warning: {message}"
         case ModelCalled(send=sent, role=role):
@@ -164,6 +164,12 @@ def _describe(event: Event, view: RunState) -> str | None:
             return f"{task}: the call is sent again ({sent})" if sent > 1 else None
         case Decided(decision="transport_retry") as decided:
             return f"{task or 'the supervisor'} {tries_again(decided)}"
+        case Decided(decision="wait", value=value, reason=reason) if event.task is not None:
+            return f"{task} waits for {value['provider']} until {moment(value['until'])}: {reason}"
+        case Decided(decision="wait", value=value):
+            return f"waiting for {value['provider']} until {moment(value['until'])}"
+        case Decided(decision="wait_over"):
+            return "the wait is over"
         case RunEnded(status=status):
             return f"ended: {status}"
         case Control(order=order, verdict="accepted"):
@@ -190,6 +196,10 @@ def _describe(event: Event, view: RunState) -> str | None:
             assert_never(event.body)
 
 
+# State of a breaker -> what that means for the worker or provider.
+_BREAKERS = {"open": "is left alone", "half_open": "is tried with one call", "closed": "is used again"}
+
+
 def _describe_order(order: str, event: Event) -> str:
     match order:
         case "pause":
@@ -198,6 +208,14 @@ def _describe_order(order: str, event: Event) -> str:
             return "continued by a person"
         case "stop":
             return f"a person stopped {event.task}"
+        case "restart":
+            return f"a person restarted {event.task}"
+        case "top_up":
+            return "a person added to the limits of the run"
+        case "answer":
+            return "a person answered from elsewhere"
+        case "tell":
+            return f"{event.task} gets the words of a person"
         case _:
             return f"a person ordered: {order}{f' {event.task}' if event.task else ''}"
 

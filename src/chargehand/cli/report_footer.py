@@ -10,11 +10,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from chargehand.cli.screen import WIDEST, Screen
+from chargehand.cli.screen import NARROWEST, WIDEST, Screen
 from chargehand.record.home import Home, default_path
 from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, several, share
 
@@ -34,7 +35,6 @@ COLOURS = {
 MOST = 12
 LABEL = 15
 DOCUMENT = "document"
-NARROWEST = 20
 
 
 def print_footer(report: Report, screen: Screen) -> None:
@@ -53,9 +53,14 @@ def print_footer(report: Report, screen: Screen) -> None:
         head = f"{label:<{LABEL}}"
         # A path will be copied: it is not wrapped.
         whole = screen.clean(text)
-        first, *more = [whole] if label == DOCUMENT else _wrap(whole, width - LABEL)
+        first, *more = [_link(whole, colour)] if label == DOCUMENT else _wrap(whole, width - LABEL)
         lines += [(click.style(head, dim=True) if colour else head) + first, *(" " * LABEL + line for line in more)]
     print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _link(path: str, clickable: bool) -> str:
+    """A path that a terminal can open with a click (OSC 8)."""
+    return f"\033]8;;{Path(path).as_uri()}\033\\{path}\033]8;;\033\\" if clickable else path
 
 
 def label_first(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:

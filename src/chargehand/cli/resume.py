@@ -1,13 +1,19 @@
-"""`resume` and `rerun`: the record of a run becomes a watched run, the same or a new one, and its answer."""
+"""`resume`, `rerun` and `fork`: the record of a run becomes a watched run, the same or a new one, and its answer."""
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from chargehand.cli.command import Command, output_options
+
+if TYPE_CHECKING:
+    from chargehand.runs.send_order import SentOrder
+    from chargehand.runs.supervisor import Supervisor
 
 MORE_TOKENS = click.IntRange(min=1)
 MORE = click.FloatRange(min=0, min_open=True)
@@ -32,7 +38,7 @@ def resume(
     """Continue RUN with the team and settings it started with. What is recorded is not done again.
 
     RUN is an id, the beginning of one, or `last`. A run that has ended prints its answer. One that is paused in another
-    process continues there.
+    process continues there; limits that are given for a run of another process are added there.
     """
     from chargehand.apps.registry import find_app
     from chargehand.cli.make_supervisor import make_supervisor
@@ -43,16 +49,31 @@ def resume(
     check_writable(output)
     supervisor = make_supervisor(None, {})
     name = supervisor.source.find(run_id)
-    if supervisor.source.owner(name) is not None and supervisor.source.state(name).paused:
+    if supervisor.source.owner(name) is not None and (orders := _orders(supervisor, name, tokens, usd, deadline)):
         import asyncio
 
         from chargehand.cli.steer import report_verdict
 
-        return report_verdict(asyncio.run(supervisor.unpause(name, by="command")))
+        code = max(report_verdict(asyncio.run(order)) for order in orders)
+        if code or supervisor.source.owner(name) is not None:
+            return code
+        tokens = usd = deadline = None  # its owner was about to end: what was ordered waits for the resume
     app = find_app(supervisor.source.state(name))
     view = fold(supervisor.source.events(name))
     start = partial(supervisor.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
     return watch(supervisor, start, as_json=as_json, output=output, app=app, view=view)
+
+
+def _orders(
+    supervisor: Supervisor, run: str, tokens: int | None, usd: float | None, deadline: float | None
+) -> list[Coroutine[Any, Any, SentOrder]]:
+    """What the process that owns the run can be ordered to do."""
+    orders: list[Coroutine[Any, Any, SentOrder]] = []
+    if tokens is not None or usd is not None or deadline is not None:
+        orders.append(supervisor.top_up(run, tokens=tokens, usd=usd, deadline=deadline, by="command"))
+    if supervisor.source.state(run).paused:
+        orders.append(supervisor.unpause(run, by="command"))
+    return orders
 
 
 @click.command(cls=Command)
@@ -77,4 +98,36 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     supervisor = make_supervisor(None, {"model": model})
     app = find_app(supervisor.source.state(supervisor.source.find(run_id)))
     start = partial(supervisor.rerun, run_id, plan=plan)
+    return watch(supervisor, start, as_json=as_json, output=output, app=app)
+
+
+@click.command(cls=Command)
+@click.argument("run_id", metavar="RUN")
+@click.option("--at", metavar="TASK", help="Do TASK again, and what depends on it; the rest is taken over.")
+@click.option("--model", metavar="MODEL", help="provider:name for every role; without --at every task is done again.")
+@click.option(
+    "--plan", "plan_file", metavar="FILE", help="Follow this plan; tasks that it does not change are taken over."
+)
+@output_options
+def fork(
+    run_id: str, at: str | None, model: str | None, plan_file: str | None, output: Path | None, as_json: bool
+) -> int:
+    """Try another way from a point of RUN on, as a new run. RUN stays as it is.
+
+    Give at least one of --at, --model and --plan. Tasks that are not done again are taken over with their results, and
+    cost nothing. Team, request and settings are those that RUN was started with. `chargehand diff RUN last` compares
+    the two runs. RUN is an id, the beginning of one, or `last`.
+    """
+    from chargehand.apps.registry import find_app
+    from chargehand.cli import read_inputs as inputs
+    from chargehand.cli.make_supervisor import make_supervisor
+    from chargehand.cli.screen import check_writable
+    from chargehand.cli.watch_run import watch
+
+    check_writable(output)
+    plan = inputs.read_plan(plan_file) if plan_file else None
+    supervisor = make_supervisor(None, {})
+    run = supervisor.source.find(run_id)
+    app = find_app(supervisor.source.state(run))
+    start = partial(supervisor.fork, run, at=at, model=model, plan=plan)
     return watch(supervisor, start, as_json=as_json, output=output, app=app)

@@ -93,7 +93,7 @@ def review(
 
     output = None if output == Path("-") else output
     check_writable(output)
-    check_one_change(diff=base, patch=patch, staged=staged)
+    check_one_change(diff=base, patch=patch, staged=staged, dashes="--")
     start = partial(
         run,
         path,
@@ -115,18 +115,8 @@ def review(
         out.complain("Interrupted before the review began.")
         return stopped.exit_code
     report = reviewed.report
-    if reviewed.nothing is not None:
-        # With a gate it is said even under -q: a review of nothing is not a review that found nothing.
-        said = out.say if fail_on is None else out.complain
-        said(" ".join((reviewed.nothing, *reviewed.change.gaps)))
-        # A format other than text is a document: print an empty one.
-        if form != "text":
-            _put(render_review(reviewed, form, out.redactor, _paint(output)), out, output)
-        return code
-    if report.status not in FINISHED:
-        if form == "json":
-            _put(render_review(reviewed, form, out.redactor, _paint(output)), out, output)
-        out.complain(report.answer)
+    if reviewed.nothing is not None or report.status not in FINISHED:
+        _print_without_review(reviewed, form, out, output, gated=fail_on is not None)
         return code
     _put(render_review(reviewed, form, out.redactor, _paint(output), _width(output)), out, output)
     # The text already lists its gaps.
@@ -136,6 +126,22 @@ def review(
         for gap in report.gaps:
             out.complain(f"{gap.reason} {gap.impact}".strip())
     return gate(reviewed, code, out)
+
+
+def _print_without_review(reviewed: Review, form: Form, out: Screen, output: Path | None, *, gated: bool) -> None:
+    """Why there was nothing to review, or why the review did not end; in a format for programs an empty document."""
+    from chargehand.apps.review import render_review
+
+    if reviewed.nothing is None:
+        is_document = form == "json"
+        out.complain(reviewed.report.answer)
+    else:
+        is_document = form != "text"
+        # With a gate it is said even under -q: a review of nothing is not a review that found nothing.
+        said = out.complain if gated else out.say
+        said(" ".join((reviewed.nothing, *reviewed.change.gaps)))
+    if is_document:
+        _put(render_review(reviewed, form, out.redactor, _paint(output)), out, output)
 
 
 def _without_gaps(review: Review) -> Report:

@@ -25,6 +25,12 @@ from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS,
 @click.option("--usd", type=float, metavar="X", help="At most X dollars; needs models whose price is known.")
 @click.option("--deadline", type=float, metavar="S", help="Answer within S seconds, with the results so far.")
 @click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    metavar="S",
+    help="Wait S seconds at most for a provider whose quota is used up; 0 is not at all. [default: 6 hours]",
+)
+@click.option(
     "--max-concurrent", type=int, metavar="N", help=f"At most N calls at once. [default: {DEFAULT_CONCURRENCY}]"
 )
 @click.option("--max-tasks", type=int, metavar="N", help=f"At most N tasks in a plan. [default: {DEFAULT_TASKS:,}]")
@@ -50,6 +56,7 @@ def run(
     tokens: int | None,
     usd: float | None,
     deadline: float | None,
+    wait: float | None,
     max_concurrent: int | None,
     max_tasks: int | None,
     approve: bool,
@@ -104,6 +111,7 @@ def run(
         plan=plan,
         material=[path for path in material if path != "-"],
         stdin=stdin,
+        wait=wait,
         schema=schema,
         follow_up=follow_up,
         approve=approve,

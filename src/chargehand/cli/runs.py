@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
 from chargehand.cli.command import Command, home, screen, source, verbosity
 
+if TYPE_CHECKING:
+    from chargehand.cli.screen import Screen
+
+# How often a list that is watched is read again.
+LOOK_S = 1.0
+
 
 @click.group(invoke_without_command=True, params=[*verbosity()])
 @click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON document.")
+@click.option("--watch", is_flag=True, help="Show the list on the terminal as it changes, until Ctrl-C.")
 @click.pass_context
-def runs(ctx: click.Context, as_json: bool) -> None:
+def runs(ctx: click.Context, as_json: bool, watch: bool) -> None:
     """List the runs in this home, newest first."""
     if ctx.invoked_subcommand is not None:
         return
     from chargehand.trace.number_text import moment
 
-    listed = source().runs(None)
     out = screen()
+    if watch:
+        _watch(out, as_json=as_json)
+        return
+    listed = source().runs(None)
     if as_json:
         out.document({"runs": [info.to_json() for info in listed]})
     elif not listed:
@@ -27,6 +39,41 @@ def runs(ctx: click.Context, as_json: bool) -> None:
     else:
         rows = [(info.run, info.status, moment(info.started), info.team or "", info.request) for info in listed]
         out.table(("run", "status", "started", "team", "request"), rows)
+
+
+def _watch(out: Screen, *, as_json: bool) -> None:
+    """The newest runs that fit on the screen, once a second."""
+    from chargehand.errors import UsageError
+
+    if as_json or not sys.stdout.isatty():
+        raise UsageError("--watch needs a terminal, and no --json: for a program, call `chargehand runs --json` again.")
+    import time
+
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
+    from chargehand.cli.live_table import STYLES
+    from chargehand.cli.screen import console
+    from chargehand.trace.number_text import moment
+
+    terminal = console(stderr=False)
+
+    def render() -> Table:
+        table = Table(box=None, padding=(0, 1), expand=True, header_style="dim")
+        for name in ("run", "status", "started", "team"):
+            table.add_column(name, no_wrap=True)
+        table.add_column("request", ratio=1, no_wrap=True, overflow="ellipsis")
+        for info in source().runs(max(terminal.height - 3, 1)):
+            status = Text(info.status, STYLES.get(info.status, "") or ("bold" if info.status == "waiting" else ""))
+            cells = (info.run, status, moment(info.started), info.team or "", info.request)
+            table.add_row(*(cell if isinstance(cell, Text) else Text(out.clean(cell)) for cell in cells))
+        return table
+
+    with suppress(KeyboardInterrupt), Live(console=terminal, auto_refresh=False) as live:
+        while True:
+            live.update(render(), refresh=True)
+            time.sleep(LOOK_S)
 
 
 @runs.command(cls=Command)

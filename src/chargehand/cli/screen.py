@@ -6,9 +6,8 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chargehand.errors import UsageError
 from chargehand.text.escaping import dump_json, show_controls
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDEST = 100
+NARROWEST = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(NamedTuple):
     """stdout and stderr of a command. `verbose` and `quiet` are its flags -v and -q."""
 
     redactor: Redactor
@@ -40,8 +39,15 @@ class Screen:
             print(self.clean(text), file=sys.stderr, flush=True)
 
     def complain(self, text: str) -> None:
-        """A line on stderr, also with -q."""
-        print(f"chargehand: {self.clean(text)}", file=sys.stderr, flush=True)
+        """A line on stderr, also with -q; on a terminal it is broken between words."""
+        line = f"chargehand: {self.clean(text)}"
+        if sys.stderr.isatty():
+            from textwrap import wrap
+
+            width = max(shutil.get_terminal_size().columns, NARROWEST)
+            parts = (wrap(each, width, break_long_words=False, break_on_hyphens=False) for each in line.split("\n"))
+            line = "\n".join("\n".join(part) for part in parts)
+        print(line, file=sys.stderr, flush=True)
 
     # -- stdout ------------------------------------------------------------------------------------------------------
 

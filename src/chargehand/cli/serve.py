@@ -59,7 +59,7 @@ def serve(
     from chargehand.errors import UsageError
 
     try:
-        from chargehand.server.serve import ServeOptions, check_token, serve
+        from chargehand.server.run_server import ServeOptions, check_token, serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise

@@ -1,4 +1,4 @@
-"""`show`: the record of a run becomes its report so far, for a person or as JSON."""
+"""`show`: the record of a run becomes its report so far, its plan, or one of its tasks, for a person or as JSON."""
 
 from __future__ import annotations
 
@@ -16,21 +16,61 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("run_id", metavar="RUN")
+@click.argument("task", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the report and the open questions as one JSON document.")
-def show(run_id: str, as_json: bool) -> None:
+@click.option("--plan", "as_plan", is_flag=True, help="Show the plan alone; with --json it can be edited and run.")
+@click.option("--watch", is_flag=True, help="Follow a run, also one of another process, until it ends; then show it.")
+def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: bool) -> None:
     """Show the result of RUN, or how far it is. RUN is an id, the beginning of one, or `last`.
 
-    The exit code is 0 whatever the run's status.
+    With TASK, such as t1, show what that task was asked and what it did: prompts, replies, tool calls, claims. The exit
+    code is 0 whatever the run's status.
     """
-    from chargehand.apps.shown_report import questions_json, read_report
+    from chargehand.apps.shown_report import questions_json, read_report, waiting_json
+    from chargehand.errors import UsageError
 
+    if task is not None and as_plan:
+        raise UsageError("TASK and --plan exclude each other: give one of them.")
     runs = source()
     out = screen()
-    report, questions = read_report(runs, runs.find(run_id))
-    if as_json:
-        out.document(report | {"questions": questions_json(questions)})
+    run = runs.find(run_id)
+    if watch:
+        import asyncio
+
+        from chargehand.cli.follow_run import follow_run
+
+        asyncio.run(follow_run(runs, run, out))
+    if task is not None:
+        from chargehand.cli.show_task import describe_task, read_task
+
+        detail = read_task(runs, run, task)
+        if as_json:
+            out.document(detail)
+        else:
+            out.put("\n".join(describe_task(detail)))
+        return
+    report, questions = read_report(runs, run)
+    if as_plan:
+        _show_plan(report, out, as_json=as_json)
+    elif as_json:
+        waiting = waiting_json(runs, report["run"], report["status"])
+        out.document(report | {"questions": questions_json(questions)} | waiting)
     else:
         _show(report, questions, out)
+
+
+def _show_plan(report: dict[str, Any], out: Screen, *, as_json: bool) -> None:
+    from chargehand.errors import UsageError
+
+    if report["plan"] is None:
+        raise UsageError(f"Run {report['run']} has no plan: it is {report['status']}. `show` without --plan says more.")
+    if as_json:
+        out.document(report["plan"])
+        return
+    from chargehand.text.plan_json import parse
+    from chargehand.trace import to_text
+
+    out.put(to_text(parse(report["plan"])))
 
 
 def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) -> None:

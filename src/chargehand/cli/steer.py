@@ -15,10 +15,17 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("run_id", metavar="RUN")
 @click.argument("task")
-@click.argument("reason", required=False, default="")
-@click.option("--stop", is_flag=True, help="End TASK as failed; it is not tried again, not even by a resume.")
-def steer(run_id: str, task: str, reason: str, stop: bool) -> int:
-    """Stop TASK of RUN, also of a run of another process. REASON goes on the record.
+@click.argument("text", required=False, default="")
+@click.option("--stop", is_flag=True, help="End TASK as failed; TEXT is the reason. Not even a resume tries it again.")
+@click.option("--restart", is_flag=True, help="Run TASK again, with all that rests on it; also one that was stopped.")
+@click.option("--model", metavar="MODEL", help="Restart it with this model, as provider:name.")
+@click.option("--instruction", metavar="TEXT", help="Restart it with this instruction.")
+def steer(
+    run_id: str, task: str, text: str, stop: bool, restart: bool, model: str | None, instruction: str | None
+) -> int:
+    """Give TEXT to the worker of TASK before its next model call, or stop or restart TASK.
+
+    RUN may be of another process. One that has ended can be restarted: `chargehand resume RUN` continues it then.
 
     The exit code is 0 when the order is accepted or waits for the next resume, 1 when it came too late, 2 when it is
     refused. RUN is an id, the beginning of one, or `last`. TASK is an id, or a path such as t3/1/t2.
@@ -28,10 +35,15 @@ def steer(run_id: str, task: str, reason: str, stop: bool) -> int:
     from chargehand.cli.make_supervisor import supervisor_of_records
     from chargehand.errors import UsageError
 
-    if not stop:
-        raise UsageError("This version can only stop a task: add --stop.")
+    if stop + restart > 1 or ((model or instruction) and not restart) or (restart and text):
+        raise UsageError("Give one of: TEXT; --stop [TEXT]; --restart [--model MODEL] [--instruction TEXT].")
+    if not stop and not restart and not text.strip():
+        raise UsageError(f"There is nothing to order of {task}: give TEXT for its worker, --stop or --restart.")
     supervisor = supervisor_of_records()
-    return report_verdict(asyncio.run(supervisor.steer(run_id, task, reason, stop=True, by="command")))
+    steer = supervisor.steer(
+        run_id, task, text, stop=stop, restart=restart, model=model, instruction=instruction, by="command"
+    )
+    return report_verdict(asyncio.run(steer))
 
 
 @click.command(cls=Command)
@@ -52,6 +64,10 @@ _DONE = {
     "pause": "{run} is paused. Continue it with: chargehand resume {run}",
     "continue": "{run} continues.",
     "stop": "{task} of {run} is stopped.",
+    "restart": "{task} of {run} runs again, with all that rests on it.",
+    "top_up": "The limits of {run} have grown.",
+    "answer": "The answer is recorded in {run}.",
+    "tell": "The worker of {task} of {run} has it.",
 }
 
 

@@ -35,16 +35,19 @@ def teams(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         out.document({"teams": found})
         return
+    width = max(len(worker["name"]) for team in found for worker in team["workers"] or [{"name": ""}])
     for team in found:
-        _put(team, out)
+        _put(team, out, width)
 
 
-def _put(team: Mapping[str, Any], out: Screen) -> None:
+def _put(team: Mapping[str, Any], out: Screen, width: int = 0) -> None:
+    """A line for the team and one for each worker; names are padded to `width`, or to the longest of the team."""
+    width = width or max((len(worker["name"]) for worker in team["workers"]), default=0)
     out.put(f"{team['ref']}  ({team['source']})  {team['description']}")
     for worker in team["workers"]:
         held = [*worker["tools"], *(["the web with --web"] if worker.get("web") else [])]
         tools = f"  [{', '.join(held)}]" if held else ""
-        out.put(f"    {worker['name']:<18}  {worker['description']}{tools}")
+        out.put(f"    {worker['name']:<{width}}  {worker['description']}{tools}")
     for problem in team["problems"]:
         out.put(f"    {problem}")
 
@@ -118,13 +121,26 @@ def _run_cases(folder: Path) -> list[dict[str, Any]]:
 @teams.command(cls=Command)
 @click.argument("name")
 def new(name: str) -> None:
-    """Write a new team to the folder NAME: two workers, an example, an eval and a script to run it without a key."""
-    from chargehand.team.scaffold import REQUEST, new_team
+    """Write a new team to the folder NAME: workers, a tool, material, a test, an eval and a script to try it.
+
+    The folder is trusted from then on, so that its tools.py is loaded: it holds what chargehand wrote, and what you
+    change. `chargehand trust NAME --remove` takes that back.
+    """
+    from chargehand.team.scaffold import MATERIAL, REQUEST, new_team
 
     out = screen()
     for path in new_team(Path(name)):
         out.put(str(path))
-    out.say(f'Try it: chargehand run "{REQUEST}" --team {shlex.quote(name)} --model scripted')
+    trusted = _trust().trust(name)
+    out.say(f"{trusted} is trusted: its tools.py is loaded.")
+    material = f"{name}/{MATERIAL}"
+    commands = [
+        ["chargehand", "run", REQUEST, "--team", name, "--with", material, "--model", "scripted"],
+        ["chargehand", "eval", name, "--model", "scripted"],
+        ["pytest", name],
+    ]
+    for label, command in zip(("Try it:", "", ""), commands, strict=True):
+        out.say(f"{label:<7} {shlex.join(command)}")
 
 
 def _trust() -> TrustRegistry:

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from chargehand.cli.answer import describe_questions
 from chargehand.cli.ask_person import Terminal
 from chargehand.cli.command import screen
 from chargehand.cli.progress_lines import Lines, Progress
@@ -52,7 +51,7 @@ def drive(start: Start[R], screen: Screen, view: RunState | None = None) -> tupl
 
 async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, int]:
     signals = Signals(screen)
-    progress = _progress(screen, view)
+    progress = make_progress(screen, view)
     async with progress:
         person = Terminal(screen, progress) if Terminal.is_available() else None
         on_draft = progress.on_draft if progress.shows_drafts else None
@@ -112,6 +111,8 @@ def watch(
     as_data = as_data or (app is None and report.data is not None)
     deliver(report, out, as_json=as_json, as_data=as_data, output=output)
     if report.status == "waiting":
+        from chargehand.cli.answer import describe_questions
+
         for line in describe_questions(report.run, supervisor.questions(report.run)):
             out.say(line)
     return code if result is None else gate(result, code, out)
@@ -125,7 +126,8 @@ def gate(result: HasReport, code: int, screen: Screen) -> int:
     return 1
 
 
-def _progress(screen: Screen, view: RunState) -> Progress:
+def make_progress(screen: Screen, view: RunState) -> Progress:
+    """A table on a terminal, lines elsewhere and with -v or -q."""
     watched = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     if not watched or screen.quiet or screen.verbose:
         return Lines(screen, view)

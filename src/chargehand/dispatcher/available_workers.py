@@ -69,7 +69,7 @@ class AvailableWorkers:
         return self.ask or not self.roster[name].waits_for_person
 
     def _fallbacks_of(self, name: str) -> Iterator[str]:
-        """Who stands in for a worker: those of its pool, then those its team names."""
+        """The substitutes of a worker: those of its pool, then those its team names."""
         yield from self.pools.mates(name)
         seen = {name}
         while (name := self.fallbacks.get(name, "")) and name not in seen:
@@ -119,7 +119,7 @@ class AvailableWorkers:
         return breaker.begin(now) if breaker.allows(now) else None
 
     def rejoin(self, name: str, now: float) -> Ticket:
-        """Let an attempt go on that an earlier session began; while the worker is out, its result is late news."""
+        """Let an attempt continue that an earlier session began; while the worker is out, its result is late news."""
         return self.begin(name, now) or Ticket(_LATE)
 
     def _breaker(self, name: str) -> Breaker:

@@ -74,7 +74,7 @@ class Upgrade(Value):
 class Reassign(Value):
     kind: Literal["reassign"] = "reassign"
     worker: str
-    # Those between whom a router may choose instead: none where the team has named who stands in.
+    # Those between whom a router may choose instead: none where the team has named substitutes.
     among: tuple[str, ...] = ()
     reason: str = ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, assert_never
+from typing import Any, NamedTuple, TypeVar, assert_never
 
 from chargehand.dispatcher.attempt_ticket import Attempt
 from chargehand.dispatcher.available_workers import AvailableWorkers
@@ -42,8 +42,7 @@ InItsPlace = Callable[[Task, tuple[Task, ...], float | None], Awaitable[list[Hea
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Rungs:
+class Rungs(NamedTuple):
     """Which rungs of the ladder the supervisor can take for a run: a rung it cannot take is passed over."""
 
     refine: bool = False
@@ -163,14 +162,14 @@ class TaskAttempts:
         while (wait := self.crew.wait_for(task.worker, self.engine.clock.now())) is not None:
             stand_in = None if handed else self.crew.stand_in(task.worker, self.failed_workers, self.engine.clock.now())
             if stand_in is not None:
-                task, handed = await self._handed_to(stand_in, task, number), True
+                task, handed = await self._hand_to(stand_in, task, number), True
             elif wait == float("inf"):
                 return task, None
             else:
                 await self.engine.clock.sleep(wait)
         return task, self.crew.begin(task.worker, self.engine.clock.now())
 
-    async def _handed_to(self, worker: str, task: Task, number: int) -> Task:
+    async def _hand_to(self, worker: str, task: Task, number: int) -> Task:
         reason = f"{task.worker} is out after failing several tasks in a row"
         choice = await self.engine.decide(_route(task, number), "route", lambda: {"worker": worker}, reason)
         return task.model_copy(update={"worker": choice["worker"]})

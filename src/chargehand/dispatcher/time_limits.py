@@ -17,7 +17,7 @@ Left = tuple[float | None, ErrorKind]
 
 @dataclass(slots=True)
 class TimeLimits:
-    """One per task. Its own time is on its own clock, which stands still while it waits for a person."""
+    """One per task. Its own time is on its own clock, which is stopped while it waits for a person."""
 
     engine: StepEngine
     task: str
@@ -116,7 +116,7 @@ class Countdown:
             return stopped_by_person(task.id, self.engine.orders.stopped(task.id))
         what = "its time of" if self.kind == "timeout" else "the run's deadline, with"
         left = " left" if self.kind == "deadline" else ""
-        return f"{task.worker} was stopped at {what} {self.seconds or 0:g} s{left}."
+        return f"{task.worker} was stopped at {what} {round(self.seconds or 0, 1):g} s{left}."
 
     def stop(self) -> None:
         """Let it fire now."""

@@ -37,7 +37,7 @@ async def in_time(engine: Engine, where: str, seconds: float | None, work: Calla
             begun = True
             clock.reschedule(loop.time() + (left() or 0.0))
         if not left():
-            await loop.create_future()  # until the clock strikes
+            await loop.create_future()  # until the deadline
 
     try:
         async with engine.clock.timeout(key, left) as clock:
@@ -49,6 +49,6 @@ async def in_time(engine: Engine, where: str, seconds: float | None, work: Calla
         if clock is None or not clock.expired():
             raise
     if not over:
-        reason = f"It was not ready in the {seconds:g} s left."
+        reason = f"It was not ready in the {round(seconds or 0, 1):g} s left."
         await engine.decide(key, "deadline", lambda: {"after_s": seconds}, reason)
     return None

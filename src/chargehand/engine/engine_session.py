@@ -16,13 +16,14 @@ from chargehand.record.replay import Replay
 from chargehand.tools import Tool, ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
-from chargehand.values.default_limits import DEFAULT_CONCURRENCY
+from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_WAIT_S
 from chargehand.values.effect import Question
 from chargehand.values.event import Event
 from chargehand.values.outcome import Usage
 
 if TYPE_CHECKING:
     from chargehand.record.cache import Cache
+    from chargehand.record.copied_events import Copied
     from chargehand.record.mailbox import Mailbox
 
 T = TypeVar("T")
@@ -31,16 +32,18 @@ T = TypeVar("T")
 DRAIN_S = 5.0
 
 Listener = Callable[[Event], None]
+# Why a session ends before the run does; with `restarting` the next one follows at once.
+ParkedStatus = Literal["waiting", "paused", "restarting"]
 
 
 class Parked(ChargehandError):
-    """The run waits for a person, or is paused, and nothing else can continue."""
+    """The run waits for a person, is paused, or continues in another session, and nothing else can continue."""
 
     exit_code = 4
 
-    def __init__(self, status: Literal["waiting", "paused"]) -> None:
+    def __init__(self, status: ParkedStatus) -> None:
         super().__init__()
-        self.status: Literal["waiting", "paused"] = status
+        self.status: ParkedStatus = status
 
 
 class Prior(NamedTuple):
@@ -50,8 +53,15 @@ class Prior(NamedTuple):
     replay: Replay
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Fork(NamedTuple):
+    """The run another one was forked from, the task it was forked at, and what of it the other one begins with."""
+
+    run: str
+    at: str | None
+    events: tuple[Copied, ...]
+
+
+class Opening(NamedTuple):
     """What a session puts on the record as it opens: the run it is of, what is tried again, what to warn of."""
 
     request: JSON
@@ -61,10 +71,13 @@ class Opening:
     # Tasks to run again, and with them the supervisor's own failed calls; None leaves everything as it ended.
     reopen: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
+    # The keys of the orders that `reopen` carries out.
+    restarts: tuple[str, ...] = ()
+    # What a run that begins takes over from the one it was forked from.
+    fork: Fork | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(NamedTuple):
     """What a run has spent in all its sessions, calls without a known result included."""
 
     tokens: int
@@ -73,8 +86,8 @@ class Spent:
     lost: Usage
     # Tokens counted for each call that did not say what it used.
     estimated: tuple[int, ...]
-    # What no outcome counts: calls answered when the supervisor's time was over, and what reopened tasks had used.
-    uncounted: Usage
+    # What all calls with a result used, also those whose result nobody was there to read.
+    used: Usage
     # By how many tokens calls went over what was set aside for them.
     short: int
 
@@ -95,6 +108,9 @@ class EngineInputs:
     opening: Opening | None = None
     # When all work has to be over, in seconds since 1970.
     deadline_at: float | None = None
+    # How long a call waits for a provider that asks to be left alone, and the run's seconds by which it must be over.
+    wait_s: float = DEFAULT_WAIT_S
+    deadline_s: float | None = None
     prior: Prior | None = None
     budget: Budget | None = None
     max_concurrent: int = DEFAULT_CONCURRENCY
@@ -104,6 +120,8 @@ class EngineInputs:
     listeners: tuple[Listener, ...] = ()
     # Asks a person now; without it questions stay open until another session.
     people: Callable[[Question], Awaitable[JSON]] | None = None
+    # Reads a person's words as the answer to a question; InvalidAnswer says what is wrong with them.
+    read_answer: Callable[[Question, str], JSON] | None = None
     # Where orders to the run arrive; without it there are none.
     mailbox: Mailbox | None = None
     # Whether a paused session waits here to be continued; else it ends.
@@ -129,12 +147,26 @@ class EngineSession(Engine, Protocol):
         """What the run has spent so far, in this session and before."""
         ...
 
+    @property
+    def paused(self) -> bool:
+        """Whether a person has paused the run."""
+        ...
+
+    @property
+    def restarting(self) -> bool:
+        """Whether a person has restarted tasks: this session ends, and another one reopens them."""
+        ...
+
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the work; Parked is raised as soon as it only waits for people, or is paused."""
         ...
 
     async def read_orders(self) -> None:
         """Take the orders that have come. The verdict on each is on the record before it is acted on."""
+        ...
+
+    async def read_last_orders(self) -> None:
+        """Take the orders that came before the end of the run: each gets its verdict."""
         ...
 
     async def drain(self, seconds: float = DRAIN_S) -> None:

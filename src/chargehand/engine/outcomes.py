@@ -34,7 +34,7 @@ class KeptOutcomes:
         return self._reports[ref]
 
     def end(self, ref: str, head: Head) -> Outcome:
-        """The outcome that a head stands for, kept under the ref of its task."""
+        """The outcome that a head is of, kept under the ref of its task."""
         outcome = head.outcome() if head.ref is None else self._kept[head.ref]
         changes: dict[str, Any] = {}
         if head.attempts != outcome.attempts:

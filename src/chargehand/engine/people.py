@@ -148,7 +148,7 @@ def choices(question: Question) -> tuple[str, ...]:
         case "tool":
             return ("approve", "reject [reason]")
         case "escalation":
-            return ("TEXT (told to the worker)", "@FILE")
+            return ("TEXT (for the worker)", "@FILE")
         case "task":
             return ("TEXT (the result)", "@FILE", "escalate: [reason]")
         case _:
@@ -161,7 +161,7 @@ def choices(question: Question) -> tuple[str, ...]:
 def read_words(
     question: Question, words: str, request: Request, workers: Collection[str], factory: FactoryLimits | None = None
 ) -> JSON:
-    """A person's words as the answer that goes on the record; InvalidAnswer says everything wrong with them."""
+    """A person's words as the answer that is put on the record; InvalidAnswer says everything wrong with them."""
     text = words.strip()
     if not text:
         raise InvalidAnswer(f"The answer is empty. Answer with: {' | '.join(choices(question))}.")
@@ -182,6 +182,12 @@ def read_words(
             return _data(text, question.answer_schema)
         case _:
             assert_never(question.kind)
+
+
+def answered_already(question: str | None, recorded: JSON) -> str:
+    """Why an answer is refused when there is another one."""
+    said = recorded if isinstance(recorded, str) else json.dumps(recorded, ensure_ascii=False)
+    return f"The question {question!r} is answered already, and the first answer counts: {said[:MOST_CHARACTERS]}"
 
 
 def verdict(answer: JSON) -> PersonVerdict | None:

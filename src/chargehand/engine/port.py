@@ -27,6 +27,7 @@ from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Outcome, Usage
 
 if TYPE_CHECKING:
+    from chargehand.values.order import Restart
     from chargehand.values.report import Report
 
 T = TypeVar("T")
@@ -60,6 +61,10 @@ class RunRecord(Protocol):
 
     def attempts(self, task: str) -> int:
         """How many attempts of a task were closed before it was reopened; new ones are numbered from here."""
+        ...
+
+    def restarted(self, task: str) -> Restart | None:
+        """With which instruction and model a person restarted a task; None when nobody did."""
         ...
 
     def has_sent(self, task: str, attempt: int) -> bool:
@@ -133,6 +138,13 @@ class RunOrders(Protocol):
 
     def stopped(self, task: str) -> str | None:
         """Why a person stopped a task, or one that it is within; None when nobody did. Its timeouts fire then."""
+        ...
+
+    def words(self, task: str, call: str) -> list[str]:
+        """A person's words to the worker of a task, which come before the model call of this key.
+
+        On the record with the call, which has the same words in every session. Each conversation gets them once.
+        """
         ...
 
 

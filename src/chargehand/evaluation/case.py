@@ -104,7 +104,7 @@ class _Case(Value):
 
 
 class RoutingCase(_Case):
-    """A request and the worker it is for. A secondary worker is held to only where one is given; else it is counted."""
+    """A request and the worker it is for. A secondary worker is checked where the case names one, else counted."""
 
     kind: Literal["routing"] = "routing"
     request: Text

@@ -131,8 +131,9 @@ class _Reading:
         digest = _digest([case.model_dump(mode="json", exclude={"id", "note"}), [_content(path) for path in material]])
         id = case.id or f"{case.kind}-{digest[:8]}"
         if id in self.ids:
-            same = "is the id of" if case.id else "is the same case as"
-            self.wrong("duplicate_id", f"{where}: {id!r} {same} {self.ids[id]} too: ids must differ.")
+            same = f"{id!r} is also the id of" if case.id else "the case is the same as"
+            remedy = "give it another id" if case.id else "remove one of them"
+            self.wrong("duplicate_id", f"{where}: {same} {self.ids[id]}: {remedy}.")
         self.ids.setdefault(id, where)
         self.cases.append(Placed(case, id, label, number, material, digest))
 
@@ -172,7 +173,7 @@ def _object(line: bytes) -> dict[str, Any]:
         raise _Wrong(("invalid_json", f"not JSON that can be used: {why}.")) from None
     if not isinstance(data, dict):
         raise _Wrong(
-            ("invalid_case", 'a case is an object, as {"kind": "routing", "request": "...", "primary": "..."}.')
+            ("invalid_case", 'a case is an object, such as {"kind": "routing", "request": "...", "primary": "..."}.')
         )
     return cast("dict[str, Any]", data)
 
@@ -224,7 +225,7 @@ def _describe_error(shape: type[Case], error: dict[str, Any]) -> str:
     match error["type"]:
         case "extra_forbidden":
             known = [info.alias or name for name, info in shape.model_fields.items()] if len(error["loc"]) == 1 else []
-            return f"{place!r} is not a key of it.{suggestion(place, known) if known else ''}"
+            return f"{place!r} is not a key of a case.{suggestion(place, known) if known else ''}"
         case "missing":
             return f"{place!r} is missing."
         case _:

@@ -19,7 +19,8 @@ from chargehand.evaluation.case import PlanCase, RoutingCase, RunCase, Synthesis
 from chargehand.evaluation.result import UNTRIED, Check, Tried
 from chargehand.evaluation.suite import Placed
 from chargehand.models.resolve import Models
-from chargehand.planner.draft import Planned, make_plan
+from chargehand.planner.draft import make_plan
+from chargehand.planner.planned import Planned
 from chargehand.planner.route import route
 from chargehand.record.memory_journal import MemoryJournal
 from chargehand.runs.session import RunJob, Session

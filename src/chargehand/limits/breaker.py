@@ -92,7 +92,7 @@ class Breaker:
         self._failed.add(what)
         if len(self._failed) < self.threshold:
             return None
-        return self._open(now, f"{len(self._failed)} failures in a row, the last: {reason}")
+        return self._open(now, f"{len(self._failed)} errors in a row, the last: {reason}")
 
     def forget(self, ticket: Ticket, now: float) -> None:
         """Forget a call that was interrupted: it says nothing, and another call may be the trial."""

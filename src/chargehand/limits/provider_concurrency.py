@@ -13,6 +13,8 @@ UNLIMITED = sys.maxsize
 # How long nothing new starts after the second, third, ... refusal with no success in between and no Retry-After.
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
+# Asked to wait for longer than this, a quota is used up: afterwards one call is sent first.
+QUOTA_S = 60.0
 # How many rounds of successes it takes at the most to go back to where it was refused.
 MOST_CAUTION = 16
 
@@ -38,12 +40,18 @@ class Adaptive:
     _refused_at: int = field(default=UNLIMITED, init=False)
     _caution: int = field(default=1, init=False)
 
+    # How many were allowed before a quota was used up: so many are again once one call was answered.
+    _before_quota: int | None = field(default=None, init=False)
+
     def __post_init__(self) -> None:
         self.limit = self.most if self.start is None else max(1, min(self.start, self.most))
 
     def record_success(self, epoch: int, in_flight: int) -> None:
         """A call was answered while `in_flight` were under way, itself included."""
         self._refusals = 0
+        if self._before_quota is not None and epoch == self.epoch:
+            self.limit, self._before_quota = min(self._before_quota, self.most), None
+            return
         # A success says nothing about a limit that was not reached.
         if epoch != self.epoch or in_flight * 2 < self.limit:
             return
@@ -56,6 +64,9 @@ class Adaptive:
 
     def record_throttle(self, now: float, epoch: int, in_flight: int, retry_after: float | None) -> None:
         """A call was refused for now (429)."""
+        if retry_after is not None and retry_after > QUOTA_S:
+            self.hold(now, retry_after)  # fewer at once would not have helped
+            return
         if epoch == self.epoch:
             in_use = min(self.limit, in_flight)
             self._caution = min(self._caution * 2, MOST_CAUTION) if in_use >= self._refused_at else 2
@@ -75,8 +86,12 @@ class Adaptive:
             self.limit = max(1, min(self.limit, in_flight) // 2)
 
     def hold(self, now: float, retry_after: float | None) -> None:
-        if retry_after is not None:
-            self.resume_at = max(self.resume_at, now + retry_after)
+        if retry_after is None:
+            return
+        self.resume_at = max(self.resume_at, now + retry_after)
+        if retry_after > QUOTA_S and self._before_quota is None:
+            # Calls under way began before it: what becomes of them says nothing about the time after.
+            self._before_quota, self.limit, self.epoch = self.limit, 1, self.epoch + 1
 
     def tighten(self, most: int) -> None:
         self.most = min(self.most, most)

@@ -34,6 +34,8 @@ class Refused(NamedTuple):
 
     until: float | None
     reason: str
+    # Until when the provider itself asked to be left alone, where it did.
+    asked_until: float | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -169,6 +171,13 @@ class ProviderLimits:
             else:
                 self._pump(loop.time())  # the next one may need less
             raise
+
+    def leave_alone(self, until: float) -> None:
+        """Send nothing before this time, and then one call first: the provider asked for it before."""
+        now = asyncio.get_running_loop().time()
+        self.answered = True
+        self.adaptive.hold(now, until - now)
+        self._pump(now)
 
     def leave(self, run: str, now: float) -> None:
         """Forget a run that ended: its waiters are refused, and its refused key no longer counts."""
@@ -306,7 +315,8 @@ class ProviderLimits:
                 continue
             gives_up = max(waiter.arrived, self._out_since) + waiter.max_wait
             if gives_up <= now or outage.at_least > gives_up:
-                waiter.turn.set_result(Refused(max(outage.until, now), outage.reason))
+                asked = self.adaptive.resume_at if self.adaptive.resume_at > now else None
+                waiter.turn.set_result(Refused(max(outage.until, now), outage.reason, asked))
             else:
                 soonest = min(soonest, gives_up)
         return soonest

@@ -21,7 +21,7 @@ _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
 # Values of several types, and properties that may be left out, in one schema; with more a request is refused.
 _MOST_UNIONS = 16
 _MOST_OPTIONAL = 24
-# How much models before 4.6 may think, and the least they can be told.
+# How much models before 4.6 may think, and the least that can be set.
 _THINKING_TOKENS = {"none": 0, "low": 1_024, "medium": 4_096, "high": 16_384}
 _LEAST_THINKING = 1_024
 # In characters: a provider keeps no prefix of less than 1,024 tokens, and writing one costs a quarter more.

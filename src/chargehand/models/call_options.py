@@ -84,7 +84,7 @@ def sendable(options: Mapping[str, JSON], refused: frozenset[str]) -> dict[str, 
     return {name: value for name, value in options.items() if name not in refused}
 
 
-_LESS = 'For less, set a budget: --tokens, or "budget" in a plan\'s task.'
+_LESS = 'For less, set a budget: the tokens of the run, or "budget" in a plan\'s task.'
 _REMEDIES = {
     "max_completion_tokens": _LESS,
     "max_output_tokens": _LESS,

@@ -13,7 +13,7 @@ from chargehand.errors import ErrorKind, ModelError
 
 _SHOWN = 400
 # A provider that asks for more than this is asked again after this.
-LONGEST_WAIT_S = 600.0
+LONGEST_WAIT_S = 24 * 3_600.0
 _OVERLOADED = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _TOO_LONG = (
     "context_length_exceeded",
@@ -95,15 +95,15 @@ def kind_of(status: int) -> ErrorKind:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the provider asks to wait, at most ten minutes: `retry-after-ms`, or Retry-After (seconds or a date)."""
+    """Seconds the provider asks to wait, at most a day: `retry-after-ms`, or Retry-After (seconds or a date)."""
     try:
-        asked = _asked_to_wait(headers)
+        asked = _retry_after(headers)
     except ValueError:
         return None
     return None if asked is None else min(max(0.0, asked), LONGEST_WAIT_S)
 
 
-def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     if (ms := headers.get("retry-after-ms")) is not None:
         return float(ms) / 1000
     if (value := headers.get("Retry-After")) is None:

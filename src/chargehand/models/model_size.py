@@ -17,7 +17,17 @@ _SMALL = 10.0
 def is_small(model: str) -> bool:
     """Whether its name states fewer than ten billion parameters, or it is only its provider's default for small."""
     if stated := _PARAMETERS.findall(model):
-        number, unit = stated[-1]
-        return float(number) / (1_000 if unit in "mM" else 1) < _SMALL
+        return _billions(*stated[-1]) < _SMALL
     provider = model.partition(":")[0]
     return model == default_model(provider, "small") and model != default_model(provider, "large")
+
+
+@lru_cache(maxsize=256)
+def is_small_open(model: str) -> bool:
+    """Whether its name states fewer than ten billion parameters, as names of open models do."""
+    stated = _PARAMETERS.findall(model)
+    return bool(stated) and _billions(*stated[-1]) < _SMALL
+
+
+def _billions(number: str, unit: str) -> float:
+    return float(number) / (1_000 if unit in "mM" else 1)

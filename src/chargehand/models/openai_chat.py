@@ -12,8 +12,8 @@ from pydantic_core import from_json, to_json
 from chargehand.models import schema_modes as schema
 from chargehand.models.call_options import sendable, take_effort
 from chargehand.models.openai_names import is_reasoning
-from chargehand.models.own_fields import add_pieces, own_fields, unknown_fields
 from chargehand.models.profiles import Profile
+from chargehand.models.provider_fields import add_pieces, own_fields, unknown_fields
 from chargehand.models.received_json import BOM, in_unicode
 from chargehand.models.reported_usage import count, fields_of, read_numbers
 from chargehand.models.tool_requests import read_request

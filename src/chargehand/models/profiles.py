@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from chargehand.models.call_options import Effort
 from chargehand.models.openai_names import is_reasoning, lowest_effort
@@ -16,8 +15,7 @@ _GEMINI = re.compile(r"(?:models/)?gemini-(\d+)(?:\.(\d+))?")
 _FLASH = re.compile(r"(?:models/)?gemini-.*flash")
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """What the servers of one provider take."""
 
     name: str

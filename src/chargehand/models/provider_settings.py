@@ -47,7 +47,7 @@ class Provider(Value):
     wire: Annotated[WireName | None, Before(wire_named)]
     key_env: str | None = None
     key_required: bool = False
-    # What it allows: requests and tokens a minute, calls at once. None is no limit but what it answers.
+    # What it allows: requests and tokens a minute, calls at once. None: no limit except what it answers.
     rpm: int | None = Field(default=None, gt=0)
     tpm: int | None = Field(default=None, gt=0)
     max_concurrent: int | None = Field(default=None, gt=0)

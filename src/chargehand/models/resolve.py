@@ -158,7 +158,7 @@ class Models:
             raise UsageError(f"{model!r} names a provider and no model: write {prefix}:NAME.")
         import difflib
 
-        close = difflib.get_close_matches(prefix, known, n=1)
+        close = difflib.get_close_matches(prefix, known, n=1, cutoff=0.61)
         hint = f"did you mean {close[0]}:{name}?" if close else f"use one of {', '.join(known)}."
         raise UsageError(f"The model {model!r} names the unknown provider {prefix!r}: {hint}")
 

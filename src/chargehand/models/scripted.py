@@ -12,7 +12,6 @@ from pydantic_core import ValidationError, from_json, to_json
 
 from chargehand.errors import ModelError, UsageError
 from chargehand.models import Attribution
-from chargehand.models import model_errors as faults
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, TokenCount, ToolRequest
@@ -109,7 +108,9 @@ class ScriptedModel:
         if rule.delay_ms:
             await asyncio.sleep(rule.delay_ms / 1000)
         if (error := rule.reply.error) is not None:
-            kind = faults.kind_of(error.status)
+            from chargehand.models.model_errors import kind_of  # few scripts fail
+
+            kind = kind_of(error.status)
             raise ModelError(kind, error.message, retry_after=error.retry_after, status=error.status)
         reply = _reply(rule, call)
         if on_text is not None:

@@ -7,8 +7,8 @@ import base64
 import codecs
 import io
 import ssl
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -58,8 +58,11 @@ class Transport:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
-        # The loop with what belongs to it: a session never serves another loop.
-        self._open: tuple[asyncio.AbstractEventLoop, ClientSession, LoopTurns] | None = None
+        # The loop with what belongs to it: a session never serves another loop. By whether connections are kept.
+        self._open: tuple[asyncio.AbstractEventLoop, dict[bool, ClientSession], LoopTurns] | None = None
+        # URLs that have answered, and those of servers that close the connection after a reply without saying so.
+        self._answered: set[str] = set()
+        self._closing: set[str] = set()
         self._tls: ssl.SSLContext | None = None
         self._routes: dict[str, _Route] = {}
 
@@ -76,16 +79,36 @@ class Transport:
         """
         import aiohttp
 
-        session, turns = self._session()
         try:
-            await turns.wait()
-            async with self._post(session, endpoint, body, attribution) as response:
-                await turns.wait()
+            await self._turns().wait()
+            request = await self._request(endpoint, body, attribution)
+            async with request as response:
+                self._answered.add(endpoint.url)
+                await self._turns().wait()
                 if not 200 <= response.status < 300:
                     raise await _read_refusal(endpoint, response)
                 return await _read(endpoint, response, on_events)
         except (TimeoutError, aiohttp.ClientError) as error:
             raise _connection_error(endpoint, error) from None
+
+    async def _request(self, endpoint: Endpoint, body: bytes, attribution: Attribution) -> ClientResponse:
+        """The response, its headers read.
+
+        A kept connection may be closed by its server in the moment in which it is used again: llama.cpp closes each
+        one after a streamed reply. That request was never read, so it is sent once more, and connections to that
+        server are not kept any more.
+        """
+        import aiohttp
+
+        url = endpoint.url
+        may_be_kept = url in self._answered and url not in self._closing
+        try:
+            return await self._post(endpoint, body, attribution)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if not may_be_kept or isinstance(error, aiohttp.ClientConnectorError):
+                raise
+            self._closing.add(url)
+            return await self._post(endpoint, body, attribution)
 
     async def get(self, endpoint: Endpoint, most: int = _ERROR_LIMIT) -> tuple[int, bytes]:
         """The status that a GET is answered with, and the body, of which at most `most` bytes are read.
@@ -95,7 +118,7 @@ class Transport:
         import aiohttp
 
         try:
-            (session, _), route = self._session(), self._known_route(endpoint.url)
+            session, route = self._session(keeps=True), self._known_route(endpoint.url)
             headers = {**endpoint.headers, **route.headers}
             timeout = aiohttp.ClientTimeout(total=_GET_S, sock_connect=_GET_S)
             async with session.get(
@@ -110,16 +133,15 @@ class Transport:
 
     async def close(self) -> None:
         if self._open is not None:
-            _, session, _ = self._open
+            _, sessions, _ = self._open
             self._open = None
-            await session.close()
+            for session in sessions.values():
+                await session.close()
 
-    def _post(
-        self, session: ClientSession, endpoint: Endpoint, body: bytes, attribution: Attribution
-    ) -> AbstractAsyncContextManager[ClientResponse]:
+    def _post(self, endpoint: Endpoint, body: bytes, attribution: Attribution) -> Awaitable[ClientResponse]:
         import aiohttp
 
-        route = self._known_route(endpoint.url)
+        session, route = self._session(keeps=endpoint.url not in self._closing), self._known_route(endpoint.url)
         # aiohttp would look up what to do with bytes among all the kinds of bodies it knows.
         data = aiohttp.BytesPayload(body) if len(body) < _DIRECT_BODY else io.BytesIO(body)
         headers = {**endpoint.headers, **route.headers, **_attribution_headers(attribution)}
@@ -130,21 +152,31 @@ class Transport:
             self.prepare(url)
         return self._routes[url]
 
-    def _session(self) -> tuple[ClientSession, LoopTurns]:
-        loop = asyncio.get_running_loop()
-        if self._open is not None and self._open[0] is loop:
-            return self._open[1:]
+    def _turns(self) -> LoopTurns:
+        return self._opened()[1]
+
+    def _session(self, *, keeps: bool) -> ClientSession:
+        """Where connections are kept for the next request, or closed after each."""
+        sessions, _ = self._opened()
+        if (known := sessions.get(keeps)) is not None:
+            return known
         import aiohttp
 
-        session = aiohttp.ClientSession(
+        sessions[keeps] = aiohttp.ClientSession(
             # How many calls run at once is decided above; the pool must not be a second, hidden limit.
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=300),
+            connector=aiohttp.TCPConnector(
+                limit=0, ttl_dns_cache=300, force_close=not keeps, keepalive_timeout=30 if keeps else None
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
         )
-        turns = LoopTurns()
-        self._open = (loop, session, turns)
-        return session, turns
+        return sessions[keeps]
+
+    def _opened(self) -> tuple[dict[bool, ClientSession], LoopTurns]:
+        loop = asyncio.get_running_loop()
+        if self._open is None or self._open[0] is not loop:
+            self._open = (loop, {}, LoopTurns())
+        return self._open[1:]
 
     def _route(self, url: str) -> _Route:
         from yarl import URL

@@ -16,8 +16,10 @@ from pydantic_core import to_json
 
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.planner.draft import PLAN_SCHEMA, TASKS_ACCEPTED, Planned, Unplanned, ask_for_plan, in_words
+from chargehand.planner.draft import PLAN_SCHEMA, TASKS_ACCEPTED, ask_for_plan
 from chargehand.planner.extend import MOST_TASKS, read_more, rename_task, room_for
+from chargehand.planner.planned import Planned, Unplanned
+from chargehand.planner.worker_list import describe_workers
 from chargehand.team import Team
 from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import with_valid_ids
@@ -81,7 +83,7 @@ async def add_tasks(
     workers = tuple(dict.fromkeys(task.worker for task in plan.tasks if task.worker in agents))
     if not workers or not subject.files or len(plan.tasks) >= request.max_tasks:
         return Planned(plan, Usage())
-    words = _RULES.format(most=MOST_TASKS, workers=in_words(team, workers))
+    words = _RULES.format(most=MOST_TASKS, workers=describe_workers(team, workers))
     messages = [system(words), user(_ask(plan, subject, request, room_for(planner_model, words)))]
     read = partial(_read, plan=plan, subject=subject, request=request, workers=workers, engine=engine)
     return await ask_for_plan(messages, _SCHEMA, read, engine, planner_model, used)
@@ -133,7 +135,7 @@ def _read(
     renamed: dict[str, str] = {}
     if data is not None and (drafts := cast("list[Any]", data["tasks"])):
         new, problems = read_more(drafts, plan, request, workers)
-        files = [_named_in(draft) for draft in drafts]
+        files = [_file_names(draft) for draft in drafts]
         problems += _placement_problems(new, files, plan, subject)
         whole = None if errors_in(problems) else _join_plans(plan, new, files, subject)
         added = () if whole is None else whole.tasks[len(plan.tasks) :]
@@ -143,7 +145,7 @@ def _read(
     return whole, problems
 
 
-def _named_in(draft: Any) -> list[str]:
+def _file_names(draft: Any) -> list[str]:
     named = cast("dict[str, Any]", draft).get("files") if isinstance(draft, dict) else None
     return [str(name) for name in cast("list[Any]", named)] if isinstance(named, list) else []
 

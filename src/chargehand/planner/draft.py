@@ -5,13 +5,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Collection, Container, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.numbered_plan import number_tasks
-from chargehand.team import Team, Worker
+from chargehand.planner.planned import Planned, Unplanned
+from chargehand.planner.worker_list import describe_workers
+from chargehand.team import Team
 from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import Reading, read, with_valid_ids
 from chargehand.values.budget import Budget
@@ -137,19 +139,6 @@ Workers
 {examples}"""
 
 
-class Planned(NamedTuple):
-    plan: Plan
-    usage: Usage
-
-
-class Unplanned(NamedTuple):
-    """There is no valid plan: why, and what trying used."""
-
-    fault: Fault
-    problems: tuple[Problem, ...]
-    usage: Usage
-
-
 async def make_plan(
     request: Request, team: Team, engine: Engine, planner_model: SupervisorModel, used: list[Usage] | None = None
 ) -> Planned | Unplanned:
@@ -262,7 +251,7 @@ async def split_task(
     """
     what = {"status": outcome.status, "why": outcome.summary, "result so far": outcome.output}
     messages = [
-        system(_SPLIT.format(most=MOST_PARTS, workers=in_words(team))),
+        system(_SPLIT.format(most=MOST_PARTS, workers=describe_workers(team))),
         user(f"{task_prompt(task, {})}\n\nWhat came of it\n{quote_data(what)}"),
     ]
     schema = tasks_schema(team.names)
@@ -341,30 +330,10 @@ def _corrections(problems: list[Problem]) -> Message:
     return user(f"This cannot be run:\n{listing}\nAnswer with the whole of your answer again, corrected.")
 
 
-def in_words(team: Team, only: Collection[str] = ()) -> str:
-    """The workers as the planner and the router read them, a pool as one; or `only` those of these names."""
-    if only:
-        return "\n".join(_line(worker, worker.name) for worker in team.workers if worker.name in only)
-    first_of = {members[0]: pool for pool, members in team.pools().items()}
-    chosen = [worker for worker in team.workers if worker.pool is None or worker.name in first_of]
-    return "\n".join(_line(worker, first_of.get(worker.name, worker.name)) for worker in chosen)
-
-
-def _line(worker: Worker, name: str) -> str:
-    line = f"- {name}: {worker.description}"
-    if worker.tool_names:
-        line += f" Tools: {', '.join(worker.tool_names)}."
-    if worker.kind == "human":
-        line += " A person, who may answer days later: only for what nobody else can do."
-    if worker.team is not None:
-        line += f" A team of its own, of {', '.join(worker.team.names)}: give it a whole question, not a step."
-    return line
-
-
 def _system(team: Team, request: Request) -> str:
     examples = "".join(_outline(example.request, example.plan) for example in team.examples[:MOST_EXAMPLES])
     made = "" if team.factory is None else _factory_rules(team.factory)
-    workers = in_words(team, _able_workers(team, request)) + made
+    workers = describe_workers(team, _able_workers(team, request)) + made
     return _RULES.format(advised=ADVISED_TASKS, members=MOST_MEMBERS, workers=workers, examples=examples)
 
 

@@ -17,7 +17,8 @@ from pydantic_core import to_json
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.planner.draft import TASKS_ACCEPTED, in_words, read_draft, tasks_schema
+from chargehand.planner.draft import TASKS_ACCEPTED, read_draft, tasks_schema
+from chargehand.planner.worker_list import describe_workers
 from chargehand.planner.worth_extending import is_thin
 from chargehand.team import Team
 from chargehand.values.event import Extended, PlanRejected
@@ -81,7 +82,7 @@ async def extend_plan(
     `lacks` are the gaps that a draft of the answer states.
     """
     gaps = [id for id, each in outcomes.items() if (not each.ok or is_thin(each)) and id not in filled]
-    words = _RULES.format(most=MOST_TASKS, workers=in_words(team))
+    words = _RULES.format(most=MOST_TASKS, workers=describe_workers(team))
     so_far = _so_far(plan, outcomes, gaps, room_for(planner_model, words))
     if lacks:
         stated = quote_data([gap.to_json() for gap in lacks], _MOST_CHARACTERS)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 
 from chargehand.models import prices
+from chargehand.models.model_size import is_small, is_small_open
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.team import Team, Worker
 from chargehand.trace.number_text import duration, money, several
 from chargehand.values.budget import ceiling
+from chargehand.values.estimate import Figures, Learned, PastRun, learn
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
 from chargehand.workers import Roster
@@ -26,6 +29,12 @@ SYNTHESIS_FRAME = 1_500
 STATEMENTS, COMPARED, STATEMENT = 6, 40, 40
 # In a plan of so few tasks statements are compared in two calls at most.
 FEW_TASKS = 10
+# A small judge is asked for one word about known pairs first, then twice about each of the nearest pairs.
+KNOWN_PAIRS, MOST_PAIRS = 8, 40
+# A small open worker is asked for one word about known answers, then about its own one from material.
+CHECKS_OF_AN_ANSWER = 9
+# What a call for one word reads, in tokens, and takes, in seconds.
+WORD_TOKENS, WORD_S = 350, 1.0
 # A typical call with such an answer.
 SECONDS_A_CALL = 10.0
 
@@ -51,11 +60,26 @@ def preview(
     request: Request,
     ceiling: int | None = None,
     judge: str | None = None,
+    past: Sequence[PastRun] = (),
 ) -> str:
-    """One line that says that it is an estimate. `ceiling`: what a task may use that states no budget of tokens.
+    """A few sentences that say that it is an estimate. `ceiling`: what a task may use that states no budget of tokens.
 
-    `judge` is the model that compares what tasks state, if there is one.
+    `judge` is the model that compares what tasks state, if there is one. `past` are runs of the same team and models.
     """
+    learned = learn(estimate_by_plan(plan, team, roster, synthesizer, request, judge), past)
+    limit = f", never more than the budget of {request.budget.tokens:,} tokens" if request.budget.tokens else ""
+    if ceiling is not None and any(task.budget is None or task.budget.tokens is None for task in plan.tasks):
+        limit += f", at most {ceiling:,} for a task without a budget of its own"
+    parallel = f"{several(len(plan.tasks), 'task')}, {plan.strategy}, {plan.depth} deep"
+    people = " and the time people take" if _people(plan, team) else ""
+    estimate = f"{_source(past)}{_figures(learned, people)}{limit}."
+    return f"Running it: {parallel}; {estimate}{_last_estimate(past)}{_web(plan, team)}"
+
+
+def estimate_by_plan(
+    plan: Plan, team: Team, roster: Roster, synthesizer: str, request: Request, judge: str | None
+) -> Figures:
+    """What the plan would take by the constants above."""
     calls, tokens = 0, 0
     costs: list[float | None] = []
     seconds: dict[str, float] = {}
@@ -63,27 +87,60 @@ def preview(
         each = _calls(task, team)
         number = each * (task.best_of or 1)
         read, written = number * _input(task, team), number * ANSWER
-        calls, tokens = calls + number, tokens + read + written
-        seconds[task.id] = each * SECONDS_A_CALL
-        costs.append(_usd(roster[team.worker(task.worker).name].model_for(task.tier), read, written))
+        model = roster[team.worker(task.worker).name].model_for(task.tier)
+        words = CHECKS_OF_AN_ANSWER if request.material and model is not None and is_small_open(model) else 0
+        read, written = read + words * WORD_TOKENS, written + words
+        calls, tokens = calls + number + words, tokens + read + written
+        seconds[task.id] = each * SECONDS_A_CALL + words * WORD_S
+        costs.append(_usd(model, read, written))
     took = max(plan.critical_path(seconds)[0], sum(seconds.values()) / request.max_concurrent)
     if len(plan.tasks) > 1:
         read = FRAME + len(plan.tasks) * ANSWER
         calls, tokens, took = calls + 1, tokens + read + ANSWER, took + SECONDS_A_CALL
         costs.append(_usd(synthesizer, read, ANSWER))
-    if judge is not None and (compared := _judge_calls(plan, team)):
-        read = compared * FRAME + len(plan.tasks) * STATEMENTS * STATEMENT
-        calls, tokens, took = calls + compared, tokens + read + compared * ANSWER, took + SECONDS_A_CALL
-        costs.append(_usd(judge, read, compared * ANSWER))
+    if judge is not None and (compared := _judge_calls(plan, team, judge)):
+        in_words = is_small(judge)
+        read = compared * (WORD_TOKENS if in_words else FRAME) + len(plan.tasks) * STATEMENTS * STATEMENT
+        written = compared if in_words else compared * ANSWER
+        took += compared * WORD_S if in_words else SECONDS_A_CALL
+        calls, tokens = calls + compared, tokens + read + written
+        costs.append(_usd(judge, read, written))
     usd = None if None in costs else sum(cost or 0.0 for cost in costs)
-    cost = "cost unknown" if usd is None else f"about {money(usd)}"
-    limit = f", never more than the budget of {request.budget.tokens:,} tokens" if request.budget.tokens else ""
-    if ceiling is not None and any(task.budget is None or task.budget.tokens is None for task in plan.tasks):
-        limit += f", at most {ceiling:,} for a task without a budget of its own"
-    parallel = f"{several(len(plan.tasks), 'task')}, {plan.strategy}, {plan.depth} deep"
-    time = f"some {duration(took)}{' and the time people take' if _people(plan, team) else ''}"
-    estimate = f"an estimated {several(calls, 'call')}, {tokens:,} tokens, {time}, {cost}{limit}."
-    return f"Running it: {parallel}; {estimate}{_web(plan, team)}"
+    return Figures(calls, tokens, took, usd)
+
+
+def _source(past: Sequence[PastRun]) -> str:
+    return f"by {several(len(past), 'earlier run')} of this team and model, an estimated " if past else "an estimated "
+
+
+def _figures(learned: Learned, people: str) -> str:
+    """Calls, tokens, time and cost, each with its range where past runs differed."""
+    low, expected, high = learned
+    tokens = _range(low.tokens, high.tokens, lambda number: f"{round(number):,}")
+    time = _range(low.seconds, high.seconds, duration)
+    cost = "cost unknown"
+    if low.usd is not None and expected.usd is not None and high.usd is not None:
+        cost = f"about {money(expected.usd)}{_range(low.usd, high.usd, money)}"
+    calls = several(round(expected.calls), "call")
+    return (
+        f"{calls}, {round(expected.tokens):,} tokens{tokens}, some {duration(expected.seconds)}{time}{people}, {cost}"
+    )
+
+
+def _range(low: float, high: float, show: Callable[[float], str]) -> str:
+    """Nothing where both ends read the same."""
+    return "" if show(low) == show(high) else f" ({show(low)} to {show(high)})"
+
+
+def _last_estimate(past: Sequence[PastRun]) -> str:
+    """How far off the last estimate was, so that a reader knows what to think of this one."""
+    if not past:
+        return ""
+    _, expected, used = past[-1]
+    return (
+        f" The last run used {round(used.tokens):,} tokens and {duration(used.seconds)}, where "
+        f"{round(expected.tokens):,} and {duration(expected.seconds)} were estimated."
+    )
 
 
 def _web(plan: Plan, team: Team) -> str:
@@ -112,11 +169,13 @@ def _calls(task: Task, team: Team) -> int:
     return CALLS_WITH_TOOLS if worker.tool_names else 1
 
 
-def _judge_calls(plan: Plan, team: Team) -> int:
+def _judge_calls(plan: Plan, team: Team, judge: str) -> int:
     """The calls in which the statements of the tasks are compared; what analyzers find is not."""
     stating = sum(team.worker(task.worker).kind != "analyzer" for task in plan.tasks)
     if stating < 2:
         return 0
+    if is_small(judge):
+        return KNOWN_PAIRS + 2 * min(MOST_PAIRS, STATEMENTS * stating)
     calls = -(-stating * STATEMENTS // COMPARED)
     return min(calls, 2) if stating <= FEW_TASKS else calls
 

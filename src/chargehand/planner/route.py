@@ -10,14 +10,15 @@ What was chosen is on the record before it is acted on; a resumed run finds the 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, Literal
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.planner.draft import in_words
-from chargehand.team import Team
+from chargehand.planner.worker_list import describe_workers
+from chargehand.team import RouteExample, Team
 from chargehand.values.base import Value
 from chargehand.values.message import Message, system, user
 from chargehand.values.outcome import Outcome, Usage
@@ -162,14 +163,33 @@ def _default(team: Team, why: str) -> Route:
 
 
 def _about(request_text: str, team: Team) -> list[Message]:
-    return _messages(f"Request\n{quote_data(request_text, MOST_CHARACTERS)}", team, ())
+    return _messages(_request(request_text), team, ())
+
+
+def _request(text: str) -> str:
+    return f"Request\n{quote_data(text, MOST_CHARACTERS)}"
 
 
 def _messages(about: str, team: Team, only: Sequence[str]) -> list[Message]:
-    """What the router reads; `only` limits it to some of the workers."""
-    examples = "".join(
-        f"\nExample\n{json.dumps(example.model_dump(exclude_defaults=True), ensure_ascii=False)}"
-        for example in team.route_examples
-        if not only
-    )
-    return [system(f"{_RULES}\n\nWorkers\n{in_words(team, only)}{examples}"), user(about)]
+    """What the router reads; `only` limits it to some of the workers.
+
+    Examples are turns of the conversation: small models follow these, and copy what is in the rules.
+    """
+    messages = [system(f"{_RULES}\n\nWorkers\n{describe_workers(team, only)}")]
+    for example in () if only else _alternate(team.route_examples):
+        chosen = {name: value for name, value in example.to_json().items() if name != "request" and value}
+        answer = {"reason": chosen.pop("reason", ""), **chosen}
+        text = json.dumps(answer, ensure_ascii=False)
+        # On one line, so that a script can tell them from the request.
+        asked = _request(example.request).replace("\n", " ")
+        messages += [user(asked), Message(role="assistant", text=text)]
+    return [*messages, user(about)]
+
+
+def _alternate(examples: Sequence[RouteExample]) -> Iterator[RouteExample]:
+    """Examples of different workers in turn: a small model prefers the worker that it read of last."""
+    by_worker: dict[str, list[RouteExample]] = {}
+    for example in examples:
+        by_worker.setdefault(example.primary, []).append(example)
+    for together in zip_longest(*by_worker.values()):
+        yield from (example for example in together if example is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -10,13 +11,12 @@ from chargehand.engine.people import edited_plan, question_about_plan, verdict
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
 from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
-from chargehand.planner.add import add_tasks
-from chargehand.planner.draft import Planned, Unplanned, make_plan
+from chargehand.planner.planned import Planned, Unplanned
 from chargehand.planner.preview import ceiling_of, preview
 from chargehand.planner.route import route, routed_plan
 from chargehand.team import Team
 from chargehand.text.plan_json import parse
-from chargehand.trace import to_text
+from chargehand.values.estimate import PastRun
 from chargehand.values.event import PlanApproved, PlanDrafted, Warned
 from chargehand.values.outcome import Fault, Usage
 from chargehand.values.plan import Plan, Task
@@ -55,8 +55,12 @@ async def agree(
     role_models: SupervisorModels,
     plan: Plan | None,
     factory: WorkerFactory | None,
+    past: Sequence[PastRun] = (),
 ) -> Agreed | Unplanned | Rejected:
-    """A plan given here is taken as it is: tasks may be added to it, and those without a worker are given one."""
+    """A plan given here is taken as it is: tasks may be added to it, and those without a worker are given one.
+
+    `past` are runs of the same team and models, from which a person who is asked gets an estimate.
+    """
     given, routed = plan is not None, team.mode == "route"
     if (recorded := engine.record.plan()) is not None:
         usage = Usage.model_validate(recorded.usage or {})
@@ -70,7 +74,7 @@ async def agree(
         plan = drafted
     else:
         engine.emit(PlanDrafted(plan=plan.to_json(), round=0, problems=[], source="given"))
-        plan = await _added_to(plan, request, team, engine, role_models.get("planner"), used)
+        plan = await _add_to(plan, request, team, engine, role_models.get("planner"), used)
     assign = partial(_assign_workers, plan, team, engine, role_models.get("router"), used)
     assigned = await in_time(engine, "@route", time_left(request, engine), assign)
     if assigned is None:
@@ -79,7 +83,7 @@ async def agree(
     if request.approve:
         workers = {**roster, **factory.make_agents(plan.workers)} if factory else roster
         approved = await _approve(
-            plan, request, team.with_workers(plan.workers), workers, engine, role_models, planned=planned
+            plan, request, team.with_workers(plan.workers), workers, engine, role_models, planned=planned, past=past
         )
         if isinstance(approved, str):
             return Rejected(plan, approved, Usage.total(used))
@@ -111,31 +115,39 @@ def _recorded_ceiling(recorded: dict[str, int] | None, request: Request) -> int 
     return recorded["tokens"] + (request.budget.tokens or recorded["of"]) - recorded["of"]
 
 
+async def plan_or_route(
+    request: Request, team: Team, engine: Engine, role_models: SupervisorModels, used: list[Usage]
+) -> Planned | Unplanned:
+    """A new plan: the planner's, or where the team routes its requests that of the worker which was chosen."""
+    if team.mode == "plan":
+        from chargehand.planner.draft import make_plan  # a given plan does without
+
+        return await make_plan(request, team, engine, role_models["planner"], used)
+    chosen = await route(request.text, team, engine, role_models.get("router"), "@route", used, request.asked)
+    plan = routed_plan(chosen, request, team)
+    engine.emit(PlanDrafted(plan=plan.to_json(), round=1, problems=[], source="router"))
+    return Planned(plan, Usage.total(used))
+
+
 async def _draft(
     request: Request, team: Team, engine: Engine, role_models: SupervisorModels, used: list[Usage]
 ) -> Plan | Unplanned:
-    """What the planner, or where the team has it so the router, makes of the request in time."""
-
-    async def work() -> Planned | Unplanned:
-        if team.mode == "plan":
-            return await make_plan(request, team, engine, role_models["planner"], used)
-        chosen = await route(request.text, team, engine, role_models.get("router"), "@route", used, request.asked)
-        plan = routed_plan(chosen, request, team)
-        engine.emit(PlanDrafted(plan=plan.to_json(), round=1, problems=[], source="router"))
-        return Planned(plan, Usage.total(used))
-
+    """What the planner or the router makes of the request in time."""
+    work = partial(plan_or_route, request, team, engine, role_models, used)
     made = await in_time(engine, "@plan", time_left(request, engine), work)
     if made is None:
         return _too_late(request, used)
     return made if isinstance(made, Unplanned) else made.plan
 
 
-async def _added_to(
+async def _add_to(
     plan: Plan, request: Request, team: Team, engine: Engine, model: SupervisorModel | None, used: list[Usage]
 ) -> Plan:
     """The given plan with what a planner adds to it, where it may; it runs without, whatever goes wrong with that."""
     if model is None or request.subject is None:
         return plan
+    from chargehand.planner.add import add_tasks  # few plans are given with a subject
+
     left = time_left(request, engine)
     add = partial(add_tasks, plan, request.subject, request, team, engine, model, used)
     made = await in_time(engine, "@plan", None if left is None else left * ADDING_SHARE, add)
@@ -179,12 +191,16 @@ async def _approve(
     role_models: SupervisorModels,
     *,
     planned: bool,
+    past: Sequence[PastRun],
 ) -> Plan | str:
     """The plan a person lets run, perhaps edited, or why it was rejected."""
+    from chargehand.trace import to_text  # few plans are approved by a person
+
     writer = role_models["synthesizer"]
     ceiling = ceiling_of(plan, request, writer) if planned else None
     judge = role_models["judge"].model if "judge" in role_models else None
-    text = f"{to_text(plan).rstrip()}\n\n{preview(plan, team, roster, writer.model, request, ceiling, judge)}"
+    estimate = preview(plan, team, roster, writer.model, request, ceiling, judge, past)
+    text = f"{to_text(plan).rstrip()}\n\n{estimate}"
     answer = await engine.ask("@plan/approve", question_about_plan(text))
     said = verdict(answer)
     if said is None:

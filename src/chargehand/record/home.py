@@ -12,20 +12,20 @@ Reading never creates anything; folders are made, for their owner only, at the f
 from __future__ import annotations
 
 import os
+import random
 import re
-import secrets
 import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chargehand.errors import ChargehandError, RunNotFound, RunOwned, UsageError
 from chargehand.record import lock
-from chargehand.record.index import RunIndex, RunInfo, head, summarise
+from chargehand.record.index import Lesson, RunIndex, RunInfo, head, summarise
 from chargehand.record.lock import OwnerLock
 from chargehand.record.private_files import private_folder
 from chargehand.record.storage_errors import damage_error, storage
@@ -35,25 +35,31 @@ if TYPE_CHECKING:
     from chargehand.record.mailbox import FolderMailbox
     from chargehand.record.replay import Replay
     from chargehand.record.sqlite_journal import SqliteJournal
+    from chargehand.values.estimate import PastRun
     from chargehand.values.event import Event
 
 SUFFIX = ".sqlite"
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 # Lower-case letters and digits that are hard to mistake for each other when typed.
 _LETTERS = "abcdefghjkmnpqrstvwxyz0123456789"
+# Run ids must not repeat, also not after a fork of the process.
+_CHANCE = random.SystemRandom()
 _PRUNABLE: tuple[RunStatus, ...] = ("interrupted", "cancelled", "complete", "partial", "failed")
 _DAY_S = 86_400.0
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
     """CHARGEHAND_HOME, else `.chargehand` in the user's own folder."""
-    return Path(environ.get("CHARGEHAND_HOME") or "~/.chargehand").expanduser()
+    path = Path(environ.get("CHARGEHAND_HOME") or "~/.chargehand").expanduser()
+    if os.path.isfile(path):
+        raise UsageError(f"The home {path} is a file, not a folder: set CHARGEHAND_HOME to a folder.")
+    return path
 
 
 def new_run_id(now: float) -> str:
     """Sorts by time and can be typed: `20250131-235959-k7fq`, in UTC."""
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%d-%H%M%S")
-    return f"{stamp}-{''.join(secrets.choice(_LETTERS) for _ in range(4))}"
+    return f"{stamp}-{''.join(_CHANCE.choice(_LETTERS) for _ in range(4))}"
 
 
 class Home:
@@ -183,16 +189,18 @@ class Home:
         """Runs, newest first, as the index has them, repaired from the records where it is behind."""
         known = self._index.load()
         ids = self._ids()
-        gone = known.keys() - ids
-        stale = [run for run in ids if run not in known or self._died(known[run])]
-        refolded, unreadable = self._fold(stale)
+        if gone := known.keys() - ids:
+            known = self._index.load(all_again=True)
+        died = [run for run, info in known.items() if info.status == "running" and self._has_died(info)]
+        refolded, unreadable = self._fold([*(ids - known.keys()), *ids.intersection(died)])
         if refolded or gone:
             # A home that cannot be written to is still listed; the next process that can write makes the repair.
             self._index.put(refolded.values(), gone)
         lines = known | refolded | unreadable
-        listed = [self._as_it_is(lines[run]) for run in ids]
-        listed.sort(key=lambda info: (info.started, info.run), reverse=True)
-        return listed[:limit]
+        # The lines are in about this order already, which sorting makes use of.
+        listed = [info for run, info in lines.items() if run in ids] if gone else list(lines.values())
+        listed.sort(key=_AGE, reverse=True)
+        return [self._as_it_is(info) if info.status == "interrupted" else info for info in listed[:limit]]
 
     def list_mark(self) -> object:
         """Equal marks: no run was begun, ended or removed in between; one may have died."""
@@ -208,6 +216,7 @@ class Home:
         team: str | None = None,
         parent: str | None = None,
         started: float | None = None,
+        lesson: Lesson | None = None,
     ) -> str | None:
         """Update a run's line in the index; a warning when that failed. Status `running` takes back an earlier end.
 
@@ -228,9 +237,13 @@ class Home:
         def change(old: RunInfo | None) -> RunInfo:
             if old is None:
                 old = self._fold_run(run) if started is None else RunInfo(run=run, started=started)
-            return replace(old, **update)
+            return old._replace(**update)
 
-        return self._index.change(run, change)
+        return self._index.change(run, change, lesson)
+
+    def past_runs(self, team: str, model: str) -> list[PastRun]:
+        """What the last runs of the team with these models were expected to take, and took; oldest first."""
+        return self._index.past_runs(team, model)
 
     def prune(
         self,
@@ -322,7 +335,7 @@ class Home:
             info = summarise(run, journal, self._born(run))
         finally:
             journal.close()
-        return replace(info, status="interrupted") if self._died(info) else info
+        return info._replace(status="interrupted") if self._has_died(info) else info
 
     def _born(self, run: str) -> float:
         try:
@@ -330,14 +343,14 @@ class Home:
         except OSError:
             return time.time()
 
-    def _died(self, info: RunInfo) -> bool:
+    def _has_died(self, info: RunInfo) -> bool:
         """Whether it is listed as running without an owner: the owner died, perhaps after recording the end."""
         return info.status == "running" and self.owner(info.run) is None
 
     def _as_it_is(self, info: RunInfo) -> RunInfo:
         """The index may not have heard that the run was resumed."""
         if info.status == "interrupted" and self.owner(info.run) is not None:
-            return replace(info, status="running")
+            return info._replace(status="running")
         return info
 
     def _remove(self, run: str) -> bool:
@@ -356,6 +369,10 @@ class Home:
         finally:
             held.release()
         return True
+
+
+# When it began, and its id.
+_AGE = itemgetter(RunInfo._fields.index("started"), RunInfo._fields.index("run"))
 
 
 def _mark(path: Path) -> tuple[int, int] | None:

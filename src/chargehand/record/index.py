@@ -6,19 +6,23 @@ again and a failing one never fails a run.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from chargehand.record.journal import Journal
 from chargehand.record.private_files import private_file
 from chargehand.record.storage_errors import reading, storage_error
 from chargehand.values.event import Control, QuestionAnswered, QuestionAsked, RunEnded, RunStarted
 from chargehand.values.status_words import STATUSES, RunStatus
+
+if TYPE_CHECKING:
+    from chargehand.values.estimate import PastRun
 
 REQUEST_CHARS = 200
 
@@ -28,8 +32,15 @@ _SCHEMA = (
     "request TEXT NOT NULL, team TEXT, parent TEXT)",
     f"PRAGMA user_version = {_FORMAT}",
 )
-_SELECT = "SELECT run, started, ended, status, request, team, parent FROM runs WHERE :only IS NULL OR run = :only"
+_SELECT = "SELECT run, started, ended, status, request, team, parent FROM runs"
+# A line that is written anew gets the highest number.
 _REPLACE = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
+# What runs were expected to take and took, for the estimates of later ones. Nothing folds it again: a lost one is
+# learned again from later runs, so that it is made where it is missing and needs no format of its own.
+_PAST = "CREATE TABLE IF NOT EXISTS past(run TEXT PRIMARY KEY, team TEXT, model TEXT, figures TEXT NOT NULL)"
+_PAST_RUNS = "SELECT figures FROM past WHERE team = ? AND model = ? ORDER BY rowid DESC LIMIT ?"
+# So many of a team and a model are looked at, and so many are kept in all.
+MOST_PAST, MOST_KEPT = 20, 5_000
 _BUSY_S = 1.0
 _NUMBER = (float, int)
 _NUMBER_OR_NONE = (float, int, type(None))
@@ -38,8 +49,7 @@ _TEXT_OR_NONE = (str, type(None))
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
 
 
-@dataclass(frozen=True)
-class RunInfo:
+class RunInfo(NamedTuple):
     """One run in a listing. `request` is its head; times are seconds since 1970.
 
     Not a Value: a listing shows what the index holds, and need not load pydantic for it.
@@ -55,7 +65,15 @@ class RunInfo:
 
     def to_json(self) -> dict[str, Any]:
         """The line as plain JSON data."""
-        return dict(vars(self))
+        return self._asdict()
+
+
+class Lesson(NamedTuple):
+    """What a run of a team with these models was expected to take, and took."""
+
+    team: str
+    model: str
+    figures: PastRun
 
 
 class RunIndex:
@@ -63,18 +81,38 @@ class RunIndex:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = threading.Lock()
+        # The lines as they were read last, the file they are of, and the highest number of a line in it.
+        self._lines: dict[str, RunInfo] = {}
+        self._read_to: tuple[int, int] | None = None
 
-    def load(self, only: str | None = None) -> dict[str, RunInfo]:
-        """All lines, or that of one run, by run; empty when the index is missing, damaged or cannot be read."""
-        if not self._path.exists():
-            return {}
-        try:
-            with _connection(self._path, "ro") as connection:
-                if connection.execute("PRAGMA user_version").fetchone() != (_FORMAT,):
-                    return {}
-                return _lines(connection, only)
-        except (sqlite3.Error, OSError, ValueError):
-            return {}
+    def load(self, *, all_again: bool = False) -> dict[str, RunInfo]:
+        """All lines, by run; empty when the index is missing, damaged or cannot be read.
+
+        Only lines that were written since the last time are read. That others were removed shows in how many there are,
+        unless as many were added: a caller that knows of removed ones asks for `all_again`.
+        """
+        with self._lock:
+            try:
+                self._catch_up(all_again)
+            except (sqlite3.Error, OSError, ValueError):
+                self._lines, self._read_to = {}, None
+            return dict(self._lines)
+
+    def _catch_up(self, all_again: bool) -> None:
+        file = os.stat(self._path).st_ino
+        with _connection(self._path, "ro") as connection:
+            if connection.execute("PRAGMA user_version").fetchone() != (_FORMAT,):
+                raise ValueError("another version wrote it")
+            connection.execute("BEGIN")
+            count, last = connection.execute("SELECT count(*), coalesce(max(rowid), 0) FROM runs").fetchone()
+            read_file, read_to = self._read_to or (file, last + 1)
+            grows = not all_again and read_file == file and read_to <= last
+            if grows:
+                self._lines |= _read_lines(connection, "rowid > ?", read_to)
+            if not grows or len(self._lines) != count:
+                self._lines = _read_lines(connection)
+            self._read_to = file, last
 
     def put(self, infos: Collection[RunInfo], gone: Collection[str] = ()) -> str | None:
         """Write these lines and drop those of runs that are gone; a warning when that failed."""
@@ -85,13 +123,34 @@ class RunIndex:
 
         return self._write(put)
 
-    def change(self, run: str, changed: Callable[[RunInfo | None], RunInfo]) -> str | None:
+    def change(
+        self, run: str, changed: Callable[[RunInfo | None], RunInfo], lesson: Lesson | None = None
+    ) -> str | None:
         """Write a run's line as it is to be, given the one there is; a warning when that failed."""
 
         def change(connection: sqlite3.Connection) -> None:
-            connection.execute(_REPLACE, _row(changed(_lines(connection, run).get(run))))
+            old = _read_lines(connection, "run = ?", run).get(run)
+            connection.execute(_REPLACE, _row(changed(old)))
+            if lesson is not None:
+                connection.execute(_PAST)
+                row = (run, lesson.team, lesson.model, json.dumps(lesson.figures))
+                connection.execute("INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?)", row)
+                connection.execute("DELETE FROM past WHERE rowid <= (SELECT max(rowid) FROM past) - ?", (MOST_KEPT,))
 
         return self._write(change)
+
+    def past_runs(self, team: str, model: str) -> list[PastRun]:
+        """The last runs of the team with these models, oldest first; empty when there are none or none can be read."""
+        from chargehand.values.estimate import Figures, PastRun
+
+        if not self._path.exists():
+            return []
+        try:
+            with _connection(self._path, "ro") as connection:
+                rows = connection.execute(_PAST_RUNS, (team, model, MOST_PAST)).fetchall()
+            return [PastRun(*(Figures(*each) for each in json.loads(text))) for (text,) in reversed(rows)]
+        except (sqlite3.Error, OSError, ValueError, TypeError):
+            return []
 
     def _write(self, write: Callable[[sqlite3.Connection], None]) -> str | None:
         try:
@@ -133,7 +192,7 @@ def summarise(run: str, journal: Journal, started: float) -> RunInfo:
                 info = _begin(info, event.at, body, first)
                 first = False
             case RunEnded(status=status):
-                info = replace(info, status=cast("RunStatus", status), ended=event.at)
+                info = info._replace(status=cast("RunStatus", status), ended=event.at)
             case QuestionAsked(key=key):
                 asked.add(key)
             case QuestionAnswered(key=key):
@@ -145,7 +204,7 @@ def summarise(run: str, journal: Journal, started: float) -> RunInfo:
     with reading(run):
         _check(info)
     if info.status == "running" and (paused or asked):
-        return replace(info, status="paused" if paused else "waiting")
+        return info._replace(status="paused" if paused else "waiting")
     return info
 
 
@@ -155,11 +214,10 @@ def head(request: str) -> str:
 
 
 def _begin(info: RunInfo, at: float, started: RunStarted, first: bool) -> RunInfo:
-    again = replace(info, status="running", ended=None)
+    again = info._replace(status="running", ended=None)
     if not first:
         return again
-    return replace(
-        again,
+    return again._replace(
         started=at,
         request=head(_text(started.request.get("text")) or ""),
         team=_text(started.team.get("name")),
@@ -170,8 +228,8 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _lines(connection: sqlite3.Connection, only: str | None) -> dict[str, RunInfo]:
-    rows = connection.execute(_SELECT, {"only": only})
+def _read_lines(connection: sqlite3.Connection, where: str = "", *values: object) -> dict[str, RunInfo]:
+    rows = connection.execute(f"{_SELECT} WHERE {where}" if where else _SELECT, values)
     return {info.run: info for info in (_check(RunInfo(*row)) for row in rows)}
 
 

@@ -18,7 +18,7 @@ from chargehand.record.storage_errors import storage
 # Reading the owner's name takes the lock for some microseconds; a process that wants the run tries again first.
 _TRIES = 5
 _PAUSE_S = 0.01
-# Where this process answers over HTTP, if it does: whoever finds a run locked is told.
+# Where this process answers over HTTP, if it does: a process that finds a run locked names it.
 _process_url: str | None = None
 
 

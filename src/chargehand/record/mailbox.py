@@ -19,7 +19,7 @@ from chargehand.record.storage_errors import storage
 from chargehand.values.order import VERSION, Order
 
 _NAME = re.compile(r"([0-9A-HJKMNP-TV-Z]{26})\.json")
-_MOST_BYTES = 1_000_000
+_MOST_BYTES = 8_000_000
 
 
 class UnreadableOrder(NamedTuple):

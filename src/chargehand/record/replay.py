@@ -42,8 +42,10 @@ from chargehand.values.event import (
     Unreadable,
     shape_problem,
 )
-from chargehand.values.key import TaskPath
+from chargehand.values.key import Key, TaskPath
+from chargehand.values.order import Restart
 from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.status_words import FINISHED
 
 Called = ModelCalled | ToolCalled
 Returned = ModelReplied | ToolReturned | Reused
@@ -92,6 +94,8 @@ class Replay:
     plan_given: bool = False
     # By key, effects that returned.
     committed: dict[str, Returned] = field(default_factory=dict[str, Returned])
+    # By key, the models that were called for them, under their own names.
+    models: dict[str, str] = field(default_factory=dict[str, str])
     # By key, effects begun and not returned when the record stops.
     intents: dict[str, Called] = field(default_factory=dict[str, Called])
     decisions: dict[str, JSON] = field(default_factory=dict[str, JSON])
@@ -111,9 +115,8 @@ class Replay:
     lost: list[Usage] = field(default_factory=list[Usage])
     # Tokens counted for each call that came to an end without saying what it used.
     estimated: list[int] = field(default_factory=list[int])
-    # What reopened tasks had used, and the results of calls that are made again: they are paid for too.
-    set_aside: list[Usage] = field(default_factory=list[Usage])
-    unused: list[Data] = field(default_factory=list[Data])
+    # Results of calls that are made again: they are paid for too.
+    unused: list[Returned] = field(default_factory=list[Returned])
     spent_tokens: int = 0
     spent_usd: float = 0.0
     # By how many tokens settled calls exceeded their reservations, in all.
@@ -132,12 +135,24 @@ class Replay:
     owned_s: float = 0.0
     status: str = "running"
     report: Data | None = None
+    # Provider -> until when it asked to be left alone, in seconds since 1970.
+    held_providers: dict[str, float] = field(default_factory=dict[str, float])
+    # Key -> until when a call waits, and for which provider, in the last session.
+    calls_waiting: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
+    # How often the run as a whole waited for a provider, and whether it does, in a process that stays.
+    provider_waits: int = 0
+    waits_for_provider: bool = False
     # Orders with a verdict, by key: they are not acted on again.
     controls: dict[str, Control] = field(default_factory=dict[str, Control])
     # Only a person continues a paused run.
     paused: bool = False
     # task -> why a person stopped it. It stays stopped.
     stopped: dict[str, str] = field(default_factory=dict[str, str])
+    # Key of the order -> a restart that no session has carried out yet; and task -> the last one that was.
+    restarts: dict[str, Restart] = field(default_factory=dict[str, Restart])
+    restarted: dict[str, Restart] = field(default_factory=dict[str, Restart])
+    # Key of the order -> a person's words, and the task whose worker they are for.
+    words: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     # How often each of these was recorded, by `mark_of`.
     marks: Counter[tuple[str, str | None, str]] = field(default_factory=Counter[tuple[str, str | None, str]])
     _session_began: float = 0.0
@@ -154,6 +169,8 @@ class Replay:
                 self.start |= {name: value for name, value in vars(started).items() if value is not None}
                 self.sessions += 1
                 self._write_off()
+                self._end_calls_waiting(self.owned_s)
+                self.waits_for_provider = False
                 self._session_began, self._owned_before = event.at, self.owned_s
                 self.status, self.report = "running", None
             case PlanApproved(within=str(within)) as approved if within:
@@ -174,30 +191,40 @@ class Replay:
             case ModelCalled(key=key) | ToolCalled(key=key) as called:
                 self.intents[key] = called
                 self.sent.add(key)
+                if key in self.calls_waiting:
+                    self._end_calls_waiting(self._owned_seconds_at(event), key)
             case ModelReplied(result={"cut": True}):
                 pass  # cut off: people can read what had arrived, the call is made again
             case ModelReplied() | ToolReturned() | Reused() as returned:
                 called = self.intents.pop(returned.key, None)
-                if isinstance(called, ModelCalled) and called.role == "worker":
-                    self.written += _output_tokens(returned.result)
+                if isinstance(called, ModelCalled):
+                    self.models[returned.key] = called.model
+                    self.written += _output_tokens(returned.result) if called.role == "worker" else 0
                 self.committed[returned.key] = returned
+            case Decided(decision="wait") as decided:
+                self._wait(decided, self._owned_seconds_at(event))
+            case Decided(decision="wait_over"):
+                self.waits_for_provider = False
             case Decided() as decided:
                 self._decide(decided)
             case AttemptStarted():
                 if event.task is not None and event.attempt is not None:
                     self.attempts[event.task] = event.attempt
-                    now = self._owned_at(event) - self._waits_of(event.task)
+                    now = self._owned_seconds_at(event) - self._waits_of(event.task)
                     self.begun.setdefault(event.task, now)
                     self.begun.setdefault(f"{event.task}/{event.attempt}", now)
             case AttemptEnded(outcome=dict(outcome)):
                 self.attempted[f"{event.task}/{event.attempt}"] = Outcome.model_validate(outcome)
             case TaskEnded():
+                over = [key for key in self.calls_waiting if Key.parse(key).task == event.task]
+                if over:  # it was stopped, or its time was over
+                    self._end_calls_waiting(self._owned_seconds_at(event), *over)
                 outcome = Outcome.model_validate(event.body.outcome)
                 self.ended[event.task or outcome.task] = outcome
             case QuestionAsked() as asked:
                 self.questions[asked.key] = asked.question
                 for task in TaskPath.parse(event.task).lineage if event.task is not None else ():
-                    number, since = self._waiting.get(task, (0, self._owned_at(event)))
+                    number, since = self._waiting.get(task, (0, self._owned_seconds_at(event)))
                     self._waiting[task] = number + 1, since
             case QuestionAnswered() as answered:
                 self.answers[answered.key] = answered.answer
@@ -205,7 +232,7 @@ class Replay:
                 self._owned_before -= answered.parked_s or 0.0
                 for task in TaskPath.parse(event.task).lineage if event.task is not None else ():
                     if task in self._waiting:
-                        self._end_wait(task, self._owned_at(event))
+                        self._end_wait(task, self._owned_seconds_at(event))
             case Control() as control:
                 self.take_order(control, event.task)
             case BudgetReserved() as reserved:
@@ -217,11 +244,13 @@ class Replay:
                 self._settle(event.task, settled)
             case RunEnded() as ended:
                 self.status, self.report = ended.status, ended.report
+                # A pause that came with the last call is over with the run.
+                self.paused = self.paused and ended.status not in FINISHED
             case body if isinstance(body, RECORDED_ONCE):
                 self.marks[mark_of(event.task, body)] += 1
             case _:
                 pass
-        self.owned_s = self._owned_at(event)
+        self.owned_s = self._owned_seconds_at(event)
 
     def take_order(self, control: Control, task: str | None) -> None:
         """What an order changes of a run that is continued from here."""
@@ -235,10 +264,26 @@ class Replay:
                 self.paused = control.order == "pause"
             case "stop" if task is not None:
                 self.stopped[task] = value.get("text", "")
+            case "restart" if task is not None:
+                self.restarts[control.key] = Restart(task, value.get("text"), value.get("model"))
+                for each in [each for each in self.stopped if task in TaskPath.parse(each).wholes]:
+                    del self.stopped[each]
+            case "top_up":
+                self._top_up(control.key, value)
+            case "tell" if task is not None:
+                self.words[control.key] = value.get("text", ""), task
             case _:
                 pass
 
-    def _owned_at(self, event: Event) -> float:
+    def _top_up(self, key: str, value: Data) -> None:
+        """The run continues with these limits, and what had ended for lack of them runs again."""
+        request: Data = self.start.get("request") or {}
+        more: Data = {"budget": value["limit"]} | ({"deadline_s": value["deadline_s"]} if "deadline_s" in value else {})
+        self.start["request"] = request | more
+        for task in value.get("tasks", ()):
+            self.restarts[f"{key}/{task}"] = Restart(task)
+
+    def _owned_seconds_at(self, event: Event) -> float:
         """The run's own seconds at an event; none pass while no process runs it."""
         return self.owned_s if event.outside else self._owned_before + max(0.0, event.at - self._session_began)
 
@@ -252,6 +297,33 @@ class Replay:
     def _waits_of(self, task: str) -> float:
         since = self._waiting[task][1] if task in self._waiting else self.owned_s
         return self._waited.get(task, 0.0) + self.owned_s - since
+
+    def _wait(self, decided: Decided, now: float) -> None:
+        """A call waits for a provider; or, in a process that stays, all of the run does."""
+        until, provider = decided.value["until"], decided.value["provider"]
+        if decided.key.startswith("@wait/"):
+            self.provider_waits += 1
+            self.waits_for_provider = True
+            return
+        self.held_providers[provider] = until
+        key = decided.key.rpartition("/wait/")[0]
+        self.calls_waiting[key] = until, provider
+        for task in _lineage_of(key):
+            number, since = self._waiting.get(task, (0, now))
+            self._waiting[task] = number + 1, since
+
+    def _end_calls_waiting(self, now: float, *keys: str) -> None:
+        """Calls are sent, or their tasks ended, or the session has."""
+        for key in keys or tuple(self.calls_waiting):
+            del self.calls_waiting[key]
+            for task in _lineage_of(key):
+                if task in self._waiting:
+                    self._end_wait(task, now)
+
+    @property
+    def provider_wait(self) -> tuple[float, str] | None:
+        """Until when the run waits, in seconds since 1970, and for which provider; None if no call does."""
+        return min(self.calls_waiting.values(), default=None)
 
     def waits(self) -> dict[str, float]:
         """Task -> owned seconds it has waited for people, open questions included."""
@@ -278,9 +350,15 @@ class Replay:
             tokens, usd = self.spent_by_task.get(whole, (0, 0.0))
             self.spent_by_task[whole] = (tokens + settled.tokens, usd + (settled.usd or 0.0))
 
-    def used_before_reopening(self) -> Usage:
-        """What was used before tasks were reopened and is in no outcome any more."""
-        return Usage.total([*self.set_aside, *usages(self.unused)])
+    def usages(self) -> Iterator[Usage]:
+        """What each model call with a result used, of tasks that ended, of those that did not and of reopened ones."""
+        from chargehand.values.effect import ModelResult, usage_of
+
+        for returned in (*self.committed.values(), *self.unused):
+            reply: Data = returned.result.get("reply") or {}
+            if reply or isinstance(returned, ModelReplied):
+                model = self.models.get(returned.key) or reply.get("model", "")
+                yield usage_of(ModelResult.model_validate(returned.result), model)
 
     def in_flight(self) -> list[InFlight]:
         """Calls under way where the record stops. One that waited for its slot was never sent and used nothing."""
@@ -325,20 +403,21 @@ class Replay:
 
     def _decide(self, decided: Decided) -> None:
         if decided.decision == "reopen":
-            self.reopen(decided.value["tasks"])
+            self.reopen(decided.value["tasks"], decided.value.get("restarts", ()))
         elif decided.decision == "hedge":
             self.sent.add(decided.key)  # it is sent as soon as this is on disk
         self.decisions[decided.key] = decided.value
 
-    def reopen(self, tasks: Iterable[str]) -> None:
+    def reopen(self, tasks: Iterable[str], restarts: Iterable[str] = ()) -> None:
         """Let tasks run again, with attempts counted on; of a task that was split only the parts that are not done.
 
-        The supervisor's own failed calls are made again as well, and the answer is judged and written again.
+        The supervisor's own failed calls are made again as well, and the answer is judged and written again. `restarts`
+        are the orders that this carries out.
         """
+        whole = self._carry_out(restarts)
         for task in tasks:
-            parts = self._parts_again(task)
-            if task in self.ended and task not in self.splits:  # what parts used is counted with the whole again
-                self.set_aside.append(self.ended[task].usage)
+            parts = [] if task in whole else self._parts_again(task)
+            self._drop_questions(task)
             self.ended.pop(task, None)
             self.begun.pop(task, None)
             for id in parts or (task, *(part for part in self.attempts if part.startswith(f"{task}.s."))):
@@ -353,9 +432,32 @@ class Replay:
                 self.decisions[f"{key.removesuffix('gaps')}whether"] = self.decisions.pop(key)
         for key, returned in list(self.committed.items()):
             if key.startswith("@") and (not key.startswith(_PLANNING) or returned.result.get("error")):
-                self.unused.append(returned.result)
+                self.unused.append(returned)
                 del self.committed[key]
         self.marks = Counter({mark: times for mark, times in self.marks.items() if mark[0] == "extension"})
+
+    def _carry_out(self, restarts: Iterable[str]) -> set[str]:
+        """The tasks with a new instruction or model: whatever was planned in their place is not used again."""
+        changed: set[str] = set()
+        for key in restarts:
+            if (restart := self.restarts.pop(key, None)) is None:
+                continue
+            before = self.restarted.get(restart.task, restart)
+            instruction, model = restart.instruction or before.instruction, restart.model or before.model
+            self.restarted[restart.task] = Restart(restart.task, instruction, model)
+            if restart.instruction or restart.model:
+                changed.add(restart.task)
+        return changed
+
+    def _drop_questions(self, task: str) -> None:
+        """Leave out the open questions of a task that runs again: it asks again what it has to."""
+        for key in self.open_questions():
+            path = Key.parse(key).path
+            if path is not None and task in path.wholes:
+                del self.questions[key]
+                for each in path.lineage:
+                    if each in self._waiting:
+                        self._end_wait(each, self.owned_s)
 
     def _parts_again(self, task: str) -> list[str]:
         """The parts of a split task that are not done, and those that rest on them; none when all are done."""
@@ -368,6 +470,11 @@ class Replay:
         return found
 
 
+def _lineage_of(key: str) -> tuple[str, ...]:
+    path = Key.parse(key).path
+    return () if path is None else path.lineage
+
+
 def mark_of(task: str | None, body: EventBody) -> tuple[str, str | None, str]:
     """What identifies an event that is recorded once, whichever session comes to it."""
     return body.kind, task, json.dumps(vars(body), sort_keys=True, default=str)
@@ -377,15 +484,6 @@ def _output_tokens(result: Data) -> int:
     reply: Data = result.get("reply") or {}
     counted: Data = reply.get("usage") or result.get("estimated") or {}
     return counted.get("output_tokens") or 0
-
-
-def usages(results: Iterable[Data]) -> Iterator[Usage]:
-    """What each result of a model call used."""
-    from chargehand.values.effect import ModelResult, usage_of
-
-    for result in results:
-        if result.get("reply"):
-            yield usage_of(ModelResult.model_validate(result), result["reply"].get("model", ""))
 
 
 def replay(events: Iterable[Event], run: str = "") -> Replay:

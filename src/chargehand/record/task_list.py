@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chargehand.values.event import EventBody, Extended, PlanApproved, PlanDrafted, TaskEnded
@@ -32,6 +31,11 @@ class TaskList:
     def __init__(self) -> None:
         # Path -> the status it ended with; None while it has not.
         self._tasks: dict[str, str | None] = {}
+        # Path -> the worker that the plan names, and the tasks it depends on.
+        self._workers: dict[str, str] = {}
+        self._needs: dict[str, list[str]] = {}
+        # Those that ended for lack of budget or time.
+        self._short: set[str] = set()
 
     @staticmethod
     def of(state: Replay) -> TaskList:
@@ -42,7 +46,9 @@ class TaskList:
         for scope, approved in state.approved_within.items():
             tasks._add(approved.plan, scope)
         for path, outcome in state.ended.items():
-            tasks._tasks[path] = outcome.status
+            tasks._end(path, outcome.to_json())
+        for restart in state.restarts.values():
+            tasks.reopen(restart.task)
         return tasks
 
     def apply(self, body: EventBody, task: str | None) -> None:
@@ -54,33 +60,103 @@ class TaskList:
             case PlanDrafted(plan=dict(plan), source="split") if task is not None:
                 self._add_parts(task, plan)
             case TaskEnded(outcome=outcome):
-                self._tasks[task or outcome["task"]] = outcome["status"]
+                self._end(task or outcome["task"], outcome)
             case _:
                 pass
 
     def __contains__(self, task: str) -> bool:
         return task in self._tasks
 
+    def _end(self, path: str, outcome: Mapping[str, Any]) -> None:
+        self._tasks[path] = outcome["status"]
+        error: Mapping[str, Any] = outcome.get("error") or {}
+        if error.get("kind") in ("budget", "deadline"):
+            self._short.add(path)
+
+    def short(self) -> list[str]:
+        """The whole tasks that are not done because budget or time was over, in them or in a task within."""
+        wholes = dict.fromkeys(TaskPath.parse(path).whole for path in self._tasks if path in self._short)
+        return [whole for whole in wholes if self._tasks.get(whole) not in (None, "done")]
+
+    def reopen(self, task: str) -> None:
+        """Take a task, and what rests on it, as not ended: it is restarted."""
+        again = self.with_dependents([task])
+        for path in self._tasks:
+            if TaskPath.parse(path).whole in again:
+                self._tasks[path] = None
+                self._short.discard(path)
+
+    def with_dependents(self, tasks: Iterable[str]) -> set[str]:
+        """The whole tasks that these are or are within, and all that rest on them."""
+        found = {TaskPath.parse(task).whole for task in tasks}
+        while more := [id for id, needs in self._needs.items() if id not in found and found.intersection(needs)]:
+            found.update(more)
+        return found
+
     def ended(self, task: str) -> str | None:
         """The status a task ended with, or the task that it is nested in or a part of; None while it may have calls."""
         return next((self._tasks[each] for each in TaskPath.parse(task).wholes if self._tasks.get(each)), None)
 
-    def judge(self, order: Order, stopped: Mapping[str, str]) -> Judgement:
-        """The verdict on an order about a task, as far as it depends on the tasks alone."""
+    def judge(self, order: Order, stopped: Mapping[str, str], team: Mapping[str, Any]) -> Judgement:
+        """The verdict on an order about a task, as far as it depends on the tasks and the team alone."""
         task = order.task
-        if order.order != "stop":
+        if order.order not in ("stop", "restart", "tell"):
             return ACCEPTED
         if task is None:
             return Judgement("refused", f"{order.order} needs a task: name one of {self._names()}.")
         if task not in self._tasks:
+            from difflib import get_close_matches
+
             near = get_close_matches(task, self._tasks, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"It has: {self._names()}."
             return Judgement("refused", f"The run has no task {task!r}. {hint}")
+        if order.order == "restart":
+            return self._judge_restart(task, order, team)
         if (status := self.ended(task)) is not None:
-            return Judgement("too_late", f"{task} has ended ({status}): there is nothing to stop.")
+            what = "there is nothing to stop" if order.order == "stop" else "its worker makes no more calls"
+            again = f"steer RUN {TaskPath.parse(task).whole} --restart"
+            return Judgement("too_late", f"{task} has ended ({status}): {what}. Run it again with: chargehand {again}")
         if task in stopped:
             return Judgement("too_late", f"{task} is stopped already.")
+        return self._judge_words(task, order, team) if order.order == "tell" else ACCEPTED
+
+    def _judge_restart(self, task: str, order: Order, team: Mapping[str, Any]) -> Judgement:
+        whole = TaskPath.parse(task).whole
+        if task != whole and (order.text or order.model):
+            why = f"a new instruction or model is for a whole task. Restart {whole} with it"
+            return Judgement("refused", f"{task} is within {whole}, and {why}.")
+        worker = self._worker(task, team)
+        if order.model is not None and worker.get("kind", "agent") != "agent":
+            return Judgement("refused", f"{worker['name']}, which does {task}, has no model of its own: leave it out.")
         return ACCEPTED
+
+    def _judge_words(self, task: str, order: Order, team: Mapping[str, Any]) -> Judgement:
+        if not order.text.strip():
+            return Judgement(
+                "refused", f"There are no words for {task}: give some, as in: steer RUN {task} 'Use euros.'"
+            )
+        worker = self._worker(task, team)
+        kind = worker.get("kind", "agent")
+        if kind == "delegate":
+            inner = [path for path in self._tasks if TaskPath.parse(path).within.rpartition("/")[0] == task]
+            hint = f"name a task of it, such as {inner[-1]}" if inner else "name a task of it once it has a plan"
+            return Judgement("refused", f"{task} is done by the team {worker['name']}: {hint}.")
+        if kind != "agent":
+            return Judgement(
+                "refused", f"{worker['name']}, the {kind} that does {task}, does not read words: stop the task instead."
+            )
+        return ACCEPTED
+
+    def _worker(self, task: str, team: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The worker that the plan names for a task, as its team has it; empty for a pool or one of the plan's own."""
+        for outer, _ in reversed(TaskPath.parse(task).around):
+            team = self._worker_named(self._workers.get(outer), team).get("team") or {}
+        return self._worker_named(self._workers.get(task), team)
+
+    @staticmethod
+    def _worker_named(name: str | None, team: Mapping[str, Any]) -> Mapping[str, Any]:
+        none: Mapping[str, Any] = {}
+        return next((worker for worker in team.get("workers", ()) if worker["name"] == name), none)
 
     def _names(self) -> str:
         whole = [task for task in self._tasks if "/" not in task and ".s." not in task]
@@ -88,11 +164,14 @@ class TaskList:
         return ", ".join(whole[:_MOST_NAMED]) + more if whole else "no tasks yet"
 
     def _add(self, plan: Mapping[str, Any], scope: str = "") -> None:
-        self._add_paths(within(scope, task["id"]) if scope else task["id"] for task in plan.get("tasks", ()))
+        self._add_paths(plan, lambda id: within(scope, id) if scope else id)
 
     def _add_parts(self, whole: str, plan: Mapping[str, Any]) -> None:
-        self._add_paths(f"{whole}.s.{task['id']}" for task in plan.get("tasks", ()))
+        self._add_paths(plan, lambda id: f"{whole}.s.{id}")
 
-    def _add_paths(self, paths: Iterable[str]) -> None:
-        for path in paths:
+    def _add_paths(self, plan: Mapping[str, Any], path_of: Callable[[str], str]) -> None:
+        for task in plan.get("tasks", ()):
+            path = path_of(task["id"])
             self._tasks.setdefault(path, None)
+            self._workers[path] = task["worker"]
+            self._needs[path] = task.get("depends_on") or []

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from chargehand.errors import StorageError, UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class TrustRegistry:
+class TrustRegistry(NamedTuple):
     """Trust in a directory is trust in the real path it had when it was given, and in all below it."""
 
     home: str

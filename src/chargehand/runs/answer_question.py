@@ -1,14 +1,18 @@
-"""A person's words about a run nobody runs now -> one event on its record, or why they cannot be taken."""
+"""A person's words about a run -> one event on its record, or why they cannot be taken.
+
+The command records them itself where no process runs the run; else the owner does, which gets them as an order.
+"""
 
 from __future__ import annotations
 
 import time
 
-from chargehand.engine.people import read_words
+from chargehand.engine.people import answered_already, read_words
 from chargehand.errors import NoOpenQuestion
 from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.report_from_record import open_questions
+from chargehand.values.base import JSON
 from chargehand.values.effect import Question
 from chargehand.values.event import Event, QuestionAnswered
 from chargehand.values.key import Key
@@ -20,18 +24,31 @@ from chargehand.values.status_words import FINISHED
 async def record_answer(run: str, journal: Journal, question: str, words: str) -> tuple[Question, ...]:
     """Take the answer to the question of that id; gives what is still open. What cannot be used changes nothing."""
     state = replay(journal.events())
-    key = _key_of(run, question, state)
-    request = Request.model_validate(state.start["request"])
-    team = state.start["team"]
-    workers = [name for worker in team["workers"] for name in (worker["name"], worker.get("pool")) if name]
-    factory = FactoryLimits.model_validate(team["factory"]) if team.get("factory") else None
-    answer = read_words(Question.model_validate(state.questions[key]), words, request, workers, factory)
+    key, answer = check_answer(run, state, question, words)
+    if key in state.answers:
+        return open_questions(state)
     _, task, attempt = Key.parse(key)
     answered = QuestionAnswered(key=key, answer=answer, by="command")
     event = Event(run, state.seq + 1, time.time(), task, attempt, answered)
     await journal.append([event], {})
     state.apply(event)
     return open_questions(state)
+
+
+def check_answer(run: str, state: Replay, question: str, words: str) -> tuple[str, JSON]:
+    """The key of the question and the answer; NoOpenQuestion or InvalidAnswer says why it cannot be taken.
+
+    The answer that is recorded may be given again.
+    """
+    key = _key_of(run, question, state)
+    request = Request.model_validate(state.start["request"])
+    team = state.start["team"]
+    workers = [name for worker in team["workers"] for name in (worker["name"], worker.get("pool")) if name]
+    factory = FactoryLimits.model_validate(team["factory"]) if team.get("factory") else None
+    answer = read_words(Question.model_validate(state.questions[key]), words, request, workers, factory)
+    if (recorded := state.answers.get(key, answer)) != answer:
+        raise NoOpenQuestion(answered_already(question, recorded))
+    return key, answer
 
 
 def _key_of(run: str, question: str, state: Replay) -> str:
@@ -43,6 +60,4 @@ def _key_of(run: str, question: str, state: Replay) -> str:
     listed = f" Open: {still}." if still else f" Nothing is open; continue with: chargehand resume {run}"
     if question not in ids:
         raise NoOpenQuestion(f"{run} asks no question {question!r}.{listed}")
-    if ids[question] in state.answers:
-        raise NoOpenQuestion(f"The question {question!r} of {run} is answered already.{listed}")
     return ids[question]

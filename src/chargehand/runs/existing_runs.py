@@ -10,19 +10,19 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic_core import ValidationError
 
 from chargehand.engine.engine_session import Listener, Prior
 from chargehand.engine.people import Person
-from chargehand.errors import InvalidPlan, RunOwned, UsageError
+from chargehand.errors import InvalidPlan, NoOpenQuestion, RunOwned, UsageError
 from chargehand.models import ModelClient
 from chargehand.models.resolve import Models
 from chargehand.record.replay import Replay, replay
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.record.storage_errors import reading
-from chargehand.runs.answer_question import record_answer
+from chargehand.runs.answer_question import check_answer, record_answer
 from chargehand.runs.event_loop import less_collecting
 from chargehand.runs.prepared_team import PreparedTeam, team_reference
 from chargehand.runs.record_in_thread import open_record
@@ -45,6 +45,9 @@ from chargehand.values.report import Report
 from chargehand.values.request import Request
 from chargehand.values.status_words import FINISHED, RunStatus
 
+if TYPE_CHECKING:
+    from chargehand.values.run_diff import RunDiff
+
 # How long `cancel` waits for the owner to have stopped.
 CANCEL_WAIT_S = 3.0
 OnSession = Callable[[Session], None]
@@ -53,7 +56,7 @@ OpenRecord = Callable[[], AbstractAsyncContextManager[SqliteJournal]]
 
 
 class RunLife(PreparedTeam):
-    """The home runs are recorded in, the team and the models they go on with."""
+    """The home runs are recorded in, the team and the models they continue with."""
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class RunLife(PreparedTeam):
         on_session: OnSession | None = None,
         stay: bool = False,
     ) -> Report:
-        """Go on with a run that stopped, with the team and settings it started with. What is committed is not repeated.
+        """Continue a run that stopped, with the team and settings it started with. What is committed is not repeated.
 
         `tokens`, `usd` and `deadline` are added to what it had, and reopen what ended for lack of them. A paused run is
         continued. With `stay` a run that is paused waits in this process; else it returns with status `paused`.
@@ -101,13 +104,13 @@ class RunLife(PreparedTeam):
         run = self.home.find(run)
         added = Added(tokens, usd, deadline, retry_failed)
         state = self.home.state(run)
-        if state.status in FINISHED and not added.reopens and state.report is not None:
+        if self._stays_ended(state, added):
             return final_report(state)
         if self.home.owner(run) is None:
             check_begun(run, state)
         async with (record or partial(open_record, partial(self.home.open, run)))() as journal:
             state = replay(journal.events(), run)
-            if state.status in FINISHED and not added.reopens and state.report is not None:
+            if self._stays_ended(state, added):
                 return final_report(state)
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
@@ -118,6 +121,11 @@ class RunLife(PreparedTeam):
                 if state.paused:
                     self.home.orders(run).send(new_order("continue", by="resume"))
                 return await self._work(job, models, journal, state, person, on_event, on_draft, on_session, stay)
+
+    def _stays_ended(self, state: Replay, added: Added) -> bool:
+        """Whether a run has ended, and nothing is added to it or ordered of it."""
+        ended = state.status in FINISHED and state.report is not None
+        return ended and not added.reopens and not state.restarts and not self.home.orders(state.run).pending()
 
     async def rerun(
         self,
@@ -169,6 +177,45 @@ class RunLife(PreparedTeam):
             )
             return await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
 
+    async def fork(
+        self,
+        run: str,
+        *,
+        at: str | None = None,
+        model: str | None = None,
+        plan: Plan | Mapping[str, JSON] | None = None,
+        record: OpenRecord | None = None,
+        person: Person | None = None,
+        on_event: Listener | None = None,
+        on_draft: OnDraft | None = None,
+        on_session: OnSession | None = None,
+        stay: bool = False,
+    ) -> Report:
+        """A new run that parts from this one: with the task `at` and all that rests on it done again, or another plan.
+
+        All other tasks are taken over as they are, at no cost. With `model` alone every task is done again, by the same
+        plan. Team, request and settings are those stored with the run.
+        """
+        from chargehand.runs.forked_job import Different, copy_documents, fork_job  # no other run needs it
+
+        different = Different(at, model, plan if plan is None or isinstance(plan, Plan) else parse(plan))
+        different.check()
+        run = self.home.find(run)
+        state = self.home.state(run)
+        made = self._given if isinstance(self._given, Team) else None
+        with reading(f"of run {run}"):
+            job = job_of(run, state, Added(), self.home, self._trust, self.settings, made)
+            job = fork_job(self.home, job, state, different, self.settings)
+        if different.plan is not None:
+            check_plan(different.plan, job.team, job.request)
+        async with (
+            self._checked_models(job.settings, job.team, job.request.budget, job.plan) as models,
+            (record or partial(open_record, self.home.create))() as journal,
+        ):
+            job = job._replace(run=journal.run)
+            copy_documents(self.home, job)
+            return await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
+
     async def cancel(self, run: str) -> tuple[RunStatus, bool]:
         """Stop a run, whoever has it: its status now, and whether this stopped it. Resumable."""
         run = self.home.find(run)
@@ -204,18 +251,52 @@ class RunLife(PreparedTeam):
         # It died, or ended before it saw the request.
         return (status, False) if status in FINISHED else await self.cancel(run)
 
-    async def steer(self, run: str, task: str, text: str = "", *, stop: bool = False, by: str = "python") -> SentOrder:
+    async def steer(
+        self,
+        run: str,
+        task: str,
+        text: str = "",
+        *,
+        stop: bool = False,
+        restart: bool = False,
+        model: str | None = None,
+        instruction: str | None = None,
+        by: str = "python",
+    ) -> SentOrder:
         """Order something of a task of a run, whichever process runs it.
 
-        With `stop` the task has failed for good; `text` is the reason.
+        `text` comes as the words of a person before the next model call of the task's worker. With `stop` the task has
+        failed for good, and `text` is the reason. With `restart` the task, also one that was stopped or has ended, and
+        all that rests on it run again, if wanted with another model or instruction; `resume` continues a run that no
+        process owns.
         """
-        if not stop:
-            raise UsageError("This version can only stop a task: pass stop=True.")
-        return await self._order("stop", run, by, task=task, text=text)
+        if stop + restart > 1 or ((model or instruction) and not restart) or (restart and text):
+            raise UsageError("Give one of: words for the worker; stop; restart, with a model or an instruction.")
+        if restart:
+            return await self._order("restart", run, by, task=task, text=instruction or "", model=model)
+        if not stop and not text.strip():
+            raise UsageError(f"There is nothing to order of {task}: give words for its worker, or stop or restart it.")
+        return await self._order("stop" if stop else "tell", run, by, task=task, text=text)
 
     async def pause(self, run: str, *, by: str = "python") -> SentOrder:
         """Let a run begin nothing new. Calls in flight are finished; `resume` continues it."""
         return await self._order("pause", run, by)
+
+    async def top_up(
+        self,
+        run: str,
+        *,
+        tokens: int | None = None,
+        usd: float | None = None,
+        deadline: float | None = None,
+        by: str = "python",
+    ) -> SentOrder:
+        """Add to the limits of a run that another process runs: calls that wait continue at once.
+
+        What had ended for lack of them runs again. `deadline` is in seconds from now. Without an owner, `resume` adds.
+        """
+        positive(tokens=tokens, usd=usd, deadline=deadline)
+        return await self._order("top_up", run, by, tokens=tokens, usd=usd, deadline=deadline)
 
     async def unpause(self, run: str, *, by: str = "python") -> SentOrder:
         """Continue a paused run in the process that owns it; without one, `resume` continues it."""
@@ -236,24 +317,43 @@ class RunLife(PreparedTeam):
         run = self.home.find(run)
         return report_so_far(self.home, self.home.state(run))
 
+    def diff(self, a: str, b: str) -> RunDiff:
+        """What differs between two runs, each as far as it has come: plans, tasks, cost, time and answers."""
+        from chargehand.runs.compare_runs import compare_reports  # no run needs it
+
+        return compare_reports(self.report(a), self.report(b))
+
     def questions(self, run: str) -> tuple[Question, ...]:
         """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""
         return open_questions(self.home.state(self.home.find(run)))
 
-    async def answer(self, run: str, question: str, words: str) -> tuple[Question, ...]:
-        """Put a person's answer on the record of a run nobody runs now; `resume` continues it.
+    async def answer(self, run: str, question: str, words: str, *, by: str = "python") -> tuple[Question, ...]:
+        """Put a person's answer on the record; `resume` continues a run that no process runs, another continues itself.
 
-        Gives what is still open. An answer that cannot be used is refused and changes nothing: InvalidAnswer.
+        Gives what is still open. An answer that cannot be used is refused and changes nothing: InvalidAnswer. The first
+        one counts; another is refused with it: NoOpenQuestion.
         """
         run = self.home.find(run)
         try:
             journal = self.home.open(run)
-        except RunOwned as error:
-            raise RunOwned(
-                f"{error} It asks on its own terminal; answer there, or here once it waits with exit code 4."
-            ) from None
+        except RunOwned as owned:
+            return await self._answer_as_order(run, question, words, by, owned)
         with closing(journal):
             return await record_answer(run, journal, question, words)
+
+    async def _answer_as_order(
+        self, run: str, question: str, words: str, by: str, owned: RunOwned
+    ) -> tuple[Question, ...]:
+        """Have the owner of the run take the answer."""
+        check_answer(run, self.source.state(run), question, words)
+        sent = await self._order("answer", run, by, question=question, text=words)
+        if sent.verdict == "accepted":
+            return self.questions(run)
+        if sent.verdict is not None:
+            raise NoOpenQuestion(sent.reason)
+        if self.source.owner(run) is not None:
+            raise RunOwned(f"{owned} It has not taken the answer yet: it will, or the next resume. See: show {run}")
+        return await self.answer(run, question, words, by=by)  # it parked, or died, before it saw the answer
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
@@ -319,8 +419,9 @@ def team_for(team: Team, request: Request) -> tuple[Team, list[str]]:
         return team, []
     if not team.web_workers:
         untrusted = [problem.message for problem in team.problems() if problem.code == "untrusted_tool"]
-        remedy = untrusted or ["Add `web: true` to the front matter of a worker, or give --team general."]
-        raise UsageError(f"--web: the team {team.name!r} has no worker that may use the web. {' '.join(remedy)}")
+        add = "Add `web: true` to the front matter of a worker (in Python, web=True), or use the team general."
+        remedy = untrusted or [add]
+        raise UsageError(f"The team {team.name!r} has no worker that may use the web. {' '.join(remedy)}")
     lacking = web_search.lacks() if (web_search := BUILTIN["web_search"]).lacks else None
     return team.with_web(), [f"web_search needs {lacking}: only fetch_page is offered."] if lacking else []
 

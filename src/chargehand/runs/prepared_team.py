@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chargehand.errors import UsageError
 from chargehand.record.home import Home
 from chargehand.record.trusted_folders import TrustRegistry
-from chargehand.settings import OF_TEAM, SCRIPT, Settings, found_from, load_settings
+from chargehand.settings import OF_TEAM, SCRIPT, Settings, check_model_name, found_from, load_settings
 from chargehand.team import Team, folder_of, load
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class PreparedTeam:
         self.warnings: list[str] = []
         if settings is None:
             settings, self.warnings = load_settings(os.environ, Path.cwd(), {"model": model})
+        elif model is not None:
+            check_model_name(model, settings.providers)
         if model is not None:
             model = model if self._clients else found_from(model, Path.cwd())
             settings = settings.model_copy(update={"model": model})
@@ -49,6 +51,14 @@ class PreparedTeam:
         self._trust = TrustRegistry(settings.home)
         self._given: Team | str | Path | None = team
         self.team_ref: str | None = None if isinstance(team, Team) else team_reference(team or settings.team)
+        if team is not None:
+            self._check_models_of(self.team)
+
+    def _check_models_of(self, team: Team) -> None:
+        """UsageError for a worker whose model is of no known provider."""
+        for worker in team.workers:
+            if worker.model is not None:
+                check_model_name(worker.model, self.settings.providers, f"The model of the worker {worker.name}")
 
     @property
     def source(self) -> RunSource:
@@ -77,7 +87,7 @@ class PreparedTeam:
         if not script.is_file():
             raise UsageError(
                 f"The model is {OF_TEAM!r}, but the team {self.team.name!r} has no script: there is no {script}. "
-                "Name one with --model scripted:FILE, or another model."
+                "Name a script with scripted:FILE, or another model."
             )
         return str(script)
 

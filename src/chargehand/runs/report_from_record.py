@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from chargehand.record.replay import Replay, usages
+from chargehand.record.replay import Replay
 from chargehand.record.storage_errors import reading
 from chargehand.text.plan_json import parse
+from chargehand.trace.number_text import moment
 from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.report import Gap, Report, Timing
@@ -24,6 +25,8 @@ def report_so_far(source: RunSource, state: Replay) -> Report:
     with reading(f"of run {state.run}"):
         if state.paused:
             return unfinished_report(state, "paused")
+        if state.waits_for_provider:
+            return unfinished_report(state, "waiting")
         if source.owner(state.run):
             return unfinished_report(state, "running")
         return unfinished_report(state, "waiting" if state.open_questions() else "interrupted")
@@ -43,6 +46,13 @@ def open_questions(state: Replay) -> tuple[Question, ...]:
         return tuple(Question.model_validate(asked) for asked in state.open_questions().values())
 
 
+def waiting_for(state: Replay, status: str) -> dict[str, Any] | None:
+    """The provider that a waiting run waits for, and until when, in seconds since 1970; None if it is for a person."""
+    if status != "waiting" or (wait := state.provider_wait) is None:
+        return None
+    return {"until": wait[0], "provider": wait[1]}
+
+
 def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
     """What the record of a run that has not ended says so far."""
     written = state.plan or state.drafted
@@ -52,7 +62,7 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
     gaps: tuple[Gap, ...] = ()
     if plan is not None:
         outcomes = tuple(state.ended[task.id] for task in plan.tasks if task.id in state.ended)
-    # What a run that goes on has still to do is not missing.
+    # What a run that continues has still to do is not missing.
     if plan is not None and now not in _UNDER_WAY:
         gaps = tuple(
             Gap(task=task.id, reason="not ended when the run stopped", impact=f"Not met: {task.success_criterion}")
@@ -66,14 +76,14 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
         run=state.run,
         request=state.start.get("request", {}).get("text", ""),
         status=now,
-        answer=f"{_WORDS[now]} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}"
+        answer=f"{_words(state, now)} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}"
         if state.seq
         else _NOTHING_RUNNING
         if now == "running"
         else _NEVER_BEGAN,
         gaps=gaps,
         outcomes=outcomes,
-        usage=Usage.total([_used(state), lost]) if lost.calls else _used(state),
+        usage=Usage.total([*state.usages(), lost] if lost.calls else state.usages()),
         notes=estimate_notes(lost, state.estimated),
         timing=Timing(wall_s=state.owned_s),
         strategy=plan.strategy if plan else "single",
@@ -88,8 +98,15 @@ _NEVER_BEGAN = (
 _NOTHING_RUNNING = "Running; nothing of it is on the record yet."
 
 
+def _words(state: Replay, status: RunStatus) -> str:
+    if (wait := waiting_for(state, status)) is None:
+        return _WORDS[status]
+    people = " and for a person" if state.open_questions() else ""
+    return f"Waiting for {wait['provider']} until {moment(wait['until'])}{people}"
+
+
 def _next(state: Replay, status: RunStatus) -> str:
-    """What to do to go on, as commands."""
+    """How to continue, as commands."""
     asked = [question["id"] for question in state.open_questions().values()] if status == "waiting" else []
     commands = [f"chargehand answer {state.run} {id} TEXT" for id in asked[:_MOST_COMMANDS]]
     if len(asked) > _MOST_COMMANDS:
@@ -105,16 +122,12 @@ def estimate_notes(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:
     most = "counted at what was set aside for them"
     found: list[str] = []
     if lost.calls:
-        found.append(f"{lost.calls} calls were broken off and are {most}: {lost.tokens:,} tokens (estimated).")
+        calls = "1 call was broken off and is" if lost.calls == 1 else f"{lost.calls:,} calls were broken off and are"
+        found.append(f"{calls} {most}: {lost.tokens:,} tokens (estimated).")
     if estimated:
         said = f"{len(estimated)} calls did not say what they used, or said what cannot be so, and are {most}"
         found.append(f"{said}: {sum(estimated):,} tokens (estimated).")
     return tuple(found)
-
-
-def _used(state: Replay) -> Usage:
-    """What all calls with a result used, of tasks that ended and of those that did not."""
-    return Usage.total(usages([recorded.result for recorded in state.committed.values()] + state.unused))
 
 
 _WORDS: dict[RunStatus, str] = {

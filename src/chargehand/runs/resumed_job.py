@@ -15,7 +15,7 @@ from chargehand.settings import Settings, check_endpoints
 from chargehand.team import Team
 from chargehand.team.team_tools import stored_tools
 from chargehand.text.plan_json import parse
-from chargehand.values.plan import Plan
+from chargehand.values.key import TaskPath
 from chargehand.values.request import Request
 
 if TYPE_CHECKING:
@@ -57,10 +57,11 @@ def job_of(
     whole = Team.from_json(stored, tools)
     then = Settings.model_validate(state.start["settings"])
     check_endpoints(run, then, settings, _models_of(whole), os.environ)
-    reopen = _with_dependents(plan, _tasks_to_reopen(state, added)) if plan else ()
+    # What rests on a task was given what is about to change.
+    reopen = plan.with_dependents(_tasks_to_reopen(state, added)) if plan else ()
     return RunJob(
         run,
-        _topped_up(state, added),
+        _top_up(state, added),
         whole,
         then,
         plan if state.plan_given else None,
@@ -90,7 +91,7 @@ def _models_of(team: Team) -> list[str]:
     return named
 
 
-def _topped_up(state: Replay, added: Added) -> Request:
+def _top_up(state: Replay, added: Added) -> Request:
     request = Request.model_validate(state.start["request"])
     budget = request.budget
     if added.tokens is not None:
@@ -110,7 +111,7 @@ def _tasks_to_reopen(state: Replay, added: Added) -> set[str]:
     """
     found: set[str] = set()
     for path, outcome in state.ended.items():
-        task = path.partition("/")[0].partition(".s.")[0]
+        task = TaskPath.parse(path).whole
         whole = state.ended.get(task)
         if state.is_replaced(task) or (whole is not None and whole.ok and not whole.partial):
             continue
@@ -118,15 +119,6 @@ def _tasks_to_reopen(state: Replay, added: Added) -> set[str]:
         if (added.retry_failed and outcome.status in ("failed", "escalated")) or (short and added.topped_up):
             found.add(task)
     return found
-
-
-def _with_dependents(plan: Plan, tasks: set[str]) -> tuple[str, ...]:
-    """The tasks and all that rest on them, in plan order: what those were given is about to change."""
-    found = set(tasks)
-    for task in plan.in_order():
-        if found.intersection(task.depends_on):
-            found.add(task.id)
-    return tuple(task.id for task in plan.tasks if task.id in found)
 
 
 def _prior(source: RunSource, run: str | None) -> Prior | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # How long a sender waits for the owner's verdict. The owner looks for orders twice a second.
 VERDICT_WAIT_S = 3.0
 _LOOK_AGAIN_S = 0.05
+_SLOW = "it has not taken it yet"
 
 
 class SentOrder(Value):
@@ -48,20 +49,23 @@ async def send_order(source: RunSource, run: str, order: Order, wait_s: float = 
     if owner is not None and (control := await _wait_for_verdict(source, run, order, wait_s)) is not None:
         return sent.model_copy(update={"verdict": control.verdict, "reason": control.reason or ""})
     if source.owner(run) is not None:
-        return sent.model_copy(update={"reason": f"Sent; {owner} has not taken it yet. See: chargehand show {run}"})
+        waits = f"the worker of {order.task} gets it before its next model call" if order.order == "tell" else _SLOW
+        return sent.model_copy(update={"reason": f"Sent to {owner}: {waits}. See: chargehand show {run}"})
     return sent.model_copy(update={"reason": f"No process runs {run}: it takes effect with chargehand resume {run}"})
 
 
 def _judge(run: str, state: Replay, order: Order) -> Judgement:
     """The verdict by the record of a run that nobody owns: final where it is not `accepted`."""
     match order.order:
+        case "restart":
+            return TaskList.of(state).judge(order, state.stopped, state.start.get("team", {}))
         case _ if state.status in FINISHED:
             return Judgement("too_late", f"{run} has ended ({state.status}).")
         case "pause":
             return Judgement("refused", f"No process runs {run}, so there is nothing to pause.")
-        case "stop":
-            return TaskList.of(state).judge(order, state.stopped)
-        case "continue":
+        case "stop" | "tell":
+            return TaskList.of(state).judge(order, state.stopped, state.start.get("team", {}))
+        case "continue" | "answer" | "top_up":
             return ACCEPTED
 
 

@@ -10,20 +10,21 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from chargehand import flow
-from chargehand.engine.engine_session import EngineInputs, EngineSession, Listener, Opening, Parked, Prior, Spent
+from chargehand.engine.engine_session import EngineInputs, EngineSession, Fork, Listener, Opening, Parked, Prior, Spent
 from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Person, read_words
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
 from chargehand.models.resolve import Models
 from chargehand.models.supervisor_models import RoleName, SupervisorModels
+from chargehand.planner.preview import estimate_by_plan
 from chargehand.record.cache import Cache
 from chargehand.record.home import Home
+from chargehand.record.index import Lesson
 from chargehand.record.journal import Journal
 from chargehand.record.mailbox import Mailbox
 from chargehand.record.replay import Replay, replay
@@ -34,11 +35,14 @@ from chargehand.steps.run_steps import RunSteps
 from chargehand.synthesizer import OnDraft, Validate
 from chargehand.team import Team
 from chargehand.team.roster import TIERS, factory, roster, supervisor_model
+from chargehand.text.plan_json import parse
 from chargehand.tools import BUILTIN, ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
+from chargehand.values.estimate import Figures, PastRun, learn
 from chargehand.values.event import RunEnded
+from chargehand.values.key import TaskPath
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
@@ -52,8 +56,7 @@ ORDERS_POLL_S = 0.5
 SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "router", "refiner", "scorer", "judge", "synthesizer", "critic")
 
 
-@dataclass(frozen=True, slots=True)
-class RunJob:
+class RunJob(NamedTuple):
     """What a session is to do. `plan` is a plan given by the user; the planner is not asked then."""
 
     run: str
@@ -66,6 +69,8 @@ class RunJob:
     # Tasks to run again, and with them the supervisor's own failed calls; None leaves everything as it ended.
     reopen: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
+    # What a run that begins takes over from the one it was forked from.
+    fork: Fork | None = None
     # Judges the answer as data. Code of the caller's, so a resume in another process goes without.
     validate: Validate | None = None
 
@@ -108,6 +113,8 @@ class Session:
         self._asked_early: Literal["interrupted", "cancelled"] | None = None
         self._main: asyncio.Task[Report] | None = None
         self._stopping: asyncio.Task[None] | None = None
+        # What the plan would take by constants; None for a run that took over results of another session or run.
+        self._by_plan: Figures | None = None
 
     def interrupt(self) -> None:
         """Begin nothing new, let calls in flight commit, stop; a second call stops at once. Resumable."""
@@ -115,7 +122,26 @@ class Session:
 
     async def work(self) -> Report:
         """Run to the end, or as far as it goes. Raises only what the caller has to act on."""
-        job, began = self._job, time.time()
+        began, job, earlier = time.time(), self._job, self._earlier
+        while (report := await self._work_once(job, earlier)) is None:
+            # A person restarted tasks, or gave the run more time: another session continues with that.
+            earlier = replay(self._journal.events(), job.run)
+            request = Request.model_validate(earlier.start["request"])
+            later = request.deadline_s != job.request.deadline_s
+            job = job._replace(request=request, reopen=() if later else None, warnings=(), fork=None)
+        if self._home is not None:
+            if not self._home.has(job.run):
+                raise RecordGone(
+                    f"The record of {job.run} was removed while it ran: this report is all there is of it, and it "
+                    "cannot be resumed. Keep this output, and leave the home of runs alone while one is under way.",
+                    report,
+                )
+            await in_thread(partial(self._note_end, self._home, report, began))
+        return report
+
+    async def _work_once(self, job: RunJob, earlier: Replay | None) -> Report | None:
+        """The report; None when a person has restarted tasks, and another session is to follow."""
+        reopen, restarts = _reopened(job, earlier)
         workers = roster(
             job.team, job.settings, ask=job.request.ask, nest=partial(self._run_nested, settings=job.settings)
         )
@@ -124,29 +150,35 @@ class Session:
         tools = {**held, **BUILTIN.called_by_code(held)}
         holds_files = bool(job.request.material) or "write_document" in tools
         folder = self._home.folder(job.run) if self._home is not None and holds_files else None
+        hidden = None if self._home is None else self._home.path
         inputs = EngineInputs(
             run=job.run,
             journal=self._journal,
             models=self._models,
             tools=tools,
-            context=ToolContext(material=job.request.material, folder=folder),
+            context=ToolContext(material=job.request.material, folder=folder, hidden=hidden),
             analyses=None if self._home is None else Cache(self._home.path / "cache"),
-            replay=self._earlier,
+            replay=earlier,
             opening=Opening(
                 job.request.to_json(),
                 job.team.to_json() | {"ref": job.team_ref},
                 job.settings.to_json(),
                 job.prior.run if job.prior else None,
-                job.reopen,
+                reopen,
                 (*job.warnings, *(problem.message for problem in job.team.problems())),
+                restarts,
+                job.fork,
             ),
             prior=job.prior,
             budget=job.request.budget,
             max_concurrent=job.request.max_concurrent,
+            wait_s=job.request.wait_s,
+            deadline_s=job.request.deadline_s,
             hedge_after_s=job.team.recovery.hedge_after_s,
             writer=role_models["synthesizer"].model if "synthesizer" in role_models else None,
             listeners=self._listeners,
             people=None if self._person is None else self._answer,
+            read_answer=self._read_answer,
             mailbox=self._mailbox,
             stays=self._stays,
             wall_clock=self._wall_clock,
@@ -154,9 +186,11 @@ class Session:
         )
         async with make_engine(job.settings.engine, inputs) as engine:
             self._engine = engine
-            if self._earlier is not None:
+            if earlier is not None:
                 # What was ordered while no process owned the run holds from the beginning.
                 await engine.read_orders()
+                if engine.restarting:
+                    return None
             steps = RunSteps(
                 job.request,
                 job.team,
@@ -167,26 +201,40 @@ class Session:
                 job.validate,
                 on_draft=self._on_draft,
                 factory=factory(job.team, job.settings, ask=job.request.ask),
+                past=self._past(job) if job.request.approve else (),
             )
             report = await self._drive(engine, _run(steps))
+            if report is not None and report.status in FINISHED:
+                await engine.read_last_orders()
+                report = None if engine.restarting else report
+            if report is None:
+                return None
             report = _with_spent(report, engine.spent)
+            if earlier is None and job.prior is None and job.fork is None:
+                self._by_plan = _estimate(steps, report)
             engine.emit(RunEnded(status=report.status, report=report.to_json()))
-        if self._home is not None:
-            if not self._home.has(job.run):
-                raise RecordGone(
-                    f"The record of {job.run} was removed while it ran: this report is all there is of it, and it "
-                    "cannot be resumed. Keep this output, and leave the home of runs alone while one is under way.",
-                    report,
-                )
-            line = partial(self._home.note, job.run, status=report.status, ended=time.time(), **self._line(began))
-            await in_thread(line)
         return report
+
+    def _past(self, job: RunJob) -> list[PastRun]:
+        return [] if self._home is None else self._home.past_runs(job.team.name, job.settings.models_key)
+
+    def _note_end(self, home: Home, report: Report, began: float) -> None:
+        """The run's line in the index, and where it can teach later estimates, what it took."""
+        lesson = None
+        if self._by_plan is not None:
+            team, model = self._job.team.name, self._job.settings.models_key
+            expected = learn(self._by_plan, home.past_runs(team, model)).expected
+            lesson = Lesson(team, model, PastRun(self._by_plan, expected, _figures_of(report)))
+        home.note(self._job.run, status=report.status, ended=time.time(), lesson=lesson, **self._line(began))
 
     def _line(self, began: float) -> dict[str, Any]:
         """The fields of a run's line in the index other than its end; its first session gives all of them."""
         if self._earlier is not None:
             return {}
         return {"started": began, "request": self._job.request.text, "team": self._job.team.name}
+
+    def _read_answer(self, question: Question, words: str) -> JSON:
+        return read_words(question, words, self._job.request, self._job.team.names, self._job.team.factory)
 
     async def _answer(self, question: Question) -> JSON:
         """What the person says, asked again until it can be used."""
@@ -195,12 +243,15 @@ class Session:
         while True:
             words = await self._person(question, wrong)
             try:
-                return read_words(question, words, self._job.request, self._job.team.names, self._job.team.factory)
+                return self._read_answer(question, words)
             except InvalidAnswer as error:
                 wrong = str(error)
 
-    async def _drive(self, engine: EngineSession, work: Any) -> Report:
-        """The work under watch: for orders, for `cancel`, for an interruption, for nothing left but people."""
+    async def _drive(self, engine: EngineSession, work: Any) -> Report | None:
+        """The work under watch: for orders, for `cancel`, for an interruption, for nothing left but people.
+
+        None when it was cut off because tasks are restarted.
+        """
         main: asyncio.Task[Report] = asyncio.create_task(engine.until_parked(work), name="supervisor")
         self._main = main
         if self._asked_early is not None:
@@ -209,6 +260,8 @@ class Session:
         try:
             return await main
         except Parked as parked:
+            if parked.status == "restarting":
+                return None
             return await self._report_unfinished(engine, parked.status)
         except asyncio.CancelledError:
             if self._stopped is None:  # the caller's own cancellation: put it on the record, then let it through
@@ -250,8 +303,13 @@ class Session:
 
     async def _watch(self, engine: EngineSession) -> None:
         """Look for what other processes order, until the run is to be cancelled."""
+        paused = False
         while self._home is None or not self._home.cancel_requested(self._job.run):
             await engine.read_orders()
+            if self._home is not None and engine.paused != paused:
+                paused = engine.paused
+                # Listed as what it is also while it waits here.
+                await in_thread(partial(self._home.note, self._job.run, status="paused" if paused else "running"))
             await asyncio.sleep(ORDERS_POLL_S)
         self._home.clear_cancel(self._job.run)
         self._stopped = "cancelled"
@@ -278,6 +336,16 @@ class Session:
         return {role: supervisor_model(choice, self._models) for role, choice in choices.items()}
 
 
+def _reopened(job: RunJob, earlier: Replay | None) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """The tasks to run again, and the orders of people to restart some that were not carried out yet."""
+    restarts = {} if earlier is None else earlier.restarts
+    if earlier is None or not restarts:
+        return job.reopen, ()
+    tasks = {TaskPath.parse(restart.task).whole for restart in restarts.values()}
+    again = parse(earlier.plan).with_dependents(tasks.union(job.reopen or ())) if earlier.plan else ()
+    return again, tuple(restarts)
+
+
 async def _run(steps: RunSteps) -> Report:
     """The report that a run, or a team within it, comes to."""
     engine = steps.engine
@@ -295,11 +363,11 @@ def check_models(models: Models, settings: Settings, team: Team, budget: Budget,
     if plan is not None and not settings.has_model and not _needs_model(plan, team):
         return
     limited = next((task.id for task in plan.tasks if task.budget and task.budget.usd), None) if plan else None
-    setting = "--usd" if budget.usd is not None else None if limited is None else f"budget.usd of task {limited}"
+    setting = "usd" if budget.usd is not None else None if limited is None else f"budget.usd of task {limited}"
     for name in dict.fromkeys(_models_of(team, settings)):
         models.check(name)
         if setting is not None and models.price(name) is None:
-            instead = "--tokens" if budget.usd is not None else "budget.tokens"
+            instead = "tokens" if budget.usd is not None else "budget.tokens"
             raise UsageError(
                 f"{setting} cannot be kept: the price of {name} is unknown. Use {instead}, or a model that has one."
             )
@@ -322,12 +390,30 @@ def _models_of(team: Team, settings: Settings) -> list[str]:
     return names
 
 
+def _estimate(steps: RunSteps, report: Report) -> Figures | None:
+    """What the plan of a run that came to an answer would take by constants; None without a model or with people."""
+    plan, team, models = report.plan, steps.team, steps.role_models
+    if plan is None or "synthesizer" not in models or report.status not in ("complete", "partial"):
+        return None
+    if any(team.worker(task.worker).kind == "human" for task in plan.tasks):
+        return None
+    writer, judge = models["synthesizer"].model, models["judge"].model
+    return estimate_by_plan(plan, team, steps.roster, writer, steps.request, judge)
+
+
+def _figures_of(report: Report) -> Figures:
+    usage = report.usage
+    return Figures(usage.calls, usage.input_tokens + usage.output_tokens, report.timing.wall_s, usage.usd)
+
+
 def _with_spent(report: Report, spent: Spent) -> Report:
-    """The report with what no outcome counts, and with what of its usage is an estimate."""
+    """The report with all that is on the record as used, whichever outcome counts it, and what of it is an estimate."""
     usage, notes = report.usage, list(report.notes)
     if report.status in FINISHED:
-        beside = [each for each in (spent.uncounted, spent.lost) if each.calls]
-        usage = Usage.total([usage, *beside])
+        used = Usage.total([spent.used, spent.lost] if spent.lost.calls else [spent.used])
+        models = tuple(dict.fromkeys([*usage.models, *used.models]))
+        times = {"seconds": usage.seconds + spent.lost.seconds, "waiting_s": usage.waiting_s + spent.lost.waiting_s}
+        usage = used.model_copy(update={"models": models, **times})
         notes += estimate_notes(spent.lost, spent.estimated)
     if spent.short:
         notes.append(f"Calls used {spent.short:,} tokens more than was estimated before they were made.")

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from pydantic_core import ValidationError
 
@@ -17,9 +17,10 @@ from chargehand.engine.engine_session import EngineInputs, Listener
 from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Person
 from chargehand.errors import PlanningFailed, UsageError
-from chargehand.planner.add import add_tasks
+from chargehand.models.supervisor_models import RoleName, SupervisorModel
 from chargehand.planner.before_spending import missing_material
-from chargehand.planner.draft import Unplanned, make_plan
+from chargehand.planner.planned import Unplanned
+from chargehand.planner.settle_plan import plan_or_route
 from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.existing_runs import OnSession, OpenRecord, RunLife, check_plan, positive, team_for
 from chargehand.runs.record_in_thread import open_record
@@ -30,13 +31,51 @@ from chargehand.text.json_schema import problems_in
 from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
+from chargehand.values.default_limits import DEFAULT_WAIT_S
 from chargehand.values.event import Event
 from chargehand.values.plan import Plan
-from chargehand.values.report import Gap, Report
+from chargehand.values.report import INVALID_DATA, Gap, Report
 from chargehand.values.request import AppRun, Earlier, Material, Request, Subject
+from chargehand.values.role import Role
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+D = TypeVar("D", bound="BaseModel")
+
+
+class StreamOptions(TypedDict, total=False):
+    """What a run takes in addition to the request and the type of its data; `Supervisor.run` has the defaults."""
+
+    plan: Plan | Mapping[str, JSON] | None
+    subject: Subject | None
+    gaps: Sequence[Gap]
+    app: AppRun | None
+    material: Iterable[str | Path]
+    stdin: str | None
+    tokens: int | None
+    usd: float | None
+    deadline: float | None
+    max_concurrent: int | None
+    max_tasks: int | None
+    wait: float | None
+    follow_up: str | None
+    approve: bool
+    ask: bool
+    critic: bool
+    web: bool
+    single: bool
+    record: OpenRecord | None
+    person: Person | None
+    on_draft: OnDraft | None
+    on_session: OnSession | None
+    stay: bool
+
+
+class RunOptions(StreamOptions, total=False):
+    """The same for a run whose events are not streamed."""
+
+    on_event: Listener | None
 
 
 class Supervisor(RunLife):
@@ -44,6 +83,23 @@ class Supervisor(RunLife):
 
     # -- running -----------------------------------------------------------------------------------------------------
 
+    @overload
+    async def run(
+        self, request: str = "", *, output_type: type[D], schema: None = None, **options: Unpack[RunOptions]
+    ) -> Report[D]: ...
+    @overload
+    async def run(
+        self, request: str = "", *, output_type: None = None, schema: None = None, **options: Unpack[RunOptions]
+    ) -> Report[str]: ...
+    @overload
+    async def run(
+        self,
+        request: str = "",
+        *,
+        output_type: None = None,
+        schema: dict[str, JSON] | None,
+        **options: Unpack[RunOptions],
+    ) -> Report[Any]: ...
     async def run(
         self,
         request: str = "",
@@ -57,6 +113,7 @@ class Supervisor(RunLife):
         tokens: int | None = None,
         usd: float | None = None,
         deadline: float | None = None,
+        wait: float | None = None,
         max_concurrent: int | None = None,
         max_tasks: int | None = None,
         schema: dict[str, JSON] | None = None,
@@ -73,20 +130,24 @@ class Supervisor(RunLife):
         on_draft: OnDraft | None = None,
         on_session: OnSession | None = None,
         stay: bool = False,
-    ) -> Report:
+    ) -> Report[Any]:
         """The whole loop. A plan given here is run as it is. `follow_up` names the run this one continues from.
 
         With `subject`, what a given plan is about, a planner may add tasks to that plan where there is a model. `gaps`
         are known before anything begins: what is missing of what the request is about. `app` says which app began the
-        run, for those who go on with it.
+        run, for those who continue it.
         `approve` asks a person before the plan runs, `ask` lets escalations and tool calls reach one. `person` is
-        somebody to ask now; without, the run parks with status `waiting` when nothing else can go on. With `critic` a
-        reviewer accepts the answer or sends it back. `web` lets the workers that the team names for it search the web
+        somebody to ask now; without, the run parks with status `waiting` when nothing else can continue. With `critic`
+        a reviewer accepts the answer or sends it back. `web` lets the workers that the team names for it search the web
         and fetch pages. `on_draft` gets the answer as it grows: the number of the draft, and the text it grew by.
         `single` answers with one plain call instead of the team: same record, same report.
         `record` opens the record of the run, once nothing is wrong with what was asked; without, a new one is made.
-        With `stay` a run that is paused waits in this process; else it returns with status `paused`.
+        `wait` is how many seconds it waits at most for a provider whose quota is used up: 6 hours unless given; 0 means
+        not at all. With `stay` a run that is paused, or only waits for a provider, waits in this process; else it
+        returns with status `paused` or `waiting`.
         """
+        if wait is not None and not wait >= 0:
+            raise UsageError(f"wait is {wait:g}: give a number of seconds, 0 for not at all, or leave it out.")
         positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         settings = self.team_settings()
@@ -94,7 +155,7 @@ class Supervisor(RunLife):
             settings = settings.model_copy(update={"max_concurrent_set": True})
         text = request.strip() or (given.goal.strip() if given else "")
         if single and given is not None:
-            raise UsageError("One plain call has no plan: leave out --single or --plan.")
+            raise UsageError("One plain call has no plan: leave out `single` or the plan.")
         base = None
         if single and text:
             from chargehand.runs.single_call import single_plan, single_team  # no other run needs it
@@ -105,6 +166,7 @@ class Supervisor(RunLife):
             material=materials(material),
             budget=Budget(tokens=tokens or settings.budget.tokens, usd=usd or settings.budget.usd),
             deadline_s=deadline or settings.deadline_s,
+            wait_s=DEFAULT_WAIT_S if wait is None else wait,
             max_concurrent=max_concurrent or settings.max_concurrent,
             max_tasks=max_tasks or settings.max_tasks,
             answer_schema=output_type.model_json_schema() if output_type else _usable(schema),
@@ -118,7 +180,7 @@ class Supervisor(RunLife):
             app=app,
         )
         if not text:
-            raise UsageError('The request is empty: say what is to be done, as in chargehand run "Compare ...".')
+            raise UsageError('The request is empty: say what is to be done, such as "Compare Oslo and Bergen".')
         team, notes = team_for(base or self.team, asked)
         if given is not None:
             check_plan(given, team, asked)
@@ -142,21 +204,48 @@ class Supervisor(RunLife):
             report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
         return _with_typed_data(report, output_type)
 
-    def run_sync(self, request: str = "", **options: Any) -> Report:
+    @overload
+    def run_sync(
+        self, request: str = "", *, output_type: type[D], schema: None = None, **options: Unpack[RunOptions]
+    ) -> Report[D]: ...
+    @overload
+    def run_sync(
+        self, request: str = "", *, output_type: None = None, schema: None = None, **options: Unpack[RunOptions]
+    ) -> Report[str]: ...
+    @overload
+    def run_sync(
+        self,
+        request: str = "",
+        *,
+        output_type: None = None,
+        schema: dict[str, JSON] | None,
+        **options: Unpack[RunOptions],
+    ) -> Report[Any]: ...
+    def run_sync(
+        self,
+        request: str = "",
+        *,
+        output_type: type[BaseModel] | None = None,
+        schema: dict[str, JSON] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Report[Any]:
         """`run` for code without an event loop. UsageError where one runs: there `await supervisor.run(...)`."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return run_in_loop(self.run(request, **options))
+            run: Any = self.run
+            return run_in_loop(run(request, output_type=output_type, schema=schema, **options))
         raise UsageError(
             "run_sync starts an event loop, and one is already running here (as in a coroutine or a notebook): "
             "write `await supervisor.run(...)` instead."
         )
 
-    async def stream(self, request: str = "", **options: Any) -> AsyncGenerator[Event]:
-        """The run's events as they happen; the last is run_ended and carries the report."""
+    async def stream(
+        self, request: str = "", *, schema: dict[str, JSON] | None = None, **options: Unpack[StreamOptions]
+    ) -> AsyncGenerator[Event]:
+        """The run's events as they happen, typed by `event.body`; the last is a RunEnded and carries the report."""
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        work = asyncio.ensure_future(self.run(request, on_event=events.put_nowait, **options))
+        work = asyncio.ensure_future(self.run(request, schema=schema, on_event=events.put_nowait, **options))
         work.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
@@ -180,7 +269,7 @@ class Supervisor(RunLife):
         """The plan alone, nothing run: a new one, or a given one with what is added to it. Raises PlanningFailed."""
         positive(max_tasks=max_tasks, tokens=tokens)
         if not request.strip():
-            raise UsageError('The request is empty: say what is to be planned, as in chargehand plan "Compare ...".')
+            raise UsageError('The request is empty: say what is to be planned, such as "Compare Oslo and Bergen".')
         settings = self.team_settings()
         asked = Request(
             text=request.strip(),
@@ -188,18 +277,24 @@ class Supervisor(RunLife):
             budget=Budget(tokens=tokens or settings.budget.tokens),
             max_tasks=max_tasks or settings.max_tasks,
         )
-        choice = settings.model_for("planner")
+        roles: tuple[Role, ...] = ("planner", "router") if self.team.mode == "route" else ("planner",)
         async with self._models(settings) as models:
-            models.check(choice.model)
-            from chargehand.record.memory_journal import MemoryJournal  # a run has a file
+            chosen: dict[RoleName, SupervisorModel] = {}
+            for role in roles:
+                choice = settings.model_for(role)
+                models.check(choice.model)
+                chosen[role] = supervisor_model(choice, models)
+            # A run needs neither: it has a file, and makes its plan in a step.
+            from chargehand.planner.add import add_tasks
+            from chargehand.record.memory_journal import MemoryJournal
 
             inputs = EngineInputs(run="plan", journal=MemoryJournal(), models=models, budget=asked.budget)
             async with make_engine("local", inputs) as engine:
-                planner = supervisor_model(choice, models)
                 if plan is None:
-                    planned = await make_plan(asked, self.team, engine, planner)
+                    planned = await plan_or_route(asked, self.team, engine, chosen, [])
                 else:
-                    planned = await add_tasks(plan, subject or Subject(), asked, self.team, engine, planner, [])
+                    added = subject or Subject()
+                    planned = await add_tasks(plan, added, asked, self.team, engine, chosen["planner"], [])
         if isinstance(planned, Unplanned):
             raise PlanningFailed(planned.fault.message, planned.problems, planned.fault.kind)
         return planned.plan
@@ -226,7 +321,7 @@ def materials(paths: Iterable[str | Path]) -> tuple[Material, ...]:
     for given in paths:
         path = Path(given).expanduser().absolute()
         if not path.exists():
-            raise UsageError(f"There is no {given}: --with takes a file or a folder.")
+            raise UsageError(f"There is no {given}: give an existing file or folder as material.")
         stem, number = path.resolve().name or "material", 2
         name = stem
         while name in taken:
@@ -243,17 +338,19 @@ def _usable(schema: dict[str, JSON] | None) -> dict[str, JSON] | None:
 
 
 def _with_typed_data(report: Report, output_type: type[BaseModel] | None) -> Report:
-    """The report with its data as the type asked for; data that is not valid stays plain JSON, which is a gap."""
-    if output_type is None or report.data is None:
+    """The report with its data as the type asked for; data that is not valid is left out, which is a gap."""
+    if output_type is None:
         return report
+    if report.data is None:
+        return report.with_data(None)
     checked = _validate_data(output_type, report.data)
     if not isinstance(checked, str):
-        return report.model_copy(update={"data": checked})
+        return report.with_data(checked)
     if any(gap.reason == checked for gap in report.gaps):
-        return report
-    gap = Gap(reason=checked, impact="`data` is as the model gave it.")
+        return report.with_data(None)
+    gap = Gap(reason=checked, impact=INVALID_DATA)
     status = "partial" if report.status == "complete" else report.status
-    return report.model_copy(update={"gaps": (*report.gaps, gap), "status": status})
+    return report.model_copy(update={"gaps": (*report.gaps, gap), "status": status}).with_data(None)
 
 
 def _invalid(output_type: type[BaseModel], data: JSON) -> str | None:

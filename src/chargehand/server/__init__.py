@@ -1,16 +1,16 @@
 """Runs over HTTP: the same functions as the command line, as JSON, as a stream of events and as a page.
 
-    serve.py          starts and stops the server: token, lock of the home, addresses, signals
+    run_server.py     starts and stops the server: token, lock of the home, addresses, signals
     app.py            the ASGI application: checks, endpoints, pages
     endpoints.py      the table of endpoints; `openapi.py` makes the OpenAPI document from it
     access.py         who may do what: Host, token, cookie, Origin
     parts.py          what the endpoints share
     calls.py          a request -> its checked query and body
-    offered.py        the names of teams and models that callers may give
-    problems.py       an error -> application/problem+json
+    offered_names.py  the names of teams and models that callers may give
+    refusals.py       an error -> application/problem+json
     read_runs.py      endpoints that read runs; `run_list.py` and `run_states.py` hold what is read often
     change_runs.py    endpoints that start, continue, answer and stop runs
-    started_runs.py   the runs that this server carries out; `wanted.py` keeps which those are, over restarts
+    started_runs.py   the runs that this server carries out; `wanted_runs.py` keeps which those are, over restarts
     event_feed.py     the committed events of runs that are watched; `event_stream.py` sends them
     draft_texts.py    answers that are being written, for the same streams; `frames.py` writes both as text
     pages.py          the list of runs and the page of a run, for browsers

@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from chargehand.server.problems import Refusal, problem_response
+from chargehand.server.refusals import Refusal, problem_response
 
 Caller: TypeAlias = Literal["owner", "client"]
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -55,13 +55,13 @@ class Access:
             kind, _, token = given.partition(" ")
             caller = self._by_token(token.strip()) if kind.lower() == "bearer" else None
             if caller is None:
-                raise _unauthorized("The token in the Authorization header is not one of this server.")
+                raise _ask_for_token("The token in the Authorization header is not one of this server.")
         elif self._session(headers) in self.sessions:
             caller = "owner"
             if scope["method"] not in _SAFE:
                 _check_origin(headers)
         else:
-            raise _unauthorized(
+            raise _ask_for_token(
                 "Send `Authorization: Bearer TOKEN`, or open the address that `chargehand serve` printed."
             )
         if caller == "client" and not scope["path"].startswith(_FOR_CLIENTS):
@@ -72,7 +72,7 @@ class Access:
         """The answer to `/?token=`: a session cookie, and the same page without the token in its address."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if self._by_token(given) != "owner":
-            raise _unauthorized("The token in the address is not that of this server: open the address it printed.")
+            raise _ask_for_token("The token in the address is not that of this server: open the address it printed.")
         session = secrets.token_urlsafe(32)
         self.sessions.add(session)
         root = str(scope.get("root_path", "")).rstrip("/")
@@ -145,5 +145,5 @@ def _check_origin(headers: Headers) -> None:
         )
 
 
-def _unauthorized(detail: str) -> Refusal:
+def _ask_for_token(detail: str) -> Refusal:
     return Refusal(401, detail, headers={"www-authenticate": "Bearer"})

@@ -20,8 +20,11 @@ from chargehand.server.log_lines import LogLines
 from chargehand.server.metrics import MEDIA_TYPE
 from chargehand.server.openapi import describe_api
 from chargehand.server.parts import Server
-from chargehand.server.problems import TITLES, Refusal, problem_response, refusal_of
 from chargehand.server.read_runs import json_response
+from chargehand.server.refusals import TITLES, Refusal, problem_response, refusal_of
+
+# A root that begins like one of our own addresses cannot be distinguished from it.
+_OWN_PATHS = ("/api", "/runs", "/page")
 
 
 def make_app(server: Server) -> ASGIApp:
@@ -96,7 +99,7 @@ class _Refusing:
                 self._log.write("answer broken off", path=scope["path"], error=str(error))
                 raise
             await problem_response(_refusal(error))(scope, receive, send)
-        except Exception as error:  # recorded: it is logged, and the caller is told
+        except Exception as error:  # recorded: it is logged, and the caller gets a problem
             self._log_unexpected(scope, error)
             if begun:
                 raise
@@ -119,6 +122,14 @@ def _refusal(error: Refusal | ChargehandError | HTTPException) -> Refusal:
     return refusal_of(error)
 
 
+def _below_one_root(scope: Scope) -> Scope:
+    """The request without the root path: some proxies remove it, others leave it there."""
+    root = str(scope.get("root_path", "")).rstrip("/")
+    if not root or root.startswith(_OWN_PATHS) or not path_below_root(scope).startswith(f"{root}/"):
+        return scope
+    return {**scope, "path": path_below_root(scope)}
+
+
 class _Counted:
     """Counts and logs answers."""
 
@@ -131,6 +142,7 @@ class _Counted:
             await self._app(scope, receive, send)
             return
         began, status = time.monotonic(), 0
+        scope = _below_one_root(scope)
 
         async def note_and_send(message: Message) -> None:
             nonlocal status

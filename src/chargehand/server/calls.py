@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from chargehand.server.checked_input import Input, check_input
 from chargehand.server.parts import Server
-from chargehand.server.problems import Refusal
+from chargehand.server.refusals import Refusal
 
 LARGEST_BODY = 32 * 2**20
 LONGEST_QUERY = 8_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import shutil
 import tempfile
@@ -16,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 from starlette.responses import Response
 
-from chargehand.errors import InvalidPlan, RunOwned
+from chargehand.errors import InvalidPlan
 from chargehand.record.home import new_run_id
 from chargehand.record.private_files import private_folder
 from chargehand.record.storage_errors import storage
@@ -24,20 +23,17 @@ from chargehand.runs.supervisor import Supervisor
 from chargehand.server.calls import Call
 from chargehand.server.checked_input import Input, check_input
 from chargehand.server.parts import Server
-from chargehand.server.problems import Refusal
 from chargehand.server.read_runs import find_run, json_response
+from chargehand.server.refusals import Refusal
 from chargehand.server.started_runs import Begin
-from chargehand.server.wanted import KnownKey, Wanted, hash_of
+from chargehand.server.wanted_runs import KnownKey, Wanted, hash_of
 from chargehand.text.plan_json import read
-from chargehand.values.effect import Question
 from chargehand.values.plan import errors_in
 
 Tokens = Annotated[int, Field(gt=0, le=10**15)]
 Amount = Annotated[float, Field(gt=0, le=10**15, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 _KEY_CHARS = 255
-# Tenths of a second in which a run that parks gives up its record.
-ANSWER_TRIES = 20
 # A name is one part of a path, and readable.
 _FILE_NAME = re.compile(r"[^/\\\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 
@@ -106,7 +102,15 @@ class RerunRun(Input):
     model: Name | None = None
 
 
-class AnswerText(Input):
+class ForkRun(Input):
+    """What is to be different in a fork, as `chargehand fork` takes it: at least one of these."""
+
+    at: Name | None = None
+    model: Name | None = None
+    plan: dict[str, JsonValue] | None = None
+
+
+class AnswerQuestion(Input):
     """The answer to a question: the words of a person, or JSON where the question has a schema."""
 
     answer: JsonValue
@@ -178,12 +182,33 @@ async def start_review(call: Call) -> Response:
 
 
 async def resume_run(call: Call) -> Response:
-    """Continue a run that stopped. One that another process owns is a problem that names the process."""
+    """Continue a run that stopped, or is paused in another process; add to the limits of any.
+
+    One that another process owns is a problem that names the process, unless it is paused or limits are given.
+    """
     body = await call.body(ResumeRun)
-    run = await find_run(call)
-    begin = partial(call.server.supervisor.resume, run, **body.model_dump())
-    await _continue(call.server, run, call.caller, begin)
+    server, run = call.server, await find_run(call)
+    added = body.model_dump()
+    if server.home.owner(run) is not None and await _order_owner(server, run, body):
+        if server.home.owner(run) is not None:
+            return json_response({"run": run}, 202)
+        added = {"retry_failed": body.retry_failed}  # it was about to end: what was ordered waits for the resume
+    begin = partial(server.supervisor.resume, run, **added)
+    await continue_run(server, run, call.caller, begin)
     return json_response({"run": run}, 202)
+
+
+async def _order_owner(server: Server, run: str, body: ResumeRun) -> bool:
+    """Whether there was anything to order of the process that owns the run."""
+    supervisor, more = server.supervisor, body.model_dump(exclude={"retry_failed"}, exclude_none=True)
+    orders = [supervisor.top_up(run, **more, by="http")] if more else []
+    if await server.reading.run(_is_paused, server, run):
+        orders.append(supervisor.unpause(run, by="http"))
+    for order in orders:
+        sent = await order
+        if sent.verdict in ("refused", "too_late"):
+            raise Refusal(409 if sent.verdict == "too_late" else 422, sent.reason)
+    return bool(orders)
 
 
 async def rerun_run(call: Call) -> Response:
@@ -197,8 +222,22 @@ async def rerun_run(call: Call) -> Response:
     return json_response({"run": run}, 202)
 
 
+async def fork_run(call: Call) -> Response:
+    """Try another way from a point of a run on, as a new run; tasks that are not done again are taken over."""
+    body = await call.body(ForkRun)
+    earlier = await find_run(call)
+    run = new_run_id(time.time())
+    model = call.server.offered.model(body.model)
+    begin = partial(call.server.supervisor.fork, earlier, at=body.at, model=model, plan=body.plan)
+    app = await call.server.reading.run(_app_of, call.server, earlier)
+    following = begin if app is None else partial(app.follow, begin)
+    await call.server.started.begin(Wanted(run, call.caller, None), following, partial(call.server.home.create, run))
+    return json_response({"run": run}, 202)
+
+
 async def continue_wanted(server: Server) -> None:
     """Continue the wanted runs that no process owns: what a server does first."""
+    server.started.continue_run = partial(_continue_waiting, server)
     for wanted in await server.reading.run(server.started.wanted.all):
         try:
             await _continue_wanted(server, wanted)
@@ -214,7 +253,7 @@ async def _continue_wanted(server: Server, wanted: Wanted) -> None:
     if there and await server.reading.run(_is_paused, server, run):
         await server.reading.run(server.started.wanted.clear, run)  # only a person continues it
     elif there and await server.reading.run(home.last_event, run):
-        await _continue(server, run, wanted.caller, partial(server.supervisor.resume, run))
+        await continue_run(server, run, wanted.caller, partial(server.supervisor.resume, run))
     elif wanted.start is not None:
         names = wanted.start.get("material", [])
         body = check_input(StartRun, {**wanted.start, "material": []}, "mark of a run", strict=True)
@@ -226,15 +265,22 @@ async def _continue_wanted(server: Server, wanted: Wanted) -> None:
 
 def _waits_for_person(server: Server, run: str) -> bool:
     state = server.source.state(run)
-    return state.status == "waiting" and bool(state.open_questions())
+    return state.status == "waiting" and bool(state.open_questions()) and state.provider_wait is None
+
+
+async def _continue_waiting(server: Server, wanted: Wanted) -> None:
+    """Continue a run whose provider may be asked again, unless it is not wanted any more."""
+    run = wanted.run
+    if await server.reading.run(server.started.wanted.is_marked, run) and server.home.owner(run) is None:
+        await continue_run(server, run, wanted.caller, partial(server.supervisor.resume, run))
 
 
 def _is_paused(server: Server, run: str) -> bool:
     return server.source.state(run).paused
 
 
-async def _continue(server: Server, run: str, caller: str, begin: Begin) -> None:
-    """Carry on with a run on record, in the words and with the options of the app that began it."""
+async def continue_run(server: Server, run: str, caller: str, begin: Begin) -> None:
+    """Continue a run on record, as the app that began it does."""
     app = await server.reading.run(_app_of, server, run)
     following = begin if app is None else partial(app.follow, begin)
     await server.started.begin(Wanted(run, caller, None), following, partial(server.home.open, run))
@@ -250,27 +296,15 @@ def _app_of(server: Server, run: str) -> Any:
 
 
 async def answer_question(call: Call) -> Response:
-    """Answer a question of a run. A run of this server that waited for it continues."""
-    body = await call.body(AnswerText)
+    """Answer a question of a run, whichever process owns it. A run of this server that waited for it continues."""
+    body = await call.body(AnswerQuestion)
     server, run = call.server, await find_run(call)
     words = body.answer if isinstance(body.answer, str) else _as_json(body.answer)
-    still_open = await _answer(server, run, call.path("question"), words)
+    still_open = await server.supervisor.answer(run, call.path("question"), words, by="http")
     marked = await server.reading.run(server.started.wanted.is_marked, run)
     if marked and not still_open and server.home.owner(run) is None:
-        await _continue(server, run, call.caller, partial(server.supervisor.resume, run))
+        await continue_run(server, run, call.caller, partial(server.supervisor.resume, run))
     return json_response({"run": run, "open": [question.id for question in still_open]})
-
-
-async def _answer(server: Server, run: str, question: str, words: str) -> tuple[Question, ...]:
-    """The questions that are still open. A run of this server that has just parked may hold its record a moment."""
-    for _ in range(ANSWER_TRIES):
-        try:
-            return await server.supervisor.answer(run, question, words)
-        except RunOwned:
-            if not server.started.is_here(run):
-                raise
-            await asyncio.sleep(0.1)
-    return await server.supervisor.answer(run, question, words)
 
 
 async def cancel_run(call: Call) -> Response:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from chargehand.server.problems import Refusal
+from chargehand.server.refusals import Refusal
 
 
 class Input(BaseModel):

@@ -18,7 +18,7 @@ class _Draft:
 
     number: int
     text: str = ""
-    # What of it is sent: up to the last white space, because half of a secret cannot be told from a word.
+    # What of it is sent: up to the last white space, because half of a secret cannot be distinguished from a word.
     shown: str = ""
 
 

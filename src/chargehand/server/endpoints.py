@@ -7,11 +7,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from starlette.responses import Response
 
-from chargehand.server import change_runs, read_runs
+from chargehand.runs.send_order import SentOrder
+from chargehand.server import change_runs, order_runs, read_runs
 from chargehand.server.calls import Call
 from chargehand.server.change_runs import (
-    AnswerText,
+    AnswerQuestion,
     CheckRequest,
+    ForkRun,
     Nothing,
     PlanRequest,
     RerunRun,
@@ -20,9 +22,11 @@ from chargehand.server.change_runs import (
     StartRun,
 )
 from chargehand.server.checked_input import Input
-from chargehand.server.read_runs import EventsQuery, StateQuery, TraceQuery
+from chargehand.server.order_runs import RestartTask, StopTask, TellTask
+from chargehand.server.read_runs import DiffQuery, EventsQuery, StateQuery, TraceQuery
 from chargehand.server.run_list import RunsQuery
 from chargehand.values.report import Report
+from chargehand.values.run_diff import RunDiff
 
 PREFIX = "/api/v1"
 Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
@@ -40,8 +44,26 @@ _RUN_INFO: Schema = {
         "request": _TEXT,
         "team": {"type": ["string", "null"]},
         "parent": {"type": ["string", "null"]},
+        "needs_you": {"type": "boolean"},
+        "figures": {
+            "type": ["object", "null"],
+            "properties": {
+                "tasks": {"type": "integer"},
+                "done": {"type": "integer"},
+                "tokens": {"type": "integer"},
+                "usd": {"type": ["number", "null"]},
+                "gaps": {"type": "integer"},
+                "questions": {"type": "integer"},
+                "budget": {"type": "object"},
+            },
+        },
     },
-    "required": ["run", "started", "ended", "status", "request", "team", "parent"],
+    "required": ["run", "started", "ended", "status", "request", "team", "parent", "needs_you", "figures"],
+}
+_WAITING: Schema = {
+    "type": "object",
+    "properties": {"until": {"type": "number"}, "provider": _TEXT},
+    "required": ["until", "provider"],
 }
 _QUESTION: Schema = {
     "type": "object",
@@ -55,24 +77,26 @@ _QUESTION: Schema = {
 }
 
 
-class Answer(NamedTuple):
+class Success(NamedTuple):
     """What an endpoint gives when nothing is wrong."""
 
     schema: Schema
     status: int = 200
     media: str = "application/json"
+    # Another status with the same answer.
+    also: int | None = None
 
 
-class Endpoint(NamedTuple):
+class Operation(NamedTuple):
     """One method at one address. Its summary is the first line of the handler's docstring."""
 
     method: str
     path: str
     handle: Handler
-    answer: Answer
+    answer: Success
     query: type[Input] | None = None
     body: type[Input] | None = None
-    # Statuses of problems besides those any endpoint may give.
+    # Statuses of problems in addition to those any endpoint may give.
     problems: tuple[int, ...] = ()
 
     @property
@@ -93,6 +117,7 @@ def _runs() -> Schema:
 def _report() -> Schema:
     """The report as JSON schema; what it refers to is inside of it."""
     schema = Report.model_json_schema(mode="serialization")
+    schema["properties"]["waiting"] = _WAITING
     schema["properties"]["questions"] = {"type": "array", "items": _QUESTION}
     return schema
 
@@ -103,64 +128,95 @@ _STATE: Schema = {
     "required": ["run", "seq", "status", "request", "tasks", "questions", "usage", "counts"],
 }
 _OBJECT: Schema = {"type": "object"}
-_STARTED = Answer({"type": "object", "properties": {"run": _TEXT}, "required": ["run"]}, status=202)
+_STARTED = Success({"type": "object", "properties": {"run": _TEXT}, "required": ["run"]}, status=202)
+# 202 instead: sent, and the process that owns the run has not taken it yet.
+_ORDERED = Success(SentOrder.model_json_schema(mode="serialization"), also=202)
 _CHECKED: Schema = {
     "type": "object",
     "properties": {"ok": {"type": "boolean"}, "problems": {"type": "array", "items": _OBJECT}},
     "required": ["ok", "problems"],
 }
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/runs", read_runs.list_runs, Answer(_runs()), query=RunsQuery),
-    Endpoint("GET", "/runs/{run}", read_runs.get_run, Answer(_report()), problems=(404, 409)),
-    Endpoint("GET", "/runs/{run}/state", read_runs.get_state, Answer(_STATE), query=StateQuery, problems=(404, 409)),
-    Endpoint(
+ENDPOINTS: tuple[Operation, ...] = (
+    Operation("GET", "/runs", read_runs.list_runs, Success(_runs()), query=RunsQuery),
+    Operation("GET", "/runs/{run}", read_runs.get_run, Success(_report()), problems=(404, 409)),
+    Operation("GET", "/runs/{run}/state", read_runs.get_state, Success(_STATE), query=StateQuery, problems=(404, 409)),
+    Operation(
         "GET",
         "/runs/{run}/events",
         read_runs.get_events,
-        Answer(_TEXT, media="application/jsonl"),
+        Success(_TEXT, media="application/jsonl"),
         query=EventsQuery,
         problems=(404, 409),
     ),
-    Endpoint(
+    Operation(
         "GET",
         "/runs/{run}/stream",
         read_runs.stream_events,
-        Answer(_TEXT, media="text/event-stream"),
+        Success(_TEXT, media="text/event-stream"),
         query=EventsQuery,
         problems=(404, 409),
     ),
-    Endpoint(
+    Operation(
         "GET",
         "/runs/{run}/trace",
         read_runs.get_trace,
-        Answer({}, media="application/json, application/jsonl, text/html"),
+        Success({}, media="application/json, application/jsonl, text/html"),
         query=TraceQuery,
         problems=(404, 409),
     ),
-    Endpoint("GET", "/runs/{run}/files", read_runs.list_files, Answer(list_of("files", _OBJECT)), problems=(404, 409)),
-    Endpoint(
+    Operation(
+        "GET", "/runs/{run}/files", read_runs.list_files, Success(list_of("files", _OBJECT)), problems=(404, 409)
+    ),
+    Operation(
         "GET",
         "/runs/{run}/files/{name}",
         read_runs.get_file,
-        Answer(_TEXT, media="application/octet-stream"),
+        Success(_TEXT, media="application/octet-stream"),
         problems=(404, 409),
     ),
-    Endpoint("POST", "/runs", change_runs.start_run, _STARTED, body=StartRun, problems=(409, 429)),
-    Endpoint("POST", "/review", change_runs.start_review, _STARTED, body=ReviewRequest, problems=(409, 429)),
-    Endpoint("POST", "/runs/{run}/resume", change_runs.resume_run, _STARTED, body=ResumeRun, problems=(404, 409, 429)),
-    Endpoint("POST", "/runs/{run}/rerun", change_runs.rerun_run, _STARTED, body=RerunRun, problems=(404, 409, 429)),
-    Endpoint(
+    # 404: the run that `follow_up` names.
+    Operation("POST", "/runs", change_runs.start_run, _STARTED, body=StartRun, problems=(404, 409, 429)),
+    Operation("POST", "/review", change_runs.start_review, _STARTED, body=ReviewRequest, problems=(409, 429)),
+    Operation("POST", "/runs/{run}/resume", change_runs.resume_run, _STARTED, body=ResumeRun, problems=(404, 409, 429)),
+    Operation("POST", "/runs/{run}/fork", change_runs.fork_run, _STARTED, body=ForkRun, problems=(404, 409, 429)),
+    Operation("POST", "/runs/{run}/rerun", change_runs.rerun_run, _STARTED, body=RerunRun, problems=(404, 409, 429)),
+    Operation(
         "POST",
         "/runs/{run}/answers/{question}",
         change_runs.answer_question,
-        Answer(_OBJECT),
-        body=AnswerText,
+        Success(_OBJECT),
+        body=AnswerQuestion,
         problems=(404, 409),
     ),
-    Endpoint("POST", "/runs/{run}/cancel", change_runs.cancel_run, Answer(_OBJECT), body=Nothing, problems=(404, 409)),
-    Endpoint("POST", "/plan", change_runs.make_plan, Answer(_OBJECT), body=PlanRequest),
-    Endpoint("POST", "/check", change_runs.check_plan, Answer(_CHECKED), body=CheckRequest),
-    Endpoint("GET", "/teams", read_runs.list_teams, Answer(list_of("teams", _OBJECT))),
-    Endpoint("GET", "/models", read_runs.list_models, Answer(list_of("models", _OBJECT))),
+    Operation(
+        "POST", "/runs/{run}/cancel", change_runs.cancel_run, Success(_OBJECT), body=Nothing, problems=(404, 409)
+    ),
+    Operation("POST", "/runs/{run}/pause", order_runs.pause_run, _ORDERED, body=Nothing, problems=(404, 409)),
+    Operation(
+        "POST", "/runs/{run}/tasks/{task:path}/stop", order_runs.stop_task, _ORDERED, body=StopTask, problems=(404, 409)
+    ),
+    Operation(
+        "POST",
+        "/runs/{run}/tasks/{task:path}/restart",
+        order_runs.restart_task,
+        _ORDERED,
+        body=RestartTask,
+        problems=(404, 409, 429),
+    ),
+    Operation(
+        "POST", "/runs/{run}/tasks/{task:path}/tell", order_runs.tell_task, _ORDERED, body=TellTask, problems=(404, 409)
+    ),
+    Operation("POST", "/plan", change_runs.make_plan, Success(_OBJECT), body=PlanRequest),
+    Operation("POST", "/check", change_runs.check_plan, Success(_CHECKED), body=CheckRequest),
+    Operation(
+        "GET",
+        "/diff",
+        read_runs.diff_runs,
+        Success(RunDiff.model_json_schema(mode="serialization")),
+        query=DiffQuery,
+        problems=(404, 409),
+    ),
+    Operation("GET", "/teams", read_runs.list_teams, Success(list_of("teams", _OBJECT))),
+    Operation("GET", "/models", read_runs.list_models, Success(list_of("models", _OBJECT))),
 )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chargehand.errors import ChargehandError
 from chargehand.server.draft_texts import RunDrafts
 from chargehand.server.frames import event_frame
-from chargehand.server.reading import Reading
+from chargehand.server.reading_threads import ReadingThreads
 from chargehand.text.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Feed:
 class Feeds:
     """The feeds of all runs that are watched. Belongs to one event loop; records are read in threads."""
 
-    def __init__(self, source: RunSource, redactor: Redactor, reading: Reading) -> None:
+    def __init__(self, source: RunSource, redactor: Redactor, reading: ReadingThreads) -> None:
         self._source = source
         self._redactor = redactor
         self._reading = reading

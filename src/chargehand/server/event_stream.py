@@ -34,7 +34,7 @@ class EventStream(Response):
         self._stuck_s = stuck_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        gone = asyncio.ensure_future(_disconnected(receive))
+        gone = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             await self._put(send, b": chargehand\n\n")
@@ -70,6 +70,6 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": text, "more_body": True})
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

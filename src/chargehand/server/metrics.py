@@ -30,9 +30,9 @@ class Metrics:
         lines: list[str] = []
         for name, (meaning, value) in gauges.items():
             lines += _family(name, meaning, "gauge", [("", value)])
-        lines += _family("runs", "Runs in the home by status.", "gauge", _labelled("status", runs))
+        lines += _family("runs", "Runs in the home by status.", "gauge", _label_values("status", runs))
         lines += _family(
-            "runs_ended_total", "Runs of this server that ended.", "counter", _labelled("status", self.ended)
+            "runs_ended_total", "Runs of this server that ended.", "counter", _label_values("status", self.ended)
         )
         requests = [(f'{{method="{method}",status="{status}"}}', n) for (method, status), n in self.requests.items()]
         lines += _family("http_requests_total", "Requests answered.", "counter", sorted(requests))
@@ -40,7 +40,7 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-def _labelled(label: str, values: Mapping[str, int]) -> list[tuple[str, float]]:
+def _label_values(label: str, values: Mapping[str, int]) -> list[tuple[str, float]]:
     return [(f'{{{label}="{name}"}}', value) for name, value in sorted(values.items())]
 
 

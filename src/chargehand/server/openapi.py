@@ -8,8 +8,8 @@ from typing import Any
 
 from chargehand import __version__
 from chargehand.server.calls import Input
-from chargehand.server.endpoints import PREFIX, Endpoint
-from chargehand.server.problems import MEDIA_TYPE, TITLES
+from chargehand.server.endpoints import PREFIX, Operation
+from chargehand.server.refusals import MEDIA_TYPE, TITLES
 
 # Any request may meet these.
 _ANYWHERE = (401, 403, 414, 421, 422, 503, 507)
@@ -28,7 +28,7 @@ _PROBLEM: dict[str, Any] = {
 }
 
 
-def describe_api(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+def describe_api(endpoints: Iterable[Operation]) -> dict[str, Any]:
     """The document."""
     schemas: dict[str, Any] = {"Problem": _PROBLEM}
     paths: dict[str, dict[str, Any]] = {}
@@ -44,7 +44,7 @@ def describe_api(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+def _operation(endpoint: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
     statuses = sorted({*_ANYWHERE, *endpoint.problems, *(_WITH_BODY if endpoint.body else ())})
     answer = endpoint.answer
     content = _contents(endpoint, schemas)
@@ -53,12 +53,16 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         "summary": endpoint.summary,
         "parameters": [*_path_parameters(endpoint.path), *_query_parameters(endpoint.query)],
         "responses": {
-            str(answer.status): {"description": endpoint.summary, "content": content},
+            **{
+                str(status): {"description": endpoint.summary, "content": content}
+                for status in (answer.status, answer.also)
+                if status is not None
+            },
             **{str(status): _problem(status) for status in statuses},
         },
     }
     if endpoint.body is not None:
-        schema = _moved(endpoint.body.model_json_schema(), schemas)
+        schema = _move_definitions(endpoint.body.model_json_schema(), schemas)
         operation["requestBody"] = {
             "required": bool(schema.get("required")),
             "content": {"application/json": {"schema": schema}},
@@ -66,9 +70,9 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     return operation
 
 
-def _contents(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+def _contents(endpoint: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
     media = endpoint.answer.media.split(", ")
-    return {each: {"schema": _moved(endpoint.answer.schema, schemas)} for each in media}
+    return {each: {"schema": _move_definitions(endpoint.answer.schema, schemas)} for each in media}
 
 
 def _path_parameters(path: str) -> Iterator[dict[str, Any]]:
@@ -92,19 +96,19 @@ def _problem(status: int) -> dict[str, Any]:
     }
 
 
-def _moved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+def _move_definitions(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
     """The schema, with what it defines for itself put among those of the document."""
-    found = _redirected(schema)
+    found = _redirect_refs(schema)
     schemas.update(found.pop("$defs", {}))
     return found
 
 
-def _redirected(part: Any) -> Any:
+def _redirect_refs(part: Any) -> Any:
     if isinstance(part, list):
-        return [_redirected(each) for each in part]  # pyright: ignore[reportUnknownVariableType]
+        return [_redirect_refs(each) for each in part]  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(part, dict):
         return part
-    moved: dict[str, Any] = {str(key): _redirected(value) for key, value in part.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    moved: dict[str, Any] = {str(key): _redirect_refs(value) for key, value in part.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if isinstance(moved.get("$ref"), str):
         moved["$ref"] = moved["$ref"].replace("#/$defs/", _REFERENCES)
     return moved

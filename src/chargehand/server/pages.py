@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from chargehand.server.calls import Call
-from chargehand.server.problems import Refusal
 from chargehand.server.read_runs import find_run
+from chargehand.server.refusals import Refusal
 from chargehand.trace.pack_page import MODULES, asset, live_page
 
 _HEADERS = {"cache-control": "no-store", "referrer-policy": "no-referrer", "x-frame-options": "DENY"}

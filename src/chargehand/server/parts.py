@@ -14,8 +14,9 @@ from chargehand.server.event_feed import Feeds
 from chargehand.server.log_lines import LogLines
 from chargehand.server.metrics import Metrics
 from chargehand.server.notify import Notifier
-from chargehand.server.offered import Offered
-from chargehand.server.reading import Reading
+from chargehand.server.offered_names import Offered
+from chargehand.server.reading_threads import ReadingThreads
+from chargehand.server.run_figures import RunFigures
 from chargehand.server.run_list import RunList
 from chargehand.server.run_states import RunStates
 from chargehand.server.started_runs import StartedRuns
@@ -34,7 +35,7 @@ class Server:
     url: str = ""
     max_runs: int = 8
     notify: tuple[str, ...] = ()
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadingThreads = field(default_factory=ReadingThreads)
     metrics: Metrics = field(default_factory=Metrics)
 
     @property
@@ -48,6 +49,10 @@ class Server:
     @cached_property
     def run_list(self) -> RunList:
         return RunList(self.home)
+
+    @cached_property
+    def figures(self) -> RunFigures:
+        return RunFigures(self.source)
 
     @cached_property
     def states(self) -> RunStates:

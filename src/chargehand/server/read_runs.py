@@ -12,12 +12,13 @@ from pydantic import Field
 from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from chargehand.apps.shown_report import TraceForm, export_run, questions_json, read_report
+from chargehand.apps.shown_report import TraceForm, export_run, questions_json, read_report, waiting_json
+from chargehand.record.index import RunInfo
 from chargehand.server.calls import Call
 from chargehand.server.checked_input import Input
 from chargehand.server.event_stream import EventStream
-from chargehand.server.problems import Refusal
-from chargehand.server.run_list import RunsQuery
+from chargehand.server.refusals import Refusal
+from chargehand.server.run_list import RunList, RunsQuery
 from chargehand.settings.model_table import describe_models
 from chargehand.text.escaping import dump_json
 from chargehand.trace import to_jsonl
@@ -36,16 +37,36 @@ class StateQuery(Input):
     task: str | None = Field(default=None, max_length=1_000)
 
 
+class DiffQuery(Input):
+    """Two runs: ids, beginnings of them, or `last`."""
+
+    a: str = Field(min_length=1, max_length=80)
+    b: str = Field(min_length=1, max_length=80)
+
+
 class TraceQuery(Input):
     format: TraceForm = "json"
 
 
 async def list_runs(call: Call) -> Response:
-    """Runs, newest first."""
+    """Runs, newest first. `figures` of a run is null until they are counted: ask again."""
     query = call.query(RunsQuery)
     page, more = await call.server.reading.run(call.server.run_list.find, query)
-    runs = [call.server.redactor.json(info.to_json()) for info in page]
+    figures = await call.server.reading.run(call.server.figures.read, page)
+    asking = await call.server.reading.run(_asking, call.server.run_list, page)
+    listed = [info.to_json() | {"needs_you": info.run in asking, "figures": figures.get(info.run)} for info in page]
+    runs = [call.server.redactor.json(each) for each in listed]
     return json_response({"runs": runs, "next": page[-1].run if more else None})
+
+
+async def diff_runs(call: Call) -> Response:
+    """What differs between the runs `a` and `b`: plans, tasks, cost, time and answers."""
+    query = call.query(DiffQuery)
+    found = await call.server.reading.run(call.server.supervisor.diff, query.a, query.b)
+    whole = call.server.redactor.json(found.to_json())
+    for side in ("a", "b"):
+        whole["answer"][side] = call.server.redactor.redact_delivered(getattr(found.answer, side))
+    return json_response(whole)
 
 
 async def get_run(call: Call) -> Response:
@@ -53,7 +74,8 @@ async def get_run(call: Call) -> Response:
     server = call.server
     run = await find_run(call)
     report, questions = await server.reading.run(read_report, server.source, run)
-    whole = server.redactor.json(report | {"questions": questions_json(questions)})
+    waiting = await server.reading.run(waiting_json, server.source, run, report["status"])
+    whole = server.redactor.json(report | {"questions": questions_json(questions)} | waiting)
     # From the answer and its data only what is certainly a secret is removed: they are what was asked for.
     for name in ("answer", "data"):
         if report.get(name) is not None:
@@ -146,6 +168,10 @@ async def list_models(call: Call) -> Response:
     server = call.server
     found = await server.reading.run(describe_models, server.supervisor.settings, os.environ)
     return json_response(server.redactor.json(found | {"offered": list(server.offered.models)}))
+
+
+def _asking(runs: RunList, page: list[RunInfo]) -> set[str]:
+    return {info.run for info in page if runs.needs_person(info)}
 
 
 async def find_run(call: Call) -> str:

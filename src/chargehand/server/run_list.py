@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from chargehand.errors import ChargehandError
 from chargehand.record.home import Home
 from chargehand.record.index import RunInfo
 from chargehand.server.checked_input import Input
@@ -33,6 +34,8 @@ class RunList:
         self._lock = threading.Lock()
         self._mark: object = None
         self._runs: list[RunInfo] = []
+        # Run that waits -> the mark of its record, and whether it asks a person.
+        self._asking: dict[str, tuple[object, bool]] = {}
 
     def load(self) -> list[RunInfo]:
         """All runs, newest first, as they are now."""
@@ -46,16 +49,16 @@ class RunList:
 
     def find(self, query: RunsQuery) -> tuple[list[RunInfo], bool]:
         """A page of runs, and whether there are more after it."""
-        listed = list(self._selected(query))
+        listed = list(self._select(query))
         if query.needs_you == "true":
-            listed.sort(key=lambda info: info.status != "waiting")
+            listed.sort(key=lambda info: not self.needs_person(info))
         start = 0
         if query.before is not None:
             start = _position_after(listed, query.before)
         page = listed[start : start + query.limit]
         return page, len(listed) > start + query.limit
 
-    def _selected(self, query: RunsQuery) -> Iterator[RunInfo]:
+    def _select(self, query: RunsQuery) -> Iterator[RunInfo]:
         words = (query.q or "").casefold().split()
         for info in self.load():
             if query.status is not None and info.status != query.status:
@@ -65,6 +68,19 @@ class RunList:
             if words and not all(word in f"{info.request} {info.run} {info.team}".casefold() for word in words):
                 continue
             yield info
+
+    def needs_person(self, info: RunInfo) -> bool:
+        """Whether the run waits for a person; one may also wait for a provider."""
+        if info.status != "waiting":
+            return False
+        mark = self._home.change_mark(info.run)
+        known = self._asking.get(info.run)
+        if known is None or known[0] != mark:
+            try:
+                known = self._asking[info.run] = mark, bool(self._home.state(info.run).open_questions())
+            except ChargehandError:
+                return True  # its record cannot be read: somebody should look at it
+        return known[1]
 
     def _is_dead(self, info: RunInfo) -> bool:
         return self._home.owner(info.run) is None

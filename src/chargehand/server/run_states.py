@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from chargehand.apps.shown_report import parts_shown_by_app
+from chargehand.apps.shown_report import parts_shown_by_app, waiting_json
 from chargehand.record.run_source import RunSource
 from chargehand.text.escaping import dump_json
 from chargehand.text.redaction import Redactor
-from chargehand.trace.page_state import page_state
+from chargehand.trace.page_state import page_state, possible_orders
 from chargehand.trace.run_state import RunState
 from chargehand.trace.task_detail import task_details
 from chargehand.values.status_words import FINISHED
@@ -78,6 +78,10 @@ class RunStates:
 
     def _dump(self, run: str, view: RunState, status: str, since: int = 0) -> str:
         state: dict[str, Any] = page_state(view, since=since) | {"run": run, "status": status}
+        state["orders"] = possible_orders(status)
+        if status == "waiting" and not view.questions:
+            # A process that waits for a provider says so itself; of a run that is parked, the record does.
+            state |= {} if view.waiting else waiting_json(self._source, run, status)
         if since == 0 and view.ended is not None and (shown := parts_shown_by_app(self._source, run)) is not None:
             state["findings_first"] = True
             state["report"] = (state["report"] or {}) | {name: shown[name] for name in ("findings", "gaps", "notes")}

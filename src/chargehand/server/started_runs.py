@@ -7,11 +7,12 @@ process owns are continued when a server starts, and when a question that they w
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from chargehand.errors import ChargehandError, UsageError
 from chargehand.limits.fair import FairQueue
@@ -23,9 +24,9 @@ from chargehand.server.event_feed import Feeds
 from chargehand.server.log_lines import LogLines
 from chargehand.server.metrics import Metrics
 from chargehand.server.notify import Notifier
-from chargehand.server.problems import Refusal
-from chargehand.server.reading import Reading
-from chargehand.server.wanted import Wanted, WantedRuns
+from chargehand.server.reading_threads import ReadingThreads
+from chargehand.server.refusals import Refusal
+from chargehand.server.wanted_runs import Wanted, WantedRuns
 from chargehand.values.report import Report
 from chargehand.values.status_words import FINISHED
 
@@ -55,7 +56,7 @@ class StartedRuns:
     def __init__(
         self,
         home: Home,
-        reading: Reading,
+        reading: ReadingThreads,
         feeds: Feeds,
         log: LogLines,
         metrics: Metrics,
@@ -73,6 +74,10 @@ class StartedRuns:
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
         self._entries: dict[str, _Entry] = {}
         self._stopping = False
+        # Continues a run; set before the first one begins.
+        self.continue_run: Callable[[Wanted], Awaitable[None]] | None = None
+        # Runs that wait for a provider.
+        self._later: set[asyncio.Task[None]] = set()
 
     @property
     def queued(self) -> int:
@@ -94,7 +99,7 @@ class StartedRuns:
         return await asyncio.shield(entry.promised)
 
     async def cancel_queued(self, run: str) -> None:
-        """Let a run that waits for its turn not begin."""
+        """Take a run out of the queue."""
         entry = self._entries.get(run)
         if entry is not None and entry.session is None and entry.task is not None:
             entry.task.cancel()
@@ -103,6 +108,8 @@ class StartedRuns:
     async def park(self) -> None:
         """Stop all runs so that the next server continues them."""
         self._stopping = True
+        for task in self._later:
+            task.cancel()
         entries = list(self._entries.values())
         for entry in entries:
             if entry.session is not None:
@@ -124,7 +131,7 @@ class StartedRuns:
             with self._feeds.writing(run) as drafts:
                 keep_session = partial(setattr, entry, "session")
                 result = await begin(on_session=keep_session, on_event=drafts.on_event, on_draft=drafts.on_draft)
-            report = result if isinstance(result, Report) else result.report
+            report = cast("Report", result) if isinstance(result, Report) else result.report
             await self._note_end(entry, report)
         except ChargehandError as error:
             if not entry.promised.done():
@@ -154,8 +161,30 @@ class StartedRuns:
             await self._reading.run(self.wanted.clear, run)
         self._metrics.ended[status] += 1
         self._log.write("run", run=run, status=status)
-        if status in FINISHED or status in ("cancelled", "waiting"):
+        until, asks = await self._reading.run(self._waits_for, run) if status == "waiting" else (None, False)
+        if until is not None:
+            self._continue_at(entry.wanted, until)
+        if status in FINISHED or status == "cancelled" or asks:
             self._notifier.notify(run, status)
+
+    def _waits_for(self, run: str) -> tuple[float | None, bool]:
+        """When the provider that a run waits for may be asked again, and whether the run asks a person."""
+        state = self._home.state(run)
+        return state.provider_wait and state.provider_wait[0], bool(state.open_questions())
+
+    def _continue_at(self, wanted: Wanted, until: float) -> None:
+        """Continue a run that waits for a provider when the time has come. Until then it takes no other run's place."""
+        task = asyncio.create_task(self._continue_later(wanted, until), name=f"continue {wanted.run}")
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+    async def _continue_later(self, wanted: Wanted, until: float) -> None:
+        await asyncio.sleep(max(until - time.time(), 0.0))
+        assert self.continue_run is not None
+        try:
+            await self.continue_run(wanted)
+        except Exception as error:  # noqa: BLE001 -- recorded: logged
+            self._log.write("run not continued", run=wanted.run, error=str(error))
 
     @asynccontextmanager
     async def _open(self, entry: _Entry, open: Callable[[], SqliteJournal]) -> AsyncGenerator[SqliteJournal]:

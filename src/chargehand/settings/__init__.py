@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chargehand.settings.load import load_settings
+from chargehand.settings.load import check_model_name, load_settings
 from chargehand.settings.script_path import OF_TEAM, SCRIPT, found_from
 from chargehand.settings.settings import DEFAULT_TIER, Limits, ModelChoice, ModelSettings, RoleModel, Settings
-from chargehand.settings.stored import as_before, check_endpoints
+from chargehand.settings.stored_settings import as_before, check_endpoints
 
 __all__ = [
     "DEFAULT_TIER",
@@ -18,6 +18,7 @@ __all__ = [
     "Settings",
     "as_before",
     "check_endpoints",
+    "check_model_name",
     "found_from",
     "load_settings",
 ]

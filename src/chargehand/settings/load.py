@@ -13,7 +13,7 @@ from chargehand.record.home import default_path
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings.script_path import OF_TEAM, found_from
 from chargehand.settings.settings import Pinned, RoleModel, ServeSettings, Settings
-from chargehand.settings.settings_file import NOT_SERVED, TIERS, Layer, checked_url, read_layer
+from chargehand.settings.settings_file import NOT_SERVED, TIERS, Layer, problem_with_url, read_layer
 from chargehand.settings.toml_file import read, suggestion
 from chargehand.values.budget import Budget
 from chargehand.values.default_limits import DEFAULT_TOKENS
@@ -78,20 +78,25 @@ def _settings(
 
 def _forced_model(flags: Mapping[str, Any], env: Mapping[str, str], providers: Mapping[str, Provider]) -> str | None:
     source, name = (
-        ("--model", flags["model"]) if "model" in flags else ("CHARGEHAND_MODEL", env.get("CHARGEHAND_MODEL"))
+        ("The model", flags["model"]) if "model" in flags else ("CHARGEHAND_MODEL", env.get("CHARGEHAND_MODEL"))
     )
     if not name:
         return None
+    check_model_name(str(name), providers, source)
+    return str(name)
+
+
+def check_model_name(name: str, providers: Mapping[str, Provider], source: str = "The model") -> None:
+    """UsageError unless it is `provider:name` with a known provider, or the script of the team."""
     if name == OF_TEAM:
-        return OF_TEAM
-    provider, _, rest = str(name).partition(":")
+        return
+    provider, _, rest = name.partition(":")
     if not provider or not rest:
         raise UsageError(
             f"{source} is {name!r}: write 'provider:name', like 'ollama:llama3.1' or 'scripted:replies.json'."
         )
     if provider not in (known := {*providers, *NOT_SERVED}):
         raise UsageError(f"{source} is {name!r}, but there is no provider {provider!r}.{suggestion(provider, known)}")
-    return str(name)
 
 
 def _defaults_by_key(env: Mapping[str, str]) -> dict[Tier, str]:
@@ -105,7 +110,7 @@ def _defaults_by_key(env: Mapping[str, str]) -> dict[Tier, str]:
 
 def _built_in(env: Mapping[str, str]) -> dict[str, Provider]:
     for variable in BASE_URLS.values():
-        if env.get(variable) and (wrong := checked_url(env[variable])):
+        if env.get(variable) and (wrong := problem_with_url(env[variable])):
             raise UsageError(f"{variable}: {wrong}")
     return built_in(env)
 

@@ -28,9 +28,9 @@ DEFAULT_TIER: dict[Role, Tier] = {
     "scorer": "small",
 }
 NO_MODEL = (
-    "No model is configured: export ANTHROPIC_API_KEY or OPENAI_API_KEY, name one with --model or CHARGEHAND_MODEL "
-    "(`--model ollama:llama3.1` needs no key), or use a script with `--model scripted:FILE` (`--model scripted` is the "
-    "team's own)."
+    "No model is configured: export ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model with --model (in Python, "
+    "model=) or CHARGEHAND_MODEL. ollama:llama3.1 needs no key, scripted:FILE plays a script, "
+    "and scripted the team's own."
 )
 # The tiers to look at when one has no model of its own, nearest first.
 _NEAREST: dict[Tier, tuple[Tier, ...]] = {
@@ -157,6 +157,11 @@ class Settings(Value):
         """Every model that is named here, whatever it is for."""
         named = (self.model, *self.tiers.values(), *(role.model for role in self.roles.values()))
         return {name for name in named if name is not None}
+
+    @property
+    def models_key(self) -> str:
+        """Equal for settings that use the same models: what one run took says what another will take."""
+        return self.model or " ".join(sorted(self.named_models))
 
     def with_script(self, script: str) -> Settings:
         """These settings with `scripted:FILE` wherever they name the team's own script."""

@@ -222,7 +222,7 @@ def read_layer(
     return layer
 
 
-def checked_url(url: str) -> str | None:
+def problem_with_url(url: str) -> str | None:
     """What is wrong with an endpoint, or None."""
     try:
         parts = urlsplit(url)
@@ -251,7 +251,7 @@ def _provider(
     url = reader.text(table, "base_url", *path) or (built_in.base_url if built_in else None)
     if url is None:
         reader.wrong(path, f"the provider {name!r} has no base_url: add one.")
-    elif wrong := checked_url(url):
+    elif wrong := problem_with_url(url):
         reader.wrong((*path, "base_url"), wrong)
     wire = wire_named(reader.text(table, "wire", *path))
     if wire is None:

@@ -87,7 +87,7 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
     by_lower = {name.lower(): name for name in names}
     import difflib
 
-    close = difflib.get_close_matches(wrong.lower(), by_lower, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(wrong.lower(), by_lower, n=1, cutoff=0.61)
     return f" Did you mean {by_lower[close[0]]!r}?" if close else f" There is: {', '.join(names)}." if names else ""
 
 

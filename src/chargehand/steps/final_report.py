@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from chargehand.engine.port import Engine
-from chargehand.planner.draft import Unplanned
+from chargehand.planner.planned import Unplanned
 from chargehand.planner.settle_plan import Rejected
 from chargehand.synthesizer import Synthesis
 from chargehand.synthesizer.synthesis import keeps_open

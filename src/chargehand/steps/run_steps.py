@@ -8,8 +8,8 @@ finish    that draft becomes the answer                    -> a report
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from chargehand.engine.deadline import in_time
@@ -22,9 +22,10 @@ from chargehand.steps.supervisor_help import SupervisorHelp, make_help
 from chargehand.steps.task_steps import TaskSteps, drop_words
 from chargehand.synthesizer import Lacking, OnDraft, Synthesis, Validate, write_answer
 from chargehand.team import Team
+from chargehand.values.estimate import PastRun
 from chargehand.values.head import Head, PlanHead, StepKind, StepRefs, WorkerHead
 from chargehand.values.outcome import Outcome, Usage
-from chargehand.values.plan import Plan
+from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
 from chargehand.workers import Roster, RunTerms
 from chargehand.workers.factory import WorkerFactory
@@ -51,6 +52,8 @@ class RunSteps:
     on_draft: OnDraft | None = None
     # Makes the workers that a plan defines.
     factory: WorkerFactory | None = None
+    # Runs of the same team and models, for the estimate that a person is shown before the plan runs.
+    past: Sequence[PastRun] = ()
     # The plan that runs, with what was added to it so far.
     _plan: Plan = field(default_factory=Plan)
     _tasks: TaskSteps | None = None
@@ -75,20 +78,21 @@ class RunSteps:
 
     async def plan(self, key: str, refs: StepRefs) -> Head:
         request, engine, models, factory = self.request, self.engine, self.role_models, self.factory
-        agreed = await agree(request, self.team, self.roster, engine, models, self.given, factory)
+        agreed = await agree(request, self.team, self.roster, engine, models, self.given, factory, self.past)
         if not isinstance(agreed, Agreed):
             report = report_nothing_run(request, self.team, engine, agreed)
             return engine.outcomes.keep_report(key, report, agreed.usage)
         if factory is not None and agreed.plan.workers:
             self.team = self.team.with_workers(agreed.plan.workers)
             self.roster = {**self.roster, **factory.make_agents(agreed.plan.workers)}
+        plan = agreed.plan.model_copy(update={"tasks": self._as_restarted(agreed.plan.tasks)})
         terms = RunTerms(request, _workers_stop_at(request), self.team.recovery.evidence)
         workers = {name: worker.bind(terms) for name, worker in self.roster.items()}
         help = make_help(request, self.team, engine, models, planned_here=agreed.planned)
         self._tasks = TaskSteps(engine, workers, help)
-        self._tasks.add_tasks(agreed.plan.tasks)
-        self._plan, self._used = agreed.plan, [agreed.usage]
-        parts = drop_words(agreed.plan.tasks)
+        self._tasks.add_tasks(plan.tasks)
+        self._plan, self._used = plan, [agreed.usage]
+        parts = drop_words(plan.tasks)
         return Head(status="done", parts=parts, usage=agreed.usage, plan=self._plan_head(agreed, workers, help))
 
     async def extend(self, key: str, refs: StepRefs) -> Head:
@@ -104,8 +108,9 @@ class RunSteps:
         self._used += used
         if extension is None:
             return Head(status="skipped", usage=Usage.total(used))
-        self._plan = self._plan.with_tasks(extension.tasks)
-        self.tasks.add_tasks(extension.tasks)
+        added = self._as_restarted(extension.tasks)
+        self._plan = self._plan.with_tasks(added)
+        self.tasks.add_tasks(added)
         parts, fills = drop_words(extension.tasks), dict(extension.fills)
         return Head(status="done", parts=parts, fills=fills, usage=Usage.total(used))
 
@@ -141,6 +146,16 @@ class RunSteps:
         written = await self._drafts[refs.draft].finish(time_left(self.request, self.engine))
         return self._report(key, refs, written)
 
+    def _as_restarted(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
+        """The tasks with the instructions that a person restarted them with."""
+        restarts = {task.id: self.engine.record.restarted(task.id) for task in tasks}
+        return tuple(
+            task.model_copy(update={"instruction": restart.instruction})
+            if (restart := restarts[task.id]) is not None and restart.instruction
+            else task
+            for task in tasks
+        )
+
     # -- parts of them -----------------------------------------------------------------------------------------------
 
     def _plan_head(self, agreed: Agreed, workers: Roster, help: SupervisorHelp) -> PlanHead:
@@ -159,7 +174,7 @@ class RunSteps:
             max_concurrent=request.max_concurrent,
             ask=request.ask,
             policy=team.recovery,
-            rungs=asdict(help.rungs),
+            rungs=help.rungs._asdict(),
             extensions=team.scrutiny.extensions if may_extend else 0,
             max_tasks=request.max_tasks,
             synthesis_tokens=synthesis_tokens(self.role_models.get("synthesizer")),

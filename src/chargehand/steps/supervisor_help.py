@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chargehand.dispatcher import Rungs
 from chargehand.engine.people import question_about
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
-from chargehand.planner.draft import split_task
 from chargehand.planner.route import reroute
 from chargehand.steps.criterion import Scorer
 from chargehand.steps.refine import refine
@@ -33,8 +31,7 @@ Rerouter = Callable[[Task, Outcome, Sequence[str], int, list[Usage]], Awaitable[
 AskAbout = Callable[[Task, Outcome], Question]
 
 
-@dataclass(frozen=True, slots=True)
-class SupervisorHelp:
+class SupervisorHelp(NamedTuple):
     """Without one of these its rung is passed over.
 
     Without `select` the surest of a `best_of` is taken, and without `reroute` the next worker in order.
@@ -63,12 +60,14 @@ def make_help(
 ) -> SupervisorHelp:
     """What the dispatcher may fall back on when a task fails. A plan that was given is never planned on: no split."""
     refiner, scorer, router = role_models.get("refiner"), role_models.get("scorer"), role_models.get("router")
-    planner = role_models.get("planner") if planned_here else None
+    planner, split = role_models.get("planner") if planned_here else None, None
+    if planner:
+        from chargehand.planner.draft import split_task  # loaded already: it made the plan
+
+        split = partial(split_task, request=request, team=team, engine=engine, planner_model=planner)
     return SupervisorHelp(
         refine=partial(refine, engine=engine, model=refiner) if refiner else None,
-        split=partial(split_task, request=request, team=team, engine=engine, planner_model=planner)
-        if planner
-        else None,
+        split=split,
         ask=question_about if request.ask else None,
         score=partial(score, engine=engine, model=scorer) if scorer and team.recovery.score else None,
         select=partial(_best_of, engine=engine, model=role_models.get("judge")),

@@ -74,6 +74,8 @@ class TaskSteps:
     async def attempt(self, key: str, refs: StepRefs) -> Head:
         task = self._task(refs)
         worker, time = self.roster[task.worker], self._time(refs)
+        if (restart := self.engine.record.restarted(task.id)) is not None and restart.model is not None:
+            worker = worker.with_model(restart.model)
         # A person takes the time it takes: that is not the run's own.
         countdown = time.endless() if worker.waits_for_person else time.countdown_of(task, refs.attempt)
         assignment = Assignment(task, refs.attempt, self._inputs(refs), tasks=self._known_ids(task.id))
@@ -92,7 +94,7 @@ class TaskSteps:
         task, used = self._task(refs), list[Usage]()
         made = await self._in_time(self.help.refine(task, self._outcome(refs), refs.attempt, used), refs, "recovery")
         if isinstance(made, Outcome):
-            return self._failed(key, made, used)
+            return self._fail(key, made, used)
         return self._with_words(key, made, used)
 
     async def reroute(self, key: str, refs: StepRefs) -> Head:
@@ -101,7 +103,7 @@ class TaskSteps:
         chosen = self.help.reroute(task, self._outcome(refs), refs.among, refs.attempt, used)
         worker = await self._in_time(chosen, refs, "recovery")
         if isinstance(worker, Outcome):
-            return self._failed(key, worker, used)
+            return self._fail(key, worker, used)
         return Head(task=task.id, worker=worker, status="done", usage=Usage.total(used))
 
     async def split(self, key: str, refs: StepRefs) -> Head:
@@ -109,7 +111,7 @@ class TaskSteps:
         task, used = self._task(refs), list[Usage]()
         plan = await self._in_time(self.help.split(task, self._outcome(refs), refs.attempt, used), refs, "recovery")
         if isinstance(plan, Outcome):
-            return self._failed(key, plan, used)
+            return self._fail(key, plan, used)
         parts = () if plan is None else plan.tasks
         self._parts[task.id] = {part.id: part for part in parts}
         usage = Usage.total(used)
@@ -127,7 +129,7 @@ class TaskSteps:
         task, outcome = self._task(refs), self._outcome(refs)
         answer = await self._ask_person(refs, self.help.ask(task, outcome))
         if isinstance(answer, Outcome):
-            return self._failed(key, answer, [])
+            return self._fail(key, answer, [])
         said = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
         context: JSON = {"context": task.context, "asked of a person": outcome.summary, "their answer": said}
         return self._with_words(key, task.model_copy(update={"context": context}), [])
@@ -138,7 +140,7 @@ class TaskSteps:
         question = question_for_result(task, self._outcome(refs), schema)
         answer = await self._ask_person(refs, question)
         if isinstance(answer, Outcome):
-            return self._failed(key, answer, [])
+            return self._fail(key, answer, [])
         from chargehand.workers.human import outcome_of  # few runs ask a person
 
         return await self._hold_to_criterion(key, outcome_of(task.id, PERSON, answer), refs, "ask")
@@ -184,7 +186,7 @@ class TaskSteps:
             why = countdown.record_expiry(task, refs.attempt, f"{what}/{countdown.kind}")
             return failed(task.id, task.worker, countdown.kind, why)
 
-    def _failed(self, key: str, outcome: Outcome, used: list[Usage]) -> Head:
+    def _fail(self, key: str, outcome: Outcome, used: list[Usage]) -> Head:
         return self.engine.outcomes.keep(key, outcome.model_copy(update={"usage": Usage.total(used)}))
 
     def _with_words(self, key: str, task: Task, used: list[Usage]) -> Head:

@@ -77,7 +77,7 @@ async def write_answer(
 ) -> Synthesis | Lacking:
     """One answer from all outcomes, failures included. Without a model, or when it fails, the text is made by code.
 
-    `filled` are tasks that others have taken the place of: they are no gaps. `rater` rates findings, and `examiner`
+    `filled` are tasks that others have taken the place of: they are not gaps. `rater` rates findings, and `examiner`
     looks again at those in doubt. A critic may have the answer corrected `rounds` times; a result that is the answer as
     it is gets a note only. `read` are the urls in what tools returned; `on_draft` gets the answer as it grows.
 
@@ -88,13 +88,8 @@ async def write_answer(
         return Synthesis(answer=plain.nothing_done(plan, outcomes), gaps=plain.gaps(plan, outcomes, filled))
     key = f"@synthesis/{mark}".rstrip("/")
     only = outcomes[plan.tasks[0].id] if len(plan.tasks) == 1 and critic is None and rater is None else None
-    if only is not None and not only.findings and is_as_asked(only, request, validate) and not is_empty_form(only):
-
-        async def give() -> Synthesis:
-            return answer_with(only, request)
-
-        if (ready := await in_time(engine, key, seconds, give)) is not None:
-            return ready
+    if only is not None and (ready := await _give_only(only, request, engine, key, seconds, validate)) is not None:
+        return ready
     # Loaded here: a result that is the answer needs nothing of it.
     from chargehand.synthesizer.reconcile import reconcile
     from chargehand.synthesizer.synthesis_flow import Flow
@@ -126,3 +121,16 @@ async def write_answer(
     if isinstance(made, tuple):
         return Lacking(made, flow, engine, mark)
     return flow.cut_short() if made is None else made
+
+
+async def _give_only(
+    only: Outcome, request: Request, engine: Engine, key: str, seconds: float | None, validate: Validate | None
+) -> Synthesis | None:
+    """The only result as the answer, where it is what was asked for."""
+    if only.findings or not is_as_asked(only, request, validate) or is_empty_form(only):
+        return None
+
+    async def give() -> Synthesis:
+        return answer_with(only, request)
+
+    return await in_time(engine, key, seconds, give)

@@ -2,7 +2,7 @@
 
 Each problem is a code and a sentence:
 
-    unknown_citation     [t9] is no task of this run
+    unknown_citation     [t9] is not a task of this run
     unsupported_figure   a figure that no result cited for it holds
     uncited_figure       a figure that a result holds, in a paragraph that cites none
     unknown_url          a url that neither the request, a result nor a tool's result holds
@@ -30,7 +30,7 @@ from chargehand.synthesizer.figures import Figure, figures, most_counted
 from chargehand.synthesizer.plain_report import paragraphs
 from chargehand.synthesizer.result_index import ResultIndex, readings, values_in
 from chargehand.synthesizer.statements import is_record
-from chargehand.synthesizer.words import overlap, terms
+from chargehand.synthesizer.terms import overlap, terms
 from chargehand.text.citation import Citations
 from chargehand.text.urls import normal, urls
 from chargehand.values.outcome import Claim, Finding, Outcome
@@ -81,7 +81,7 @@ class Known:
     def of(request: Request, plan: Plan, read: Iterable[str] = ()) -> Known:
         """The request and the run it follows up on; `read` are the urls in what tools returned.
 
-        What a planner makes of the request is no evidence. The instruction counts where the goal is the request's own
+        What a planner makes of the request is not evidence. The instruction counts where the goal is the request's own
         words, as in a plan that was given without a request.
         """
         earlier = request.earlier

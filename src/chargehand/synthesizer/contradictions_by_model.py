@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import combinations
 from typing import Any, Final, cast
 
 from chargehand.engine.consult import consult
 from chargehand.engine.side_by_side import abreast
 from chargehand.synthesizer.group_contradictions import Pair, Ruling, Rulings
-from chargehand.synthesizer.one_word_judge import OneWordJudge
+from chargehand.synthesizer.one_word_judge import PairJudge
 from chargehand.synthesizer.prompt import clean, section
 from chargehand.synthesizer.statement_groups import group_statements, links
 from chargehand.synthesizer.statements import Statement
@@ -207,7 +208,7 @@ class _Judging:
         if not pairs:
             return ()
         context, key = self._context, f"@judge/{self._context.mark}"
-        judge = OneWordJudge(context.engine, context.model, key, context.used)
+        judge = PairJudge(context.engine, context.model, key, context.used)
         threshold = await judge.measure()
         if threshold is None:
             return (NOT_JUDGED,)
@@ -226,14 +227,18 @@ class _Judging:
         return (*failed, *_not_near(len(pairs), len(chosen)))
 
     async def _near_pairs(self) -> list[Pair]:
-        """The pairs that code has proven to differ, then those of different tasks that share the rarest words."""
+        """The pairs that code has proven to differ, then those of different tasks that share the rarest words.
+
+        Where all pairs can be asked about, those that share no word are too.
+        """
         texts, tasks = self._texts, self._tasks
         near = await self._context.engine.clock.compute(lambda: links(texts, tasks))
         pairs = dict.fromkeys(self._known)
-        for one, other in near:
+        for one, other in (*near, *_few_pairs(texts, tasks)):
             first, second = self._statements[one], self._statements[other]
-            if not {first.task, second.task} <= self._judged:
-                pairs.setdefault(Pair(first, second))
+            pair = Pair(first, second)
+            if not {first.task, second.task} <= self._judged and pair.reverse not in pairs:
+                pairs.setdefault(pair)
         return list(pairs)
 
     async def by_pair(self) -> tuple[str, ...]:
@@ -322,6 +327,18 @@ class _Judging:
         if left <= 0 or len(set(self._tasks)) < 2:
             return ()
         return (f"{left:,} of {len(self._statements):,} statements were not compared for contradictions.",)
+
+
+def _few_pairs(texts: Sequence[str], tasks: Sequence[str]) -> Sequence[tuple[int, int]]:
+    """All pairs of different tasks that say different things, where they are few enough to ask about each."""
+    if len(texts) > MOST_PAIRS:
+        return ()
+    found = [
+        (one, other)
+        for one, other in combinations(range(len(texts)), 2)
+        if tasks[one] != tasks[other] and texts[one].casefold() != texts[other].casefold()
+    ]
+    return found if len(found) <= MOST_PAIRS else ()
 
 
 def _not_near(pairs: int, compared: int) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from chargehand.values.report import Gap, Provenance
 from chargehand.values.request import Request
 from chargehand.workers.plain_result import NONE_CONFIRMED
 
-UNCONFIRMED = "No line of the material has the words of this answer of a small model."
+UNCONFIRMED = "The material may not state this answer of a small model: code or the model itself did not find it there."
 
 
 def is_as_asked(outcome: Outcome, request: Request, validate: Validate | None) -> bool:

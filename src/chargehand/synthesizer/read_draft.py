@@ -59,11 +59,17 @@ def read_draft(
     return (data, []) if data["answer"].strip() else (None, ["The answer is empty."])
 
 
+def read_text(text: str) -> str:
+    """The text alone, of Markdown or of an object with the field `answer`; empty where an object has none."""
+    if _JSON.match(text):
+        data, _ = read_object(text)
+        answer = None if data is None else data.get("answer")
+        return answer.strip() if isinstance(answer, str) else ""
+    return _without_wrapping(text).strip()
+
+
 def read_markdown(text: str, tasks: Collection[str]) -> tuple[dict[str, Any] | None, list[str]]:
-    text = _THINKING.sub("", text, count=1)
-    if fenced := _FENCE.fullmatch(text):
-        text = fenced[1]
-    answer, notes = _split_notes(text)
+    answer, notes = _split_notes(_without_wrapping(text))
     if not answer.strip():
         return None, ["The answer is empty."]
     data: dict[str, Any] = {"answer": answer.strip(), "gaps": [], "left_out": [], "contradictions": []}
@@ -79,6 +85,12 @@ def read_markdown(text: str, tasks: Collection[str]) -> tuple[dict[str, Any] | N
             case _:
                 data["contradictions"].append(_disagreement(said, citations))
     return data, []
+
+
+def _without_wrapping(text: str) -> str:
+    """The text without the thinking before it and a fence around all of it."""
+    text = _THINKING.sub("", text, count=1)
+    return fenced[1] if (fenced := _FENCE.fullmatch(text)) else text
 
 
 def _split_notes(text: str) -> tuple[str, list[tuple[str, str]]]:

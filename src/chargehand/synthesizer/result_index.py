@@ -77,7 +77,7 @@ class ResultIndex:
         return holders
 
     def _rounding_to(self, figure: Figure) -> Iterator[str]:
-        low, high = _rounded_from(figure)
+        low, high = _rounding_range(figure)
         at = bisect_left(self._by_size, (low, ""))
         while high and at < len(self._by_size) and self._by_size[at][0] <= high:
             yield self._by_size[at][1]
@@ -92,11 +92,11 @@ def rounds_to(figure: Figure, other: Figure) -> bool:
     """Whether two figures are the same, or the first is what the other is when it is rounded."""
     if figure.value == other.value:
         return True
-    low, high = _rounded_from(figure)
+    low, high = _rounding_range(figure)
     return bool(high) and other.value.count(".") < 2 and low <= abs(float(other.value)) <= high
 
 
-def _rounded_from(figure: Figure) -> tuple[float, float]:
+def _rounding_range(figure: Figure) -> tuple[float, float]:
     """Between what the figure may be rounded from; zeros for one that is not rounded."""
     whole, _, fraction = figure.value.lstrip("-").partition(".")
     place = -len(fraction) or len(whole) - len(whole.rstrip("0"))

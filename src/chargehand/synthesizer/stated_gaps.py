@@ -16,7 +16,7 @@ _LONGEST = 500
 
 
 def gaps(entries: Iterable[Any], tasks: Collection[str]) -> tuple[Gap, ...]:
-    """A task that is none of these is no task."""
+    """`tasks` are those of the run: a gap about another one names no task."""
     return tuple(gap for entry in entries if (gap := _gap(entry, tasks)) is not None)
 
 

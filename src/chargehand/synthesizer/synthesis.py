@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
@@ -44,8 +44,7 @@ class Synthesis:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SynthesisContext:
+class SynthesisContext(NamedTuple):
     """What all steps of a synthesis need. `used` grows with each call, so that one that is cut short is accounted for.
 
     `mark` tells the keys of an answer that is written once more (`x1/`) from those of the one before.

@@ -23,12 +23,12 @@ from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.select import Pick, pick
 from chargehand.synthesizer.streaming import Drafts
 from chargehand.synthesizer.synthesis import OnDraft, Synthesis, SynthesisContext, Validate
-from chargehand.synthesizer.words import terms
+from chargehand.synthesizer.terms import terms
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer, upstream
 from chargehand.values.event import DraftDiscarded, Warned
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan
-from chargehand.values.report import Contradiction, Gap, LeftOut, Provenance
+from chargehand.values.report import INVALID_DATA, Contradiction, Gap, LeftOut, Provenance
 from chargehand.values.request import Request
 
 
@@ -93,10 +93,12 @@ class Flow:
         if picked is None:
             return None
         if not self._as_asked(picked.outcome):
-            self._notes.append(f"The result of {picked.outcome.task}, selected, has not the form that was asked for.")
+            self._notes.append(
+                f"The selected result of {picked.outcome.task} does not have the form that was asked for."
+            )
             return None
         if is_empty_form(picked.outcome):
-            self._notes.append(f"The result of {picked.outcome.task}, selected, is a placeholder.")
+            self._notes.append(f"The selected result of {picked.outcome.task} is a placeholder.")
             return None
         self.rulings |= picked.rulings(self.rulings)
         return picked
@@ -257,7 +259,7 @@ class Flow:
             provenance = provenance.model_copy(update=added)
         gaps = self._gaps
         if draft.invalid is not None:
-            gaps = (*gaps, Gap(reason=draft.invalid, impact="`data` is as the model gave it."))
+            gaps = (*gaps, Gap(reason=draft.invalid, impact=INVALID_DATA))
         gaps = (*gaps, *self._own_gaps(draft))
         return Synthesis(
             answer=draft.text,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from chargehand.synthesizer.figures import figures
 from chargehand.synthesizer.group_contradictions import Disagreement
 from chargehand.synthesizer.plain_report import inline, paragraphs
-from chargehand.synthesizer.words import terms
+from chargehand.synthesizer.terms import terms
 from chargehand.text.citation import Citations, without_code
 from chargehand.values.outcome import Outcome
 
@@ -43,7 +43,7 @@ class _Part:
     sentences: tuple[_Part, ...] = ()
 
 
-def passed_over(
+def unmentioned_disagreements(
     answer: str, disagreements: Iterable[Disagreement], outcomes: Mapping[str, Outcome]
 ) -> tuple[Disagreement, ...]:
     disagreements = tuple(disagreements)
@@ -51,7 +51,7 @@ def passed_over(
         return ()
     citations = Citations(outcomes)
     parts = [_part(text, citations) for text in paragraphs(without_code(answer))]
-    return tuple(each for each in disagreements if not _is_named(each, parts) and not _settled_well(each, parts))
+    return tuple(each for each in disagreements if not _is_named(each, parts) and not _is_settled(each, parts))
 
 
 def _part(text: str, citations: Citations) -> _Part:
@@ -118,7 +118,7 @@ def _states_all(disagreement: Disagreement, stated: set[str]) -> bool:
     return all(not stated.isdisjoint(values - shared) for values in by_task.values())
 
 
-def _settled_well(disagreement: Disagreement, parts: Sequence[_Part]) -> bool:
+def _is_settled(disagreement: Disagreement, parts: Sequence[_Part]) -> bool:
     if not disagreement.resolved:
         return False
     rejected = _values(each.text for each in disagreement.rejected) - _values(each.text for each in disagreement.upheld)

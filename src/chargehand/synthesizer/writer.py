@@ -194,7 +194,7 @@ class Writer:
         return Draft(
             answer=answer,
             provenance=provenance.model_copy(update=checked),
-            silent=mention.passed_over(answer, reconciled.disagreements, reconciled.outcomes),
+            silent=mention.unmentioned_disagreements(answer, reconciled.disagreements, reconciled.outcomes),
             contradictions=contradictions(data.get("contradictions") or []),
             gaps=gaps(data.get("gaps") or [], outcomes),
             confidence=data.get("confidence"),
@@ -224,6 +224,7 @@ class Writer:
         """To correct a draft takes at least what it took to write it."""
         engine, needed = self._context.engine, self._context.used[-1].tokens
         choose = partial(engine.budget.affordable, needed)
+        # The word is that of the records there are: another one would be decided again in a run that is resumed.
         return bool(await engine.decide(f"@synthesis/{self._context.mark}mend", "mend", choose, "; ".join(problems)))
 
 

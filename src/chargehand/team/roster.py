@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, assert_never
+from dataclasses import replace
+from typing import Any, TypeAlias, assert_never, cast
 
 from chargehand.models.call_options import Effort
 from chargehand.models.resolve import Models
@@ -34,7 +35,19 @@ def roster(team: Team, settings: Settings, *, ask: bool = False, nest: Nest | No
     """
     able = [worker for worker in team.workers if worker.kind != "agent" or worker.model or settings.has_model]
     able = [worker for worker in able if worker.kind != "delegate" or nest is not None]
-    return {worker.name: _worker(worker, settings, ask, nest) for worker in able}
+    made = {worker.name: _worker(worker, settings, ask, nest) for worker in able}
+    for worker in able:
+        agent, other = made[worker.name], made.get(worker.fallback or "")
+        if isinstance(agent, Agent) and other is not None and not _needs_provider_of(agent, other):
+            made[worker.name] = replace(agent, yields=True)
+    return made
+
+
+def _needs_provider_of(agent: Agent, other: WorkerPort) -> bool:
+    """Whether the other worker is of no help when the provider of the agent is out; of teams it is assumed."""
+    if isinstance(other, Agent):
+        return other.models[None].partition(":")[0] == agent.models[None].partition(":")[0]
+    return not other.waits_for_person
 
 
 def factory(team: Team, settings: Settings, *, ask: bool = False) -> WorkerFactory | None:
@@ -42,7 +55,7 @@ def factory(team: Team, settings: Settings, *, ask: bool = False) -> WorkerFacto
     if team.factory is None or not settings.has_model:
         return None
     blank = _agent(Worker("blank", "A template"), settings, ask)
-    known = [each for each in team.factory_tools or () if isinstance(each, Tool)]
+    known = [cast("Tool", each) for each in team.factory_tools or () if isinstance(each, Tool)]
     allowed = {tool.name: _tool(tool) if tool.offered else None for tool in known}
     return WorkerFactory(allowed, team.factory.tiers, blank)
 
@@ -92,6 +105,7 @@ def _agent(worker: Worker, settings: Settings, ask: bool) -> Agent:
         name=worker.name,
         description=worker.description,
         prompt=worker.prompt,
+        small_prompt=worker.small_prompt,
         models={tier: choice.model for tier, choice in choices.items()},
         tier=worker.tier or DEFAULT_TIER["worker"],
         check=worker.check.name if worker.check else None,

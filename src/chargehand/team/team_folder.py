@@ -70,30 +70,14 @@ def _load_folder(
     _keep_from_network(agents, folder, trust)
     _delegates(agents, folder, trust, (*above, folder.resolve()), parts.max_depth)
     parts.problems += [problem for agent in agents for problem in agent.problems]
-    found = [(agent, agent.worker) for agent in agents if agent.worker is not None]
-    workers = [worker for _, worker in found]
+    workers = [agent.worker for agent in agents if agent.worker is not None]
     if bare:
         # Every worker may hold any tool, as where the files come from.
         parts.shared_tools = tuple(sorted({name for worker in workers for name in worker.tool_names}))
     names = dict.fromkeys(name for worker in workers for name in (worker.name, worker.pool) if name)
     examples = Examples() if bare else read_examples(folder, [*names])
     factory_tools = _factory_tools(parts, code, folder, trust)
-    in_team = team_problems(
-        workers,
-        shared_tools=parts.shared_tools,
-        default=parts.default,
-        routes=parts.routes,
-        route_examples=examples.routes,
-        factory_tools=factory_tools,
-        max_depth=parts.max_depth,
-        known_tools=BUILTIN.beside(code.tools),
-        places=_FolderPlaces([agent for agent, _ in found], parts, examples),
-    )
-    # A team that could not be loaded, and a worker that could not be read, are not also missing.
-    without_team = {agent.label for agent in agents if any(p.code in _TEAM_CODES for p in agent.problems)}
-    in_team = [p for p in in_team if p.code != MISSING_TEAM or p.message.partition(":")[0] not in without_team]
-    if any(agent.worker is None and agent.problems for agent in agents):
-        in_team = [p for p in in_team if p.code != NO_WORKERS]
+    in_team = _problems_in_team(agents, parts, code, examples, factory_tools)
     problems = [*parts.problems, *examples.problems, *in_team]
     if errors_in(problems):
         raise invalid_team(parts.name, problems)
@@ -126,6 +110,34 @@ def _load_folder(
 
 
 _TEAM_CODES = frozenset({"unknown_team", "team_cycle", "depth", "invalid_team"})
+
+
+def _problems_in_team(
+    agents: Sequence[AgentFile],
+    parts: Parts,
+    code: TeamCode,
+    examples: Examples,
+    factory_tools: Sequence[Tool | str] | None,
+) -> list[Problem]:
+    """What is wrong with the team as a whole, except for what only follows from a file that could not be read."""
+    found = [(agent, agent.worker) for agent in agents if agent.worker is not None]
+    problems = team_problems(
+        [worker for _, worker in found],
+        shared_tools=parts.shared_tools,
+        default=parts.default,
+        routes=parts.routes,
+        route_examples=examples.routes,
+        factory_tools=factory_tools,
+        max_depth=parts.max_depth,
+        known_tools=BUILTIN.beside(code.tools),
+        places=_FolderPlaces([agent for agent, _ in found], parts, examples),
+    )
+    # A team that could not be loaded, and a worker that could not be read, are not also missing.
+    without_team = {agent.label for agent in agents if any(p.code in _TEAM_CODES for p in agent.problems)}
+    problems = [p for p in problems if p.code != MISSING_TEAM or p.message.partition(":")[0] not in without_team]
+    if any(agent.worker is None and agent.problems for agent in agents):
+        problems = [p for p in problems if p.code != NO_WORKERS]
+    return problems
 
 
 def _delegates(

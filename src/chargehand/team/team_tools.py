@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
+from typing import NamedTuple
 
 from chargehand.errors import UsageError
 from chargehand.record.trusted_folders import TrustRegistry
@@ -15,11 +15,10 @@ from chargehand.tools import Tool
 from chargehand.values.base import JSON
 
 
-@dataclass(frozen=True, slots=True)
-class TeamCode:
+class TeamCode(NamedTuple):
     """The tools of a folder; `warning` is the reason why its file was not loaded."""
 
-    tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
+    tools: Mapping[str, Tool] = MappingProxyType({})
     path: str | None = None
     hash: str | None = None
     warning: str | None = None

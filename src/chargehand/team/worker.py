@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
 from chargehand.models.call_options import Effort
 from chargehand.tools import BUILTIN, Tool, tool
@@ -65,6 +65,8 @@ class Worker:
     team: DelegateTeam | None
     # Its team names it for the web: with `--web` it also has WEB_TOOLS.
     web: bool
+    # Takes the place of `prompt` where the model is a small open one: the same in a few sentences, with an example.
+    small_prompt: str
 
     def __init__(
         self,
@@ -85,6 +87,7 @@ class Worker:
         pool: str | None = None,
         team: DelegateTeam | None = None,
         web: bool = False,
+        small_prompt: str = "",
     ) -> None:
         given = list(tools)
         analyzers = tuple(t for t in given if isinstance(t, str)) if kind == "analyzer" else ()
@@ -109,6 +112,7 @@ class Worker:
             "pool": pool,
             "team": team,
             "web": web,
+            "small_prompt": small_prompt,
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -178,6 +182,7 @@ class Worker:
             "pool": self.pool,
             "team": self.team.to_json() if self.team else None,
             "web": self.web,
+            **({"small_prompt": self.small_prompt} if self.small_prompt else {}),
         }
 
     @staticmethod
@@ -193,9 +198,9 @@ def find_tool(given: AnyTool) -> Tool | str:
     """The tool, or the name that no built-in has."""
     if isinstance(given, str):
         return BUILTIN.get(given, given)
-    return given if isinstance(given, Tool) else tool(given)
+    return cast("Tool", given) if isinstance(given, Tool) else tool(given)
 
 
 def _find_check(given: AnyTool) -> Tool | str:
     """A function that checks only reads: it is wrapped as such."""
-    return given if isinstance(given, str | Tool) else tool(effect="read")(given)
+    return cast("Tool | str", given) if isinstance(given, str | Tool) else tool(effect="read")(given)

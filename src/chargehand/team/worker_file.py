@@ -36,6 +36,7 @@ _KEYS = frozenset(
         "temperature",
         "effort",
         "pool",
+        "small_prompt",
         "web",
     }
 )
@@ -142,6 +143,7 @@ def _worker(
         kind=kind,
         pool=_text(matter, "pool") or None,
         web=_flag(agent, matter, "web"),
+        small_prompt=_text(matter, "small_prompt"),
     )
 
 

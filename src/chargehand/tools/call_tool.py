@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pydantic_core import to_json
@@ -27,7 +28,7 @@ MAX_TEXT = 50_000
 
 async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, max_text: int = MAX_TEXT) -> ToolResult:
     """The tool's result, or why there is none."""
-    context = ToolContext(context.material, context.folder, Reads())
+    context = replace(context, reads=Reads())
     try:
         given = tool.arguments.check(arguments)
     except ToolError as error:

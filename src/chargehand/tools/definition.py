@@ -10,24 +10,35 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, get_args, overload
 
 from chargehand.errors import UsageError
 from chargehand.tools import docstring
 from chargehand.tools.parameter_schema import Parameters
 from chargehand.values.message import ToolEffect, ToolSpec
 
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec as DefaultParamSpec
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    # What the function takes and returns.
+    P = DefaultParamSpec("P", default=...)
+    R = DefaultTypeVar("R", default=Any)
+else:
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
 # What both providers accept as a tool's name.
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True)
-class Tool:
-    """A function a model can call; calling the Tool calls the function."""
+class Tool(Generic[P, R]):
+    """A function a model can call; calling the Tool calls the function, whose signature it has."""
 
     name: str
     description: str
-    fn: Callable[..., Any]
+    fn: Callable[P, R]
     effect: ToolEffect = "once"
     isolated: bool = False
     # A person approves each call.
@@ -37,8 +48,13 @@ class Tool:
     # What it lacks to work here, such as a key; workers are not offered a tool that lacks something.
     lacks: Callable[[], str | None] | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.fn(*args, **kwargs)
+
+    @property
+    def __wrapped__(self) -> Callable[P, R]:
+        """For `inspect.signature` and `help`."""
+        return self.fn
 
     @property
     def offered(self) -> bool:
@@ -72,8 +88,14 @@ class Tool:
         return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
 
 
+class DefineTool(Protocol):
+    """`@tool(...)`: makes a tool of the function under it."""
+
+    def __call__(self, function: Callable[P, R], /) -> Tool[P, R]: ...
+
+
 @overload
-def tool(fn: Callable[..., Any], /) -> Tool: ...
+def tool(fn: Callable[P, R], /) -> Tool[P, R]: ...
 @overload
 def tool(
     *,
@@ -83,7 +105,7 @@ def tool(
     name: str | None = None,
     needs_trust: bool = False,
     lacks: Callable[[], str | None] | None = None,
-) -> Callable[[Callable[..., Any]], Tool]: ...
+) -> DefineTool: ...
 
 
 def tool(
@@ -96,7 +118,7 @@ def tool(
     name: str | None = None,
     needs_trust: bool = False,
     lacks: Callable[[], str | None] | None = None,
-) -> Tool | Callable[[Callable[..., Any]], Tool]:
+) -> Tool | DefineTool:
     """A typed function as a tool.
 
     `effect` says what a repeat would do: `read` changes nothing, `idempotent` may be repeated, `once` must not be.
@@ -106,7 +128,7 @@ def tool(
     `lacks` returns what is missing for it to work here, or None: a tool that lacks something is not offered.
     """
 
-    def define(function: Callable[..., Any]) -> Tool:
+    def define(function: Callable[P, R], /) -> Tool[P, R]:
         _check(function, effect, isolated=isolated)
         title = name or function.__name__
         if not NAME.fullmatch(title):

@@ -40,6 +40,7 @@ async def _call_tool(order: dict[str, Any]) -> ToolResult:
     context = ToolContext(
         material=tuple(Material.model_validate(each) for each in order["material"]),
         folder=None if order["folder"] is None else Path(order["folder"]),
+        hidden=None if order["hidden"] is None else Path(order["hidden"]),
     )
     return await call(Tool("isolated", "", found), order["arguments"], context, max_text=order["max_text"])
 

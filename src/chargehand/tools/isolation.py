@@ -41,6 +41,7 @@ async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_t
         "arguments": arguments,
         "material": [each.to_json() for each in context.material],
         "folder": None if context.folder is None else str(context.folder),
+        "hidden": None if context.hidden is None else str(context.hidden),
         "max_text": max_text,
     }
     try:

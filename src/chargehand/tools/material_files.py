@@ -9,22 +9,36 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
-from typing import NamedTuple, NoReturn
+from pathlib import Path
+from typing import NamedTuple, NoReturn, Protocol
 
 from chargehand.errors import ToolError
 from chargehand.tools import glob as pattern
-from chargehand.tools.tool_context import ToolContext
 from chargehand.values.request import Material
 
 REMEDY = "Paths look like NAME/folder/file; call list_files to see them."
 MAX_FILE = 10_000_000
+# A file of data, such as a table, may be larger than a text that is read to a model.
+MAX_DATA = 200_000_000
 # Entries looked at in one listing: a folder of millions must not take forever.
 MAX_ENTRIES = 100_000
 SKIPPED = ".git"
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class HasMaterial(Protocol):
+    """What a tool is given: a `ToolContext`, which reads files through this module."""
+
+    @property
+    def material(self) -> Sequence[Material]: ...
+
+    @property
+    def hidden(self) -> Path | None:
+        """A folder that is not seen."""
+        ...
 
 
 class FilePlace(NamedTuple):
@@ -33,6 +47,8 @@ class FilePlace(NamedTuple):
     name: str
     root: str
     parts: tuple[str, ...]
+    # The real path of a folder that is not seen.
+    hidden: str | None = None
 
 
 class Listing(NamedTuple):
@@ -42,7 +58,7 @@ class Listing(NamedTuple):
     complete: bool
 
 
-def locate(name: str, context: ToolContext) -> FilePlace:
+def locate(name: str, context: HasMaterial) -> FilePlace:
     """The place a worker's path means; ToolError when it is not inside the material."""
     if not context.material:
         raise ToolError("No material was given with this request, so there are no files to read.")
@@ -56,7 +72,9 @@ def locate(name: str, context: ToolContext) -> FilePlace:
     for material in context.material:
         own = [part for part in material.name.split("/") if part]
         if own and wanted[: len(own)] == own:
-            return _resolve("/".join(wanted), material.path, wanted[len(own) :])
+            place = _hide(_resolve("/".join(wanted), material.path, wanted[len(own) :]), context)
+            _check_seen(place)
+            return place
     _refuse(name, f"is in none of the materials ({', '.join(each.name for each in context.material)})")
 
 
@@ -67,6 +85,12 @@ def read(place: FilePlace, most: int = MAX_FILE) -> bytes:
     if len(data) > most:
         raise ToolError(f"{one_line_name(place.name)} is over {most // 10**6} MB; such files are not read.")
     return data
+
+
+def open_file(place: FilePlace, most: int) -> BufferedReader:
+    """A regular file of at most `most` bytes, open for reading; ToolError for anything else."""
+    with _stream(place, most) as stream:
+        return os.fdopen(os.dup(stream.fileno()), "rb")
 
 
 def digest(place: FilePlace, most: int) -> str:
@@ -96,7 +120,7 @@ def _stream(place: FilePlace, most: int) -> Generator[BufferedReader, None, None
         _refuse(place.name, f"cannot be read: {error.strerror or type(error).__name__}")
 
 
-def files(glob: str, path: str | None, context: ToolContext, limit: int | None = None) -> Listing:
+def files(glob: str, path: str | None, context: HasMaterial, limit: int | None = None) -> Listing:
     """The files under `path` (all material without it) whose name fits `glob`, at most `limit` of them, in order."""
     places = [locate(path, context)] if path else [locate(each.name, context) for each in _distinct_material(context)]
     fits = pattern.compile_glob(glob)
@@ -119,7 +143,7 @@ def one_line_name(name: str) -> str:
     return '"' + "".join(c if c.isprintable() else repr(c)[1:-1] for c in name) + '"'
 
 
-def _distinct_material(context: ToolContext) -> list[Material]:
+def _distinct_material(context: HasMaterial) -> list[Material]:
     if not context.material:
         raise ToolError("No material was given with this request, so there are no files to list.")
     return list({each.name: each for each in reversed(context.material)}.values())[::-1]
@@ -143,9 +167,25 @@ def _resolve(name: str, root: str, rest: list[str]) -> FilePlace:
     return FilePlace(name, real_root, tuple(real[len(inside) :].split("/")))
 
 
+def _hide(place: FilePlace, context: HasMaterial) -> FilePlace:
+    """The place with the folder that is not seen from it: material in the folder of a run was put there for the run."""
+    if context.hidden is None:
+        return place
+    hidden = os.path.realpath(context.hidden)
+    of_run = place.root.startswith(f"{hidden}/runs/")
+    return place if of_run else place._replace(hidden=hidden)
+
+
+def _check_seen(place: FilePlace) -> None:
+    real = "/".join((place.root, *place.parts))
+    if place.hidden is not None and f"{real}/".startswith(f"{place.hidden}/"):
+        _refuse(place.name, "is in the folder in which chargehand keeps its runs, which workers do not see")
+
+
 @contextmanager
 def _open_place(place: FilePlace, flags: int) -> Generator[int, None, None]:
     """A descriptor of the place, reached from its root without following any link."""
+    _check_seen(place)
     if not place.parts and not _harmless(os.lstat(place.root).st_mode):
         _refuse(place.name, "is not a regular file")
     here = os.open(place.root, PLAIN | (os.O_DIRECTORY if place.parts else flags))
@@ -177,7 +217,7 @@ def _walk(place: FilePlace, budget: list[int]) -> Iterator[str]:
             yield name
             continue
         try:
-            entries = _entries(FilePlace(name, place.root, parts), budget)
+            entries = _entries(FilePlace(name, place.root, parts, place.hidden), budget)
         except NotADirectoryError:
             yield name
         except (OSError, ToolError):
@@ -208,7 +248,8 @@ def _entries(place: FilePlace, budget: list[int]) -> list[tuple[str, bool]]:
 
 def _leads_to_file(place: FilePlace, link: str) -> bool:
     try:
-        with _open_place(_resolve(link, place.root, [*place.parts, link]), os.O_NONBLOCK) as file:
+        found = _resolve(link, place.root, [*place.parts, link])._replace(hidden=place.hidden)
+        with _open_place(found, os.O_NONBLOCK) as file:
             return stat.S_ISREG(os.fstat(file).st_mode)
     except (OSError, ToolError):
         return False

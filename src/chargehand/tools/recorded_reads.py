@@ -21,8 +21,6 @@ MAX_SEARCHED_FILES = 20_000
 MAX_SEARCHED_BYTES = 32_000_000
 # Of the notes on a search, and of the files named in one.
 MAX_TOLD = 5
-# A file of data, such as a table, may be larger than a text that is read to a model.
-MAX_DATA = 200_000_000
 
 
 class Contents(NamedTuple):
@@ -67,7 +65,7 @@ def _hash_now(name: str, context: ToolContext) -> str | None:
         elif kind.startswith("text:"):
             data = _digest(_contents(kind.removeprefix("text:"), context))
         else:
-            return material.digest(_anywhere(name, context), MAX_DATA)
+            return material.digest(_anywhere(name, context), material.MAX_DATA)
     except ToolError:
         return None
     return hashlib.sha256(data).hexdigest()

@@ -12,6 +12,7 @@ import re
 import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -53,7 +54,11 @@ LOCKS = (
 )
 
 
-@tool(effect="read")
+def _lacks() -> str | None:
+    return None if find_spec("duckdb") else "DuckDB: pip install 'chargehand[data]'"
+
+
+@tool(effect="read", lacks=_lacks)
 async def query_data(context: ToolContext, sql: str) -> str:
     """Query the data files of the material (CSV, TSV, JSON, Parquet, SQLite) with SQL, in DuckDB's dialect.
 

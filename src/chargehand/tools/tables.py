@@ -112,7 +112,7 @@ def load(source: TableSource, base: DuckDBPyConnection, folder: Path, context: T
     import duckdb
 
     place = material.locate(source.file, context)
-    data = material.read(place, reading.MAX_DATA)
+    data = material.read(place, material.MAX_DATA)
     context.record_read(place.name, data)
     left_out = ""
     with tempfile.TemporaryDirectory(dir=folder) as own:
@@ -194,7 +194,7 @@ def _log(source: TableSource, place: material.FilePlace, context: ToolContext) -
         log = None
     if log is None or os.path.join(log.root, *log.parts) != beside:
         raise ToolError(f"{name} is not whole: the changes in its {LOG} file are not in the material; give both.")
-    data = material.read(log, reading.MAX_DATA)
+    data = material.read(log, material.MAX_DATA)
     context.record_hash(log.name, hashlib.sha256(data).hexdigest())
     return data
 

@@ -1,4 +1,8 @@
-"""What a tool may touch: the request's material, a folder, and a note of everything it read."""
+"""What a tool may touch: the request's material, a folder, and a note of everything it read.
+
+A tool reads the material with `context.read(name)` and `context.open(name)`: nothing else can be reached by a name, and
+a rerun calls the tool again if what it read has changed.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chargehand.errors import ToolError
+
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from chargehand.values.request import Material
+
+
+_CHUNK = 1 << 20
 
 
 @dataclass
@@ -27,8 +38,38 @@ class ToolContext:
 
     material: Sequence[Material] = ()
     folder: Path | None = None
+    # The home of runs: what is in it is not seen, unless it was given as material of its own.
+    hidden: Path | None = None
     # One per call: `call` gives each a fresh one.
     reads: Reads = field(default_factory=Reads, repr=False, compare=False)
+
+    def read(self, name: str) -> str:
+        """The text of a file of the material, as `NAME` or `NAME/folder/file`; ToolError where there is none."""
+        from chargehand.tools import encoding, material_files  # only tools that read need them
+
+        place = material_files.locate(name, self)
+        data = material_files.read(place)
+        self.record_read(place.name, data)
+        if not encoding.is_text(data):
+            shown = material_files.one_line_name(place.name)
+            raise ToolError(f"{shown} is a binary file of {len(data):,} bytes: open it with context.open(name).")
+        return encoding.decode_text(data)[0]
+
+    def open(self, name: str) -> BufferedReader:
+        """The bytes of a file of the material, for `with`: data of up to 200 MB that need not be text."""
+        from chargehand.tools import material_files
+
+        place = material_files.locate(name, self)
+        file = material_files.open_file(place, material_files.MAX_DATA)
+        # Through the open file, so that what is recorded is what is read.
+        whole, lines, last = hashlib.sha256(), 0, b""
+        while chunk := file.read(_CHUNK):
+            whole.update(chunk)
+            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+        file.seek(0)
+        self.record_hash(place.name, whole.hexdigest())
+        self.record_lines(place.name, lines + (last not in (b"", b"\n")))
+        return file
 
     def record_read(self, name: str, data: bytes) -> None:
         """Note that the result depends on `data`, so that a rerun can check whether it still holds."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import unicodedata
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -84,7 +83,7 @@ def _write(name: str, data: bytes, folder: int) -> bool:
     there = set(os.listdir(folder))
     if name not in there and len(there) >= MAX_DOCUMENTS:
         raise ToolError(f"There are {MAX_DOCUMENTS} documents already; write into one of them.")
-    draft = f".{secrets.token_hex(8)}"
+    draft = f".{os.urandom(8).hex()}"
     try:
         handle = os.open(
             draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder

@@ -33,8 +33,8 @@ MOST_EVENTS = 2_000
 ROOM = 8_000_000
 # In the order in which they need each other.
 MODULES = (
-    "dom.js", "words.js", "source.js", "clock.js", "timeline.js", "graph.js", "drawer.js", "questions.js", "report.js",
-    "log.js", "run.js", "runs.js", "main.js",
+    "dom.js", "words.js", "source.js", "clock.js", "timeline.js", "graph.js", "actions.js", "drawer.js", "questions.js",
+    "report.js", "log.js", "run.js", "runs.js", "main.js",
 )  # fmt: skip
 _IMPORT = re.compile(r'^import (?:\* as (\w+)|\{ ([^}]*) \}) from "\./([\w.]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)

@@ -13,6 +13,7 @@ from chargehand.trace.number_text import LEAST_SPEEDUP, short
 from chargehand.trace.plan_graph import NODE_HEIGHT, NODE_WIDTH, layout
 from chargehand.trace.run_parts import CallView, Data, TaskState, arrange_tasks
 from chargehand.trace.run_state import RunState
+from chargehand.values.status_words import FINISHED
 
 MOST_NODES = 1_500
 MOST_FINDINGS = 500
@@ -32,11 +33,14 @@ def page_state(view: RunState, *, since: int = 0) -> Data:
         "team": view.team,
         "strategy": view.strategy,
         "rerun_of": view.rerun_of,
+        "forked_from": view.forked_from,
+        "waiting": view.waiting,
         "started": view.started,
         "ended": view.ended,
         "last_event": view.last_event,
         "elapsed_s": round(view.elapsed_seconds(), 3),
         "sessions": [[each.started, each.ended, each.resumed] for each in view.sessions],
+        "idle": view.idle,
         "budget": {**view.budget, "deadline_s": view.deadline_s},
         "usage": {
             "calls": view.usage.calls,
@@ -48,6 +52,7 @@ def page_state(view: RunState, *, since: int = 0) -> Data:
             "usd": view.usage.usd,
         },
         "counts": view.counts(),
+        "orders": possible_orders(view.status),
         "questions": list(view.questions.values()),
         "notes": [short(str(note), 1000) for note in [*view.notes, *view.warnings][:100]],
         "supervisor": [_call(call) for call in view.calls],
@@ -59,6 +64,13 @@ def page_state(view: RunState, *, since: int = 0) -> Data:
     if view.plan_seq > since or not since or view.ended is not None:
         state |= {"order": [task.id for task in tasks], "graph": _graph(view)}
     return state
+
+
+def possible_orders(status: str) -> list[str]:
+    """What may be ordered of a run with this status: the page offers it."""
+    if status in FINISHED or status == "cancelled":
+        return ["restart"]
+    return [*(["pause"] if status == "running" else []), "stop", "restart", "tell"]
 
 
 def task_link(id: str) -> str:

@@ -79,7 +79,11 @@ class RunState:
     contradictions: list[Data] = field(default_factory=list[Data])
     gaps: list[Data] = field(default_factory=list[Data])
     sessions: list[SessionView] = field(default_factory=list[SessionView])
+    # When a session only waited for a person, from and to.
+    idle: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     rerun_of: str | None = None
+    # The run that it was forked from, and the task at which, or None.
+    forked_from: Data | None = None
     # What may be spent, as Budget JSON, and the seconds it may take.
     budget: Data = field(default_factory=dict[str, Any])
     deadline_s: float | None = None
@@ -87,6 +91,8 @@ class RunState:
     synthesis_started: float | None = None
     started: float | None = None
     ended: float | None = None
+    # The provider that the run waits for in this process, and until when; None while it waits for none.
+    waiting: Data | None = None
     # Report JSON, once the run has ended.
     report: Data | None = None
     seq: int = 0
@@ -218,10 +224,16 @@ def _fold(view: RunState, event: Event) -> None:
             view.questions[key] = question
         case QuestionAnswered(key=key, parked_s=parked):
             view.questions.pop(key, None)
-            view.sessions[-1].parked_s += parked or 0.0
+            _idle(view, event, parked)
         case Control(order="pause" | "continue" as order, verdict="accepted", parked_s=parked):
             view.status = "paused" if order == "pause" else "running"
-            view.sessions[-1].parked_s += parked or 0.0
+            _idle(view, event, parked)
+        case Control(order="restart", verdict="accepted", value={"text": str(instruction)}):
+            if (task := view.tasks.get(event.task or "")) is not None:
+                task.instruction, task.seq = instruction, view.seq
+        case Control(order="top_up", verdict="accepted", value=dict(value)):
+            view.budget = _part(value, "limit") or view.budget
+            view.deadline_s = value.get("deadline_s", view.deadline_s)
         case SynthesisStarted():
             if event.task is None:
                 view.synthesis_started = event.at
@@ -237,6 +249,12 @@ def _fold(view: RunState, event: Event) -> None:
             view.status, view.ended, view.report = status or "failed", event.at, report or None
         case _:
             pass
+
+
+def _idle(view: RunState, event: Event, parked_s: float | None) -> None:
+    if parked_s:
+        view.sessions[-1].parked_s += parked_s
+        view.idle.append((event.at - parked_s, event.at))
 
 
 def _plan(data: Data) -> Plan | None:
@@ -267,7 +285,7 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
         view.sessions.append(session)
     else:
         view.sessions[-1] = session
-    view.status, view.ended, view.report = "running", None, None
+    view.status, view.ended, view.report, view.waiting = "running", None, None, None
     # This session's synthesis finds them again.
     view.gaps, view.contradictions = [], []
     view.request = _text(started.request, "text") or view.request
@@ -275,6 +293,7 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
     view.deadline_s = _money(started.request, "deadline_s") or view.deadline_s
     view.team = _text(started.team, "name") or view.team
     view.rerun_of = started.rerun_of or view.rerun_of
+    view.forked_from = started.forked_from or view.forked_from
 
 
 def _start_plan(view: RunState, approved: PlanApproved) -> None:
@@ -390,6 +409,9 @@ def _settle(view: RunState, settled: BudgetSettled) -> None:
 
 def _decide(view: RunState, event: Event, decided: Decided) -> None:
     view.decisions.append(Decision(event.at, decided.key, decided.decision, decided.value, decided.reason, event.task))
+    if decided.decision in ("wait", "wait_over") and decided.key.startswith("@wait/"):
+        view.status = "waiting" if decided.decision == "wait" else "running"
+        view.waiting = decided.value
     if decided.decision == "reopen" and isinstance(decided.value, dict):
         for id in _texts(cast(Data, decided.value), "tasks"):
             if (task := view.tasks.get(id)) is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast, dataclass_transform, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast, dataclass_transform
 
 from pydantic_core import SchemaSerializer, SchemaValidator
 
@@ -51,6 +51,7 @@ class Value:
     model_config: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "frozen": True}
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         for name, make in _MADE_AT_FIRST_USE.items():
             setattr(cls, name, _Lazy(name, make))
 
@@ -142,9 +143,14 @@ def _restore(cls: type[Any], fields: dict[str, Any], given: Set[str]) -> Any:
     return value
 
 
+def _own_classes(cls: type[Value]) -> list[type[Any]]:
+    """The class and those it inherits fields from, the furthest first."""
+    return [*reversed(cls.__mro__[: cls.__mro__.index(Value)])]
+
+
 def _fields(cls: type[Value]) -> dict[str, FieldInfo]:
     found: dict[str, FieldInfo] = {}
-    for base in reversed(cls.__mro__[: cls.__mro__.index(Value)]):
+    for base in _own_classes(cls):
         for name in get_annotations(base):
             default = base.__dict__.get(name, REQUIRED)
             found[name] = default if isinstance(default, FieldInfo) else FieldInfo(default)
@@ -152,7 +158,9 @@ def _fields(cls: type[Value]) -> dict[str, FieldInfo]:
 
 
 def _schema(cls: type[Value], nested: Callable[[type], Schema] | None = None) -> Schema:
-    hints = get_type_hints(cls, include_extras=True)
+    hints: dict[str, Any] = {}
+    for base in _own_classes(cls):
+        hints |= get_annotations(base, eval_str=True)
     fields: dict[str, Schema] = {}
     for name, info in cls.model_fields.items():
         schema = info.with_default(annotate_schema(schema_of(hints[name], nested or _inner_schema), info))

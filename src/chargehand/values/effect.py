@@ -35,6 +35,8 @@ class ModelCall(Value):
     output_cap: int = 4096
     # How many seconds to wait for a provider that is down before the call counts as failed.
     patience_s: float = 60.0
+    # Whether another worker, whose model is of another provider, can do the task if this provider is out for long.
+    yields: bool = False
 
     def about(self, messages: Iterable[Message]) -> ModelCall:
         """The same question with another conversation. The other parts are packed once for all of them."""
@@ -132,7 +134,7 @@ def usage_of(result: ModelResult, model: str) -> Usage:
         calls=1 if result.sent else 0,
         seconds=result.seconds,
         waiting_s=result.waiting_s,
-        models=(model,),
+        models=(model,) if model else (),
     )
 
 

@@ -81,6 +81,7 @@ class RunStarted(Body, kind="run_started"):
     team: Data  # The team as it was loaded.
     settings: Data  # The settings of the session.
     rerun_of: str | None = None  # The run that this one repeats.
+    forked_from: Data | None = None  # The `run` that this one was forked from, and the task `at` which, or null.
 
 
 class RunEnded(Body, kind="run_ended"):
@@ -216,7 +217,7 @@ class ToolRefused(Body, kind="tool_refused"):
 
 
 class Reused(_OfEffect, kind="reused"):
-    """A rerun took a result from the run it repeats, or an analyzer's from the cache."""
+    """A result was taken from the run that this one repeats or was forked from, or an analyzer's from the cache."""
 
     result: Data  # The result.
     source: str  # The run that it comes from, or `cache`.
@@ -243,19 +244,19 @@ class QuestionAnswered(_Keyed, kind="question_answered"):
     """A person has answered."""
 
     answer: JSON  # The answer.
-    by: str | None = None  # `person`, `command`, or the run that the answer was taken from.
+    by: str | None = None  # `person`, `command`, `order`, or the run that the answer was taken from.
     parked_s: float | None = None  # For how long the run did nothing but wait for it.
 
 
 class Control(_Keyed, kind="control"):
     """A person ordered something of the run, and the verdict on it. Recorded once, before it is acted on."""
 
-    order: str  # `pause`, `continue`, `stop`, or `unreadable`.
+    order: str  # `pause`, `continue`, `stop`, `restart`, `tell`, `answer`, `top_up`, or `unreadable`.
     by: str  # The way it was sent, such as `command`.
     sent_at: float  # When it was sent, in seconds since 1970.
     verdict: str  # `accepted`, `refused` or `too_late`.
     reason: str | None = None  # Why it was not accepted, and what to do.
-    value: Data | None = None  # What the order says: `text` is why a task is stopped.
+    value: Data | None = None  # What the order says; of words to a worker also the model `call` that they come before.
     parked_s: float | None = None  # For how long the run did nothing before it was continued.
 
 

@@ -1,14 +1,14 @@
 """The annotation of a field -> the schema by which pydantic-core checks and writes it.
 
-Fields of values are texts, numbers, flags, JSON, tuples, dictionaries, choices of these, and other values. Any other
-type is refused when a class is first used.
+Fields of values are texts, numbers, flags, JSON, tuples, dictionaries, choices of these, and other values. The value of
+a type variable is not checked. Any other type is refused when a class is first used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin
 
 # As pydantic_core.core_schema describes it.
 Schema: TypeAlias = dict[str, Any]
@@ -81,6 +81,8 @@ def schema_of(annotation: Any, nested: Callable[[type], Schema]) -> Schema:
     """The schema of a type; `nested` gives that of a class of values."""
     if (plain := _PLAIN.get(annotation)) is not None:
         return {"type": plain}
+    if isinstance(annotation, TypeVar):
+        return {"type": "any"}
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         schema = schema_of(args[0], nested)
@@ -100,7 +102,7 @@ def schema_of(annotation: Any, nested: Callable[[type], Schema]) -> Schema:
     if origin in (Union, UnionType):
         some = [schema_of(each, nested) for each in args if each is not NoneType]
         schema = some[0] if len(some) == 1 else {"type": "union", "choices": some}
-        return {"type": "nullable", "schema": schema} if NoneType in args else schema
+        return {"type": "nullable", "schema": schema} if NoneType in args and schema != {"type": "any"} else schema
     raise TypeError(f"A value cannot have a field of the type {annotation!r}; values/field_schema.py has those it can.")
 
 

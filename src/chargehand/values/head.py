@@ -12,8 +12,7 @@ by a ref.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from chargehand.errors import ErrorKind
 from chargehand.values.base import Field, Value
@@ -140,8 +139,7 @@ class Head(Value):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StepRefs:
+class StepRefs(NamedTuple):
     """What is handed into a step: plain JSON values, no texts but names."""
 
     # Empty for a step of the run as a whole.
@@ -175,4 +173,4 @@ class StepRefs:
     may_lack: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return self._asdict()

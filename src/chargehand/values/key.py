@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 # What follows an attempt in a key, with a number after it: not to be taken for a task of a nested team.
 _NUMBERED = frozenset(
-    {"analysis", "ask", "model", "recovery", "refine", "reroute", "score", "select", "split", "tool"}
+    {"analysis", "ask", "model", "recovery", "refine", "reroute", "score", "select", "split", "stated", "tool"}
 )  # fmt: skip
 _MEMBER = re.compile(r"b\d+")
 # What follows a task in a key: an attempt, or what is done once for all attempts.
@@ -73,6 +73,11 @@ class TaskPath(NamedTuple):
     @staticmethod
     def parse(text: str) -> TaskPath:
         return _parse_path(text)
+
+    @property
+    def whole(self) -> str:
+        """The task of the run's own plan that it is, is a part of or is nested in."""
+        return self.wholes[-1]
 
     @property
     def within(self) -> str:

@@ -249,6 +249,15 @@ class Ledger:
             account.spent_tokens += used
             account.spent_usd += cost
 
+    def top_up(self, tokens: int, usd: float) -> Budget:
+        """Let the run use so much more where it has a limit; the limit from now on."""
+        more = {
+            "tokens": None if self.limit.tokens is None else self.limit.tokens + tokens,
+            "usd": None if self.limit.usd is None else self.limit.usd + usd,
+        }
+        self.limit = self._run.limit = self.limit.model_copy(update=more)
+        return self.limit
+
     def charge(self, tokens: int, usd: float | None) -> None:
         """Count what an earlier session of the run has spent."""
         self._run.spent_tokens += max(tokens, 0)

@@ -2,22 +2,27 @@
 
 pause, continue    begin nothing new; begin again
 stop               end a task for good
+restart            run a task again, with all that rests on it
+answer             answer a question of the run
+top_up             more tokens, money or time
+tell               give words to the worker of a task, before its next model call
 """
 
 from __future__ import annotations
 
 import os
 import time
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from chargehand.values.base import Value
 from chargehand.values.field_schema import Field
 
 # A reader refuses orders of a later version: it cannot know what they mean.
 VERSION = 1
-OrderKind = Literal["pause", "continue", "stop"]
+OrderKind = Literal["pause", "continue", "stop", "restart", "tell", "answer", "top_up"]
 Verdict = Literal["accepted", "refused", "too_late"]
-MOST_CHARACTERS = 100_000
+# An answer may be an edited plan.
+MOST_CHARACTERS = 1_000_000
 
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
@@ -34,8 +39,16 @@ class Order(Value):
     # The way it was sent, such as `command`, `python` or `http`.
     by: str = Field(default="python", max_length=200)
     sent_at: float
-    # Why a task is stopped.
+    # Why a task is stopped, the words to its worker, the instruction that it is restarted with, or an answer.
     text: str = Field(default="", max_length=MOST_CHARACTERS)
+    # The model that a task is restarted with.
+    model: str | None = Field(default=None, min_length=1, max_length=400)
+    # What is added to the limits of the run; the deadline is in seconds from now.
+    tokens: int | None = Field(default=None, gt=0, le=10**15)
+    usd: float | None = Field(default=None, gt=0, le=10**15)
+    deadline: float | None = Field(default=None, gt=0, le=10**15)
+    # The id of the question that is answered.
+    question: str | None = Field(default=None, max_length=1_000)
 
     @property
     def key(self) -> str:
@@ -45,11 +58,28 @@ class Order(Value):
     @property
     def details(self) -> dict[str, object]:
         """What it says apart from the kind, the task and the sender."""
-        return {"text": self.text} if self.text else {}
+        # The answer itself is on the record as such.
+        said: dict[str, object] = {
+            "text": None if self.order == "answer" else self.text,
+            "model": self.model,
+            "question": self.question,
+            "tokens": self.tokens,
+            "usd": self.usd,
+            "deadline": self.deadline,
+        }
+        return {name: value for name, value in said.items() if value}
 
 
 def control_key(id: str) -> str:
     return f"@control/{id}"
+
+
+class Restart(NamedTuple):
+    """A task that a person has restarted; the instruction and the model are None where they stay as they are."""
+
+    task: str
+    instruction: str | None = None
+    model: str | None = None
 
 
 class _OrderIds:

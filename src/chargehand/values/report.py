@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from chargehand.errors import IncompleteRun
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.outcome import Confidence, Contradiction, Fault, Finding, Gap, Outcome, Usage
 from chargehand.values.plan import Plan, Strategy
 from chargehand.values.status_words import EXIT_CODES, FINISHED, RunStatus
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    # What `unwrap` returns: the data of the type that was asked for, else the text of the answer.
+    T = DefaultTypeVar("T", default=Any)
+else:
+    T = TypeVar("T")
+D = TypeVar("D")
+
+# Of the gap where the data is not of the type or the schema that was asked for.
+INVALID_DATA = "The data on the record is as the model gave it."
+# In the dictionary of a report that was asked for data of a type; not a field, and on no record.
+_TYPED = "_typed"
+# How much of the answer its representation shows.
+_SHOWN = 60
 # Tasks that a note names.
 _MOST_NAMED = 10
 
@@ -72,7 +89,12 @@ class Timing(Value):
     waiting_s: float = 0.0
 
 
-class Report(Value):
+class Report(Value, Generic[T]):
+    """The answer of a run, how it ended and what it rests on.
+
+    `Report[City]` is the report of a run that was asked for a City: its `data` is one, or None.
+    """
+
     run: str
     request: str
     status: RunStatus
@@ -93,8 +115,8 @@ class Report(Value):
     error: Fault | None = None
     # No worker could be reached: the answer is the team's `when_nothing`.
     when_nothing: bool = False
-    # The answer as data, when the request gave a schema for it.
-    data: JSON = None
+    # The answer as data, when the request gave a type or a schema for it.
+    data: T | None = None
 
     @property
     def has_answer(self) -> bool:
@@ -106,6 +128,59 @@ class Report(Value):
     def exit_code(self) -> int:
         """2 for a wrong key, as for a missing one: the caller has to correct it."""
         return 2 if self.error is not None and self.error.kind == "auth" else EXIT_CODES[self.status]
+
+    def unwrap(self, *, partial: bool = False) -> T:
+        """The data, if a type or a schema was given for it, else the answer; IncompleteRun unless the run is complete.
+
+        With `partial` the answer of a partial run is accepted, gaps and all.
+        """
+        accepted = ("complete", "partial") if partial else ("complete",)
+        if self.status not in accepted or not self.has_answer:
+            raise IncompleteRun(self._why_incomplete(), self, self.exit_code or 1)
+        if self.data is not None:
+            return self.data
+        if self.__dict__.get(_TYPED):
+            why = f"Run {self.run} has no data of the type that was asked for. {self._reasons()}"
+            raise IncompleteRun(why, self, self.exit_code or 1)
+        return cast("T", self.answer)
+
+    def with_data(self, data: D | None) -> Report[D]:
+        """The report of a run that was asked for data of one type: this data, or None where there is none."""
+        return cast("Report[D]", self.model_copy(update={"data": data, _TYPED: True}))
+
+    def _why_incomplete(self) -> str:
+        match self.status:
+            case "waiting":
+                todo = "Answer what supervisor.questions(run) lists, then await supervisor.resume(run)."
+            case "partial":
+                todo = f"{self._reasons()} To accept it as it is, write unwrap(partial=True)."
+            case "complete" | "failed":
+                todo = self.error.message if self.error is not None else self._reasons() or self.answer
+            case _:
+                todo = "Continue it with await supervisor.resume(run)."
+        return f"Run {self.run} is {self.status}. {todo}"
+
+    def _reasons(self) -> str:
+        reasons = [*(gap.reason for gap in self.gaps), *self.provenance.problems]
+        more = f" And {len(reasons) - 3:,} more in report.gaps." if len(reasons) > 3 else ""
+        return " ".join(f"{reason.rstrip('.')}." for reason in reasons[:3]) + more
+
+    def _figures(self) -> str:
+        done = sum(outcome.ok for outcome in self.outcomes)
+        tasks = f"{done:,} of {len(self.outcomes):,} tasks done"
+        return f"{self.status}, {tasks}, {self.usage.tokens:,} tokens"
+
+    def __repr__(self) -> str:
+        begin = " ".join(self.answer.split())
+        begin = begin if len(begin) <= _SHOWN else f"{begin[:_SHOWN]}..."
+        return f"<Report {self.run}: {self._figures()}; {begin!r}>"
+
+    def _repr_markdown_(self) -> str:
+        """For notebooks: the answer, then how the run ended and what is missing."""
+        lines = [f"*{self._figures()}*"]
+        lines += [f"- gap: {f'{gap.task}: ' if gap.task else ''}{gap.reason}" for gap in self.gaps]
+        lines += [f"- contradiction: {each.subject}" for each in self.contradictions if not each.resolved]
+        return "\n".join([self.answer.rstrip(), "", "---", "", lines[0], "", *lines[1:]]).rstrip() + "\n"
 
     def to_json(self) -> dict[str, JSON]:
         data = self.model_dump(mode="json", exclude={"outcomes", "plan"})

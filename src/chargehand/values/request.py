@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.budget import Budget
-from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS
+from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS, DEFAULT_WAIT_S
 from chargehand.values.outcome import Gap
 
 
@@ -46,6 +46,8 @@ class Request(Value):
     material: tuple[Material, ...] = ()
     budget: Budget = Field(default_factory=Budget)
     deadline_s: float | None = None
+    # How long to wait for a provider that asks to be left alone; 0 is not at all.
+    wait_s: float = DEFAULT_WAIT_S
     max_concurrent: int = DEFAULT_CONCURRENCY
     max_tasks: int = DEFAULT_TASKS
     # A person is asked before a plan runs, and about escalations and tool calls that need approval.

@@ -99,6 +99,10 @@ class WorkerPort(WorkerFacts, Protocol):
         """The model an attempt at this tier uses; None for workers without one."""
         ...
 
+    def with_model(self, model: str) -> WorkerPort:
+        """The same worker with another model at every tier; itself where it has none."""
+        ...
+
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome: ...
 
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from chargehand.engine.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
-from chargehand.models.model_size import is_small
+from chargehand.models.model_size import is_small, is_small_open
+from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.values.effect import ModelCall, ToolCall, ToolResult, usage_of
 from chargehand.values.event import ToolRefused, Warned
 from chargehand.values.lazy_regex import lazy_regex
@@ -24,7 +25,21 @@ from chargehand.workers import Assignment, RunTerms
 from chargehand.workers.check_result import ECHO, asks_for_findings, is_echo
 from chargehand.workers.check_sources import Grounded, Grounds
 from chargehand.workers.worker_answer import FINDINGS_SCHEMA, Answer, Unusable, as_text, read_answer
-from chargehand.workers.worker_prompt import ESCALATE, LAST_STEP, Shape, system_prompt, task_prompt, with_material
+from chargehand.workers.worker_prompt import (
+    ESCALATE,
+    LAST_STEP,
+    LONG_CONTEXT,
+    Shape,
+    common_prompt,
+    context_text,
+    own_prompt,
+    small_system_prompt,
+    system_prompt,
+    task_prompt,
+    with_context,
+    with_material,
+    words_of_person,
+)
 
 _REASONS: tuple[EscalationReason, ...] = ("out_of_scope", "ambiguous_input", "confidence_too_low", "timeout")
 # Members of a best_of would all say the same at a temperature of 0.
@@ -68,8 +83,10 @@ class Agent:
     output_schema: dict[str, Any] | None = None
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     output_cap: int = 4096
-    # How long it waits out a provider that is down: not long when another worker stands by.
+    # How long it waits out a provider that is down: not long when another worker can do it.
     patience_s: float = 60.0
+    # Whether its fallback does not need the same provider.
+    yields: bool = False
     # How far its results are held to what they rest on, and the names of the material its request came with.
     evidence: EvidenceRule = "normal"
     material: tuple[str, ...] = ()
@@ -78,9 +95,14 @@ class Agent:
     # A person may be asked: whether calls of tools that need approval have a chance.
     ask: bool = False
     waits_for_person: bool = False
+    # Takes the place of `prompt` where the model is a small open one.
+    small_prompt: str = ""
 
     def model_for(self, tier: Tier | None) -> str:
         return self.models[tier]
+
+    def with_model(self, model: str) -> Agent:
+        return replace(self, models=dict.fromkeys(self.models, model))
 
     def bind(self, terms: RunTerms) -> Agent:
         names = tuple(each.name for each in terms.request.material)
@@ -97,6 +119,29 @@ class Agent:
         shapes: tuple[Shape, ...] = ("plain", "typed", "findings")
         words = partial(system_prompt, self.name, self.description, self.prompt, cites=cites)
         return {shape: system(words(shape=shape)) for shape in shapes}
+
+    @cached_property
+    def small_openings(self) -> dict[bool, Message]:
+        """The same to a small open model that answers in text: whether it has the material in its prompt -> words."""
+        prompt = self.small_prompt or self.prompt
+        cites = bool(self.material or self.tools)
+        return {
+            True: system(small_system_prompt(self.name, self.description, prompt)),
+            False: system(system_prompt(self.name, self.description, prompt, cites=cites)),
+        }
+
+    def first_messages(
+        self, shape: Shape, task: Task, inputs: Mapping[str, Outcome], shown: str, *, has_read: bool = False
+    ) -> list[Message]:
+        """How every attempt begins. A long context comes before all that other workers with the same one differ in."""
+        if not shown and len(context := context_text(task)) >= LONG_CONTEXT:
+            common = system(common_prompt(shape, cites=bool(self.material or self.tools)))
+            own = own_prompt(self.name, self.description, self.prompt)
+            return [common, with_context(context, own, task_prompt(task, inputs, context=False))]
+        asked = task_prompt(task, inputs)
+        is_brief = shape == "plain" and is_small_open(self.model_for(task.tier))
+        opening = self.small_openings[has_read] if is_brief else self.openings[shape]
+        return [opening, with_material(shown, asked) if shown else user(asked)]
 
     def shape(self, task: Task) -> Shape:
         """The form its result of a task has."""
@@ -140,6 +185,7 @@ class Agent:
                 options={"temperature": VARIED_TEMPERATURE, **self.options} if varied else self.options,
                 output_cap=self.output_cap,
                 patience_s=self.patience_s,
+                yields=self.yields,
             )
         return known
 
@@ -172,9 +218,9 @@ class _Attempt:
         return outcome.model_copy(update={"usage": Usage.total(self.usages)})
 
     async def _converse(self) -> Outcome:
-        asked = task_prompt(self.task, self.assignment.inputs)
         shown = await self._read_material()
-        self.messages = [self.agent.openings[self.shape], with_material(shown, asked) if shown else user(asked)]
+        about = (self.shape, self.task, self.assignment.inputs, shown)
+        self.messages = self.agent.first_messages(*about, has_read=self.has_read)
         for step in range(1, self.steps + 1):
             last = step == self.steps
             if last and step > 1:
@@ -221,8 +267,10 @@ class _Attempt:
             varied=self.assignment.is_member,
             has_read=self.has_read,
         )
+        key = self.assignment.key("model", self.calls)
+        self.messages += [user(words_of_person(text)) for text in self.engine.orders.words(self.task.id, key)]
         call = asked.about(self.messages)
-        result = await self.engine.perform(self.assignment.key("model", self.calls), call)
+        result = await self.engine.perform(key, call)
         self.usages.append(usage_of(result, call.model))
         if result.reply is None:
             fault = result.error
@@ -280,9 +328,30 @@ class _Attempt:
             hold = partial(hold_text, answer, grounds)
         many = len(answer.claims) + len(answer.findings) > _MOST_ON_THE_LOOP or len(str(answer.output)) > _LONG_TEXT
         held = await self.engine.clock.compute(hold) if many else hold()
+        if self.has_read and answer.is_text:
+            held = await self._doubt_if_not_stated(held, grounds)
         if rule == "strict" and (why := grounds.doubts(held)):
             return Unusable(why, empty=True)
         return held
+
+    async def _doubt_if_not_stated(self, held: Grounded, grounds: Grounds) -> Grounded:
+        """Less sure, where a small open model itself does not find its answer in the lines that have its words."""
+        model, claims = self.agent.model_for(self.task.tier), held.answer.claims
+        if not is_small_open(model) or not claims:
+            return held
+        from chargehand.workers import stated_check  # few models are so small
+
+        passage = grounds.lines_at(source for claim in claims for source in claim.sources)
+        if not passage or len(claims) > stated_check.MOST_STATEMENTS:
+            return held
+        checker = SupervisorModel(model=model, options=self.agent.options)
+        key, said = self.assignment.key("stated"), str(held.answer.output)
+        asked = (self.task.instruction, said, passage, self.engine, checker, key, self.usages)
+        if await stated_check.is_stated(*asked) is not False:
+            return held
+        places = [source for claim in claims for source in claim.sources]
+        self._warn(f"{model} does not find its answer to {self.task.id} in the lines that have its words", places)
+        return held._replace(answer=held.answer._replace(confidence=stated_check.NOT_STATED))
 
     def _unusable(self, answer: Unusable, text: str) -> Outcome:
         why = "; ".join(answer.problems)
@@ -394,7 +463,7 @@ class _Attempt:
     async def _refusal(self, key: str, request: ToolRequest, arguments: dict[str, Any]) -> str | None:
         """Why a call that needs a person's approval may not be made; None when the person said yes."""
         if not self.agent.ask:
-            return f"{request.name} needs a person's approval and nobody may be asked: run it with --ask."
+            return f"{request.name} needs a person's approval and nobody may be asked: start the run with `ask`."
         question = question_about_tool(self.task, self.agent.name, request.name, arguments)
         said = verdict(await self.assignment.ask(self.engine, f"{key}/approve", question))
         if said is not None and said.approved:

@@ -57,6 +57,9 @@ class AnalyzerWorker:
     def model_for(self, tier: Tier | None) -> None:
         return None
 
+    def with_model(self, model: str) -> AnalyzerWorker:
+        return self
+
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         task = assignment.task
         try:

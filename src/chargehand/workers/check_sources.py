@@ -42,7 +42,7 @@ _MOST_LINES = 200
 _LEAST_SHARED = 0.5
 _LONGEST_LITTLE_WORD = 3
 _LONGEST_SOURCE = 2_000
-# Of false sources that are told to a model.
+# Of false sources that are reported to a model.
 _MOST_SHOWN = 5
 _LONGEST_SHOWN = 100
 
@@ -341,18 +341,29 @@ class Grounds:
             return _line_with_figures(wanted, index)
         return best[0][0]
 
+    def lines_at(self, sources: Iterable[str]) -> list[str]:
+        """The text of each line that one of these sources names, of what tools showed."""
+        places = [place for source in dict.fromkeys(sources) if (place := _place_in_file(source)) is not None]
+        texts = [self._shown.get((place["name"], int(place["first"])), "") for place in places]
+        return [_NUMBERED.sub(r"\2", text, count=1) for text in texts if text]
+
     @cached_property
-    def _index(self) -> dict[str, dict[str, list[int]]]:
-        """File -> word -> the lines it stands in, of what tools showed."""
-        index: dict[str, dict[str, list[int]]] = {}
-        seen: set[tuple[str, int]] = set()
+    def _shown(self) -> dict[tuple[str, int], str]:
+        """The lines that tools showed, by file and number."""
+        shown: dict[tuple[str, int], str] = {}
         for _, result in self.results:
             for name, number, text in shown_lines(result.text, result.lines):
-                if (name, number) not in seen:
-                    seen.add((name, number))
-                    of_file = index.setdefault(name, {})
-                    for word in dict.fromkeys(word.casefold() for word in _WORD.findall(text)):
-                        of_file.setdefault(word, []).append(number)
+                shown.setdefault((name, number), text)
+        return shown
+
+    @cached_property
+    def _index(self) -> dict[str, dict[str, list[int]]]:
+        """File -> word -> the lines it is in, of what tools showed."""
+        index: dict[str, dict[str, list[int]]] = {}
+        for (name, number), text in self._shown.items():
+            of_file = index.setdefault(name, {})
+            for word in dict.fromkeys(word.casefold() for word in _WORD.findall(text)):
+                of_file.setdefault(word, []).append(number)
         return index
 
 

@@ -74,6 +74,9 @@ class Delegate:
     def model_for(self, tier: Tier | None) -> None:
         return None
 
+    def with_model(self, model: str) -> Delegate:
+        return self
+
     def bind(self, terms: RunTerms) -> Delegate:
         return replace(self, above=terms.request, stop_at=terms.stop_at)
 

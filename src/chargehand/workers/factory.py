@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from chargehand.errors import InvalidPlan
 from chargehand.values.plan import TIERS, Problem, Tier, WorkerSpec
 from chargehand.workers.agent import Agent, AgentTool
 
 
-@dataclass(frozen=True)
-class WorkerFactory:
+class WorkerFactory(NamedTuple):
     """One per run. A tool that is not in `tools` cannot be given to anybody: the factory has no other way to one."""
 
     # None is one that is allowed and does not work here: who was to have it does without.

@@ -37,6 +37,9 @@ class Human:
     def model_for(self, tier: Tier | None) -> None:
         return None
 
+    def with_model(self, model: str) -> Human:
+        return self
+
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         task = assignment.task
         question = Question(id=task.id, kind="task", prompt=self._prompt(assignment), answer_schema=self.output_schema)

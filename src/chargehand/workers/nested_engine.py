@@ -29,6 +29,7 @@ from chargehand.values.effect import (
 from chargehand.values.event import EventBody, GapFound, PlanApproved, TaskEnded, remake
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import within
+from chargehand.values.order import Restart
 from chargehand.values.outcome import Usage
 from chargehand.workers import Assignment
 
@@ -175,6 +176,9 @@ class _NestedRecord:
     def attempts(self, task: str) -> int:
         return self._record.attempts(self._key(task))
 
+    def restarted(self, task: str) -> Restart | None:
+        return self._record.restarted(self._key(task))
+
     def has_sent(self, task: str, attempt: int) -> bool:
         return self._record.has_sent(self._key(task), attempt)
 
@@ -244,3 +248,6 @@ class _NestedOrders:
 
     def stopped(self, task: str) -> str | None:
         return self._orders.stopped(self._key(task))
+
+    def words(self, task: str, call: str) -> list[str]:
+        return self._orders.words(self._key(task), self._key(call))

@@ -93,10 +93,10 @@ def _bare(sentence: str) -> str:
 
 
 def _sources_in(sentence: str) -> Iterator[str]:
-    return (source for mark in _MARK.finditer(sentence) for source in _named_in(mark))
+    return (source for mark in _MARK.finditer(sentence) for source in _sources_of_mark(mark))
 
 
-def _named_in(mark: Match[str]) -> list[str]:
+def _sources_of_mark(mark: Match[str]) -> list[str]:
     """The sources in a mark: one, or several with a comma between them; none where it is another remark."""
     parts = [part.strip() for part in _BETWEEN.split(mark[1])]
     if not all(map(_is_source, parts)):
@@ -113,7 +113,7 @@ def _without(text: str, false: tuple[str, ...]) -> str:
     wrong = set(false)
 
     def replace(mark: Match[str]) -> str:
-        named = _named_in(mark)
+        named = _sources_of_mark(mark)
         right = [source for source in named if source not in wrong]
         if len(right) == len(named):
             return mark[0]

@@ -132,7 +132,7 @@ def test_too_much_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     why = read_tree(tmp_path).nothing
     assert why is not None
     assert why.startswith("Too large for one review (more than 3 files")
-    assert "--diff" in why
+    assert "a revision to compare with" in why
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ CASES = (
     Case("nothing but an old problem nearby", OLD, OLD + "\n\ndef other():\n    return 1\n"),
     Case("old problem moved down", OLD, "# A comment.\n# Another.\n" + OLD),
     Case("old problem indented", SQL, "if True:\n    " + SQL.replace("\n    ", "\n        ")),
-    Case("problem mended", SQL, SAFE),
+    Case("problem corrected", SQL, SAFE),
     Case("safe line made unsafe", SAFE, SQL, frozenset({(2, "sql-injection")})),
     Case("windows line ends", OLD, OLD.replace("\n", "\r\n")),
     Case(

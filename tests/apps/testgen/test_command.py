@@ -119,7 +119,7 @@ def test_without_a_sandbox_nothing_runs(shell: Shell, tmp_path: Path, monkeypatc
     monkeypatch.setenv("PATH", "/nowhere")
     done = shell("testgen", root)
     assert done.code == 2
-    assert "testgen runs code only in a sandbox and this machine gives none" in done.complaint
+    assert "--unsafe-run" in done.complaint
     assert not (root / "tests").exists()
 
 
@@ -131,7 +131,7 @@ def test_unsafe_run_works_without_a_sandbox_and_says_so(
     monkeypatch.setenv("PATH", "/nowhere")
     done = shell("testgen", root, "--unsafe-run")
     assert done.code == 0
-    assert "No sandbox: the code runs with your rights" in done.err
+    assert "No sandbox" in done.err
     assert "assert mine.f(1) == 2" in (root / "tests" / "generated" / "test_mine.py").read_text()
 
 
@@ -139,8 +139,9 @@ def test_unsafe_run_works_without_a_sandbox_and_says_so(
     ("files", "said"),
     [
         ({"mine.py": "def f(): return 1\n", "test_mine.py": "from mine import f\nassert f()\n"}, "Nothing to do"),
+        ({"mine.py": "A = 1\n"}, "Nothing to do"),
         ({"mine.py": "import os\ndef f(): os.remove('x')\n"}, "mine.py:2 mine.f: reaches os: os.remove"),
-        ({"mine.py": "async def f(): return 1\n"}, "without a model"),
+        ({"mine.py": "async def f(): return 1\n"}, "mine.f"),
         ({"mine.py": "def f(:\n"}, "syntax error"),
     ],
 )
@@ -246,7 +247,7 @@ def test_a_project_too_large_to_copy_is_refused_at_once(
     root = project(tmp_path / "project", {"pyproject.toml": "", "mine.py": "def f(): return 1\n" + "# \n" * 500})
     done = shell("testgen", root)
     assert done.code == 2
-    assert "to copy: name a smaller folder" in done.complaint
+    assert "to copy" in done.complaint
 
 
 FIRST = "def f(n: int) -> int:\n    return n + 1\n"

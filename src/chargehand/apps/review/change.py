@@ -66,7 +66,8 @@ class Change:
         if self.files:
             too_many = len(self.files) > MOST_FILES or sum(self.files.values()) > MOST_BYTES
             limit = f"more than {MOST_FILES:,} files or {MOST_BYTES // 10**6} MB"
-            return f"Too large for one review ({limit}): name a folder, or a base with --diff." if too_many else None
+            why = f"Too large for one review ({limit}): name a folder, or a revision to compare with."
+            return why if too_many else None
         if self.skipped:
             kinds = set(self.skipped.values())
             if kinds == {"lock file"}:
@@ -83,7 +84,7 @@ def read_tree(path: Path) -> Change:
     if path.is_file():
         names: Iterable[str] = [inside]
     else:
-        names = _listed_by_git(root, inside) if git.top(root) is not None else ()
+        names = _list_by_git(root, inside) if git.top(root) is not None else ()
         names = names or _walk_files(root, inside)
     return make_change(root, names)
 
@@ -168,7 +169,7 @@ def _count_skipped(skipped: Mapping[str, Reason]) -> str:
     return ", ".join(words)
 
 
-def _listed_by_git(root: Path, inside: str) -> list[str]:
+def _list_by_git(root: Path, inside: str) -> list[str]:
     where = ("--", inside) if inside else ()
     try:
         return names_in(git.ask(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *where))

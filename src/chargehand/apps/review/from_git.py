@@ -25,7 +25,7 @@ _FLAGS = (
 
 def read_diff(path: Path, base: str) -> Change:
     """What differs between the merge base of BASE and HEAD and the work tree, files not added yet included."""
-    root, inside = _repository(path, "--diff")
+    root, inside = _repository(path, "a diff")
     commit = _merge_base(root, base, "HEAD")
     try:
         patches = _patches(root, (commit,))
@@ -41,7 +41,7 @@ def read_diff(path: Path, base: str) -> Change:
 
 def read_staged(path: Path, keep: Path) -> Change:
     """What the next commit will change, from the index alone; files whose work tree differs are kept under `keep`."""
-    root, inside = _repository(path, "--staged")
+    root, inside = _repository(path, "what is staged")
     head: str | None = None
     try:
         head = _commit(root, "HEAD")
@@ -149,10 +149,10 @@ def _diff(root: Path, *args: str, index: str | None) -> list[FilePatch]:
     return parse(said.decode("utf-8", "surrogateescape"), "git diff")
 
 
-def _repository(path: Path, flag: str) -> tuple[Path, str]:
+def _repository(path: Path, wanted: str) -> tuple[Path, str]:
     root, inside = place(path)
     if git.top(root) is None:
-        raise UsageError(f"{path} is not in a git repository: {flag} needs one. Leave it out, or use --patch.")
+        raise UsageError(f"{path} is not in a git repository: {wanted} needs one. Review the folder, or a patch.")
     return root, inside
 
 
@@ -168,7 +168,7 @@ def _merge_base(root: Path, base: str, tip: str) -> str:
         if tip != "HEAD":
             raise _unknown(root, tip) from None
         raise UsageError(
-            "The repository has no commit yet: there is nothing to compare with. Leave --diff out."
+            "The repository has no commit yet: there is nothing to compare with. Review the folder instead."
         ) from None
     try:
         commit = _commit(root, base)

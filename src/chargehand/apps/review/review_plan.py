@@ -53,8 +53,8 @@ def make_review_plan(change: Change, *, model: bool, pr_comments: str | None = N
     tasks = [*_analyses(change, pr_comments), *(_readings(change) if model else ())]
     goal = f"Review {what} in {change.home.name}: {several(len(change.files), 'file')}"
     instruction = (
-        "List what is worth mending, most severe first, each with its file and line. Findings are facts to report, not "
-        "to add to: do not invent any. Say plainly which lens could not be applied."
+        "List what is worth correcting, most severe first, each with its file and line. Findings are facts to report, "
+        "not to add to: do not invent any. Say plainly which lens could not be applied."
     )
     return Plan(goal=goal, tasks=tuple(tasks), synthesis=SynthesisSpec(instruction=instruction), team="review")
 
@@ -150,13 +150,17 @@ def _reading_groups(change: Change) -> tuple[tuple[str, ...], ...]:
 
 
 def _readings(change: Change) -> Iterable[Task]:
-    """One task per reader and group; each sees its group and its lens, and nothing else."""
+    """One task per reader and group; each sees its group and its lens, and nothing else.
+
+    All groups of a reader come before the next reader: by then the provider has each group in its prompt cache.
+    """
     written = rules(change.home)
-    for number, group in enumerate(_reading_groups(change)[:MOST_READINGS], 1):
-        code = {path: excerpt(change.root, path, _ranges(change, path)) for path in group}
-        for reader, (_, look) in READERS.items():
-            if reader == GUIDELINES and not written:
-                continue
+    groups = _reading_groups(change)[:MOST_READINGS]
+    codes = [{path: excerpt(change.root, path, _ranges(change, path)) for path in group} for group in groups]
+    for reader, (_, look) in READERS.items():
+        if reader == GUIDELINES and not written:
+            continue
+        for number, (group, code) in enumerate(zip(groups, codes, strict=True), 1):
             context: dict[str, JSON] = {"code": code, "changed": _of(change.changed, group)}
             if reader == GUIDELINES:
                 context["rules"] = written

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from chargehand.apps.app_port import Notify, StartRun, Watch
 from chargehand.apps.consent import make_supervisor
@@ -96,10 +96,10 @@ async def run(
     return await ReviewApp(options, change).follow(start, **watch)
 
 
-def check_one_change(*, diff: str | None, patch: str | None, staged: bool) -> None:
+def check_one_change(*, diff: str | None, patch: str | None, staged: bool, dashes: str = "") -> None:
     """UsageError when more than one change is asked for; `patch` may be a text or the name of a file."""
-    flags = {"--diff": diff is not None, "--patch": patch is not None, "--staged": staged}
-    given = [name for name, is_given in flags.items() if is_given]
+    changes = {"diff": diff is not None, "patch": patch is not None, "staged": staged}
+    given = [f"{dashes}{name}" for name, is_given in changes.items() if is_given]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} exclude each other: give one of them.")
 
@@ -141,7 +141,7 @@ class ReviewApp:
             report = await start(**watch)
         except RecordGone as error:
             if isinstance(error.report, Report):
-                error.report = await asyncio.to_thread(self._review, error.report)
+                error.report = await asyncio.to_thread(self._review, cast("Report", error.report))
             raise
         return await asyncio.to_thread(self._review, report)
 

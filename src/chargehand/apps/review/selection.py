@@ -17,6 +17,8 @@ from chargehand.synthesizer.merge_duplicates import merge_findings
 from chargehand.trace.number_text import several
 from chargehand.values.outcome import Finding, Severity
 
+# About what is no longer there: no line of the new version can be the one that changed.
+_ABSENT = frozenset({"removed-check"})
 _KNOWN = "in the baseline"
 # What is said of lines that were taken out: the line named is only where they were.
 _OF_THE_CHANGE = frozenset({"fixed-before", "commit-instruction"})
@@ -106,8 +108,8 @@ def _is_there(finding: Finding, change: Change, source: SourceLines | None) -> b
 
 
 def _is_written(finding: Finding, change: Change, extents: Extents) -> bool | None:
-    """Whether the change wrote the line; None when there is no change, or the finding is about all of it."""
-    if change.changed is None or finding.path is None:
+    """Whether the change wrote the line; None when there is no change, or the finding is about no line of it."""
+    if change.changed is None or finding.path is None or finding.category in _ABSENT:
         return None
     ranges = change.changed.get(finding.path)
     if ranges is None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from chargehand.apps.app_port import Notify, StartRun, Watch
 from chargehand.apps.consent import make_supervisor
@@ -136,7 +136,7 @@ class TestgenApp:
             report = await start(on_event=on_event, **watch)
         except RecordGone as error:
             if isinstance(error.report, Report):
-                error.report = _write_all(error.report, writer)
+                error.report = _write_all(cast("Report", error.report), writer)
             raise
         finally:
             may_run_unsafely.reset(allowed)
@@ -180,15 +180,22 @@ async def _try_settings(found: Survey, means: Means, place: SuitePlace) -> Suite
 
 def _nothing_to_do(found: Survey) -> Generated:
     """Everything has tests, or may not be run."""
-    if not found.targets and not found.skipped:
-        lines = [f"Nothing to do: all {found.tested} public functions have tests, by {found.evidence}."]
+    if not found.targets and not found.skipped and not found.tested:
+        lines = [f"Nothing to do: there is no public function under {found.project.root}."]
+    elif not found.targets and not found.skipped:
+        lines = [f"Nothing to do: {_all_of(found.tested)}, by {found.evidence}."]
     else:
-        why = "No function here can be given tests without a model:"
-        lines = [why if found.targets else "No function here can be run:"]
+        names = ", ".join(target.full_name for target in found.targets)
+        needs = f"Tests for {names} need a model: name one with --model."
+        lines = [needs] if found.targets else ["No function here can be run:"]
         lines += [f"  {skip.path}:{skip.line} {skip.name}: {skip.why}" for skip in found.skipped]
     request = f"Write tests for {found.project.root.name}"
     report = Report(run="", request=request, status="complete", answer="\n".join(lines) + "\n")
     return Generated(report, nothing=tuple(lines))
+
+
+def _all_of(tested: int) -> str:
+    return "the one public function has tests" if tested == 1 else f"all {tested:,} public functions have tests"
 
 
 def _ignore(_said: str) -> None:

@@ -80,7 +80,7 @@ class Reach:
                 continue
             if (found := self._own_danger(function, way)) is not None:
                 return found
-            for used in [*self._used(function), *self._maybe_used(function)]:
+            for used in [*self._mentions(function), *self._maybe_used(function)]:
                 if used not in seen:
                     seen.add(used)
                     waiting.append((used, (*way, _last(used))))
@@ -98,7 +98,7 @@ class Reach:
                 called = raised.func if isinstance(raised, ast.Call) else raised
                 if called is not None and (exception := dotted_name(called, self._imports[function.module.name])):
                     found[self._exports.origin(exception)] = None
-            waiting += [used for used in self._used(function) if used not in waiting]
+            waiting += [used for used in self._mentions(function) if used not in waiting]
         return list(found)
 
     def _own_danger(self, function: _Function, way: tuple[str, ...]) -> Danger | None:
@@ -133,7 +133,7 @@ class Reach:
         package = module.path.endswith("__init__.py")
         return {**self._imports[module.name], **imports([function.node], module.name, package=package)}
 
-    def _used(self, function: _Function) -> list[str]:
+    def _mentions(self, function: _Function) -> list[str]:
         """What of the project this one mentions, by name or through `self`; a class counts as its constructor."""
         known, found = self._known_names(function), list[str]()
         local = _bound_names(function.node)

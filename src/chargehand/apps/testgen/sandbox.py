@@ -193,7 +193,7 @@ async def find_means(*, unsafe: bool = False) -> Means:
         return "none"
     raise UsageError(
         f"testgen runs code only in a sandbox and this machine gives none ({'; '.join(reasons)}): install bubblewrap, "
-        "allow user namespaces, or take the risk with --unsafe-run."
+        "allow user namespaces, or take the risk with --unsafe-run (in Python, unsafe_run=True)."
     )
 
 
@@ -218,10 +218,10 @@ def _tables() -> Path:
     Every room is lent a copy. Where there are none, since they cannot be kept or made so, each room makes its own.
     """
     name = f"hypothesis-{version('hypothesis')}-{unicodedata.unidata_version}"
-    folder = default_path(os.environ) / "cache" / name
     try:
+        folder = default_path(os.environ) / "cache" / name
         private_folder(folder)
-    except StorageError:
+    except (StorageError, UsageError):
         folder = Path(tempfile.mkdtemp(prefix="chargehand-testgen-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if not (folder / "unicode_data").is_dir():

@@ -115,7 +115,7 @@ def without_tasks(found: Survey, *, model: bool) -> bool:
 
 def _all_skipped(found: Survey, model: bool) -> list[Skip]:
     special = [target for target in found.targets if (target.awaits or target.yields) and not model]
-    why = "it is a coroutine or a generator, which needs --model"
+    why = "it is a coroutine or a generator, which needs a model"
     return [*found.skipped, *(Skip(t.path, t.full_name, t.line, why) for t in special)]
 
 

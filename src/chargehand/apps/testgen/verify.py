@@ -72,23 +72,27 @@ def alone(path: str, seed: str, order: str, *, shifted: bool = False) -> Step:
     """The file by itself."""
     env = {"PYTHONHASHSEED": seed, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(ABROAD if shifted else {})}
     _, _, _, *rest = pytest_command("-W", "error", path) if shifted else pytest_command(path)
-    return _noted_step(f"run-{seed}", rest, env, order, shifted=shifted)
+    return _step_with_notes(f"run-{seed}", rest, env, order, shifted=shifted)
 
 
 def at_home(result: str, place: SuitePlace, *rest: str) -> Step:
     """As the project runs its tests, as far as its settings work here."""
     if place.under == "none":
         _, _, _, *own = pytest_command(*rest)
-        return _noted_step(result, own, {"PYTHONHASHSEED": SEEDS[2], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, "shuffled")
+        return _step_with_notes(
+            result, own, {"PYTHONHASHSEED": SEEDS[2], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, "shuffled"
+        )
     # Where nothing of theirs can put the code on the path, the answer says that it has to be.
     env = {} if place.needs or place.folder == ELSEWHERE else {"PYTHONPATH": ":".join(installed_folders())}
     # How long a test may take is up to the sandbox, which knows how busy the machine is.
     env |= {"PYTHONHASHSEED": SEEDS[2], "PYTEST_TIMEOUT": "0"}
     options = NO_OPTIONS if place.under == "no-addopts" else ()
-    return _noted_step(result, ["-q", "-p", "no:cacheprovider", *options, *rest], env, "shuffled")
+    return _step_with_notes(result, ["-q", "-p", "no:cacheprovider", *options, *rest], env, "shuffled")
 
 
-def _noted_step(result: str, rest: Sequence[str], env: Mapping[str, str], order: str, *, shifted: bool = False) -> Step:
+def _step_with_notes(
+    result: str, rest: Sequence[str], env: Mapping[str, str], order: str, *, shifted: bool = False
+) -> Step:
     start = start_program("shifted_clock", "shifted_clock.shift(); ") if shifted else ""
     start += start_program("pytest_notes", "import pytest; sys.exit(pytest.main(sys.argv[1:], plugins=[pytest_notes]))")
     variables = {"TESTGEN_ORDER": order, "TESTGEN_RESULT": f"../{result}.jsonl", **env}

@@ -16,7 +16,7 @@ def default_folder(root: Path) -> Path:
     """UsageError when a link leads it out of the project."""
     folder = root / "tests" / "generated"
     if not folder.resolve().is_relative_to(root.resolve()):
-        raise UsageError(f"{folder} leads out of the project to {folder.resolve()}: name a folder with --out.")
+        raise UsageError(f"{folder} leads out of the project to {folder.resolve()}: name a folder for the tests.")
     return folder
 
 
@@ -26,9 +26,9 @@ def check_folder(folder: Path) -> None:
     while not at.exists():
         at = at.parent
     if not at.is_dir():
-        raise UsageError(f"{at} is not a folder: name another one with --out.")
+        raise UsageError(f"{at} is not a folder: name another one for the tests.")
     if not os.access(at, os.W_OK):
-        raise UsageError(f"{at} cannot be written to: name another folder with --out.")
+        raise UsageError(f"{at} cannot be written to: name another folder for the tests.")
 
 
 class FileWriter:
@@ -56,7 +56,7 @@ class FileWriter:
             self.written[name] = self._write(name, text, self._taken)
         except OSError as error:
             raise UsageError(
-                f"The tests cannot be written to {self._folder}: {error.strerror}. Name another folder with --out."
+                f"The tests cannot be written to {self._folder}: {error.strerror}. Name another folder for them."
             ) from None
 
     def take_back(self, name: str) -> None:

@@ -1,1 +1,1 @@
-"""Engines: the same supervisor code on different ground."""
+"""The engine in this process: effects on asyncio, the record in a journal."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from chargehand.engine.engine_session import Parked
+from chargehand.engine.engine_session import Parked, ParkedStatus
 
 T = TypeVar("T")
 
@@ -17,19 +17,23 @@ _TURNS_BEFORE_PARKING = 50
 class Activity:
     """Enter it (`with activity:`) around an effect, a sleep or a commit; it can be entered several times at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stays: bool = False) -> None:
+        # Whether a run that only waits for a provider stays here; else it parks.
+        self._stays = stays
         # Effects, sleeps and commits under way.
         self.under_way = 0
         # Questions that stay open until another session.
         self._waiting = 0
-        # Questions a person is being asked now: the run does not park then, but its clock stands still with it.
+        # Questions a person is being asked now: the run does not park then, but its clock is stopped as well.
         self._inline = 0
-        # A person has paused the run: its clock stands still.
+        # Set by each call that waits for a provider when nothing else can run, where the run stays in this process.
+        self._provider_waits: list[asyncio.Event] = []
+        # A person has paused the run: its clock is stopped.
         self._paused = False
         self._standstill = _Standstill()
         # Both set when the session opens.
         self._loop: asyncio.AbstractEventLoop
-        self._parked: asyncio.Future[Literal["waiting", "paused"]] | None = None
+        self._parked: asyncio.Future[ParkedStatus] | None = None
 
     def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -61,6 +65,28 @@ class Activity:
             self._waiting -= 1
 
     @contextmanager
+    def wait_for_provider(self) -> Generator[asyncio.Event]:
+        """Inside, an effect that has begun only waits, and is not under way.
+
+        The event is set when nothing else can run; where the run does not stay, it parks instead.
+        """
+        nothing_else_runs = asyncio.Event()
+        self._provider_waits.append(nothing_else_runs)
+        try:
+            with self._step_out():
+                yield nothing_else_runs
+        finally:
+            self._provider_waits.remove(nothing_else_runs)
+
+    @contextmanager
+    def _step_out(self) -> Generator[None]:
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
+
+    @contextmanager
     def ask_inline(self) -> Generator[None]:
         """Inside, a person is being asked, or waits to be."""
         self._inline += 1
@@ -73,7 +99,7 @@ class Activity:
             self._park_if_only_people_can_continue()
 
     def pause(self) -> None:
-        """Let the clock stand still until `proceed`, whatever is under way."""
+        """Stop the clock until `proceed`, whatever is under way."""
         self._paused = True
         self._update_standstill()
 
@@ -82,7 +108,7 @@ class Activity:
         self._update_standstill()
         self._park_if_only_people_can_continue()
 
-    def park(self, status: Literal["waiting", "paused"]) -> None:
+    def park(self, status: ParkedStatus) -> None:
         """End the session: the work is cut off where it waits."""
         if self._parked is not None and not self._parked.done():
             self._parked.set_result(status)
@@ -117,15 +143,22 @@ class Activity:
         self._standstill.update(still, self._loop.time())
 
     def _park_if_only_people_can_continue(self) -> None:
-        if self._waiting and not self.under_way and not self._inline and not self._paused:
+        if self._only_waits():
             self._park(_TURNS_BEFORE_PARKING)
+
+    def _only_waits(self) -> bool:
+        """Whether there is nothing to do until a person answers, or a provider may be asked again."""
+        waits = self._waiting or self._provider_waits
+        return bool(waits) and not (self.under_way or self._inline or self._paused)
 
     def _park(self, turns: int) -> None:
         # Some loop turns later: what just ended may have woken a task that starts something new.
-        if self.under_way or self._inline or self._paused or not self._waiting:
+        if not self._only_waits():
             return
         if turns:
             self._loop.call_soon(self._park, turns - 1)
+        elif self._stays and self._provider_waits:
+            self._provider_waits[0].set()
         else:
             self.park("waiting")
 

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
+from chargehand.engine.local.provider_waits import ProviderOut, ProviderWaits
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.sending import Begin, OnText, Sender
 from chargehand.engine.local.shared_ledger import SharedLedger
@@ -35,8 +36,10 @@ class Admission:
         slots: Slots,
         sender: Sender,
         recorder: Recorder,
+        waits: ProviderWaits,
         hedge_after_s: float | None = None,
     ) -> None:
+        self._waits = waits
         self._ledger = ledger
         self._slots = slots
         self._sender = sender
@@ -49,12 +52,35 @@ class Admission:
     ) -> ModelResult:
         """The result, settled but not yet on the record. `intent`: what an earlier session recorded and sent."""
         waited = Waited()
-        admitted = await self._admit(site, effect, intent, waited)
+        # With how many tokens of output it was sent, and how often.
+        output, times = (None, 0) if intent is None else (intent.max_output, intent.send)
+        while True:
+            result = await self._make(site, effect, output, times, waited, begin, on_text)
+            if isinstance(result, ModelResult):
+                return result
+            if result.sent_output is not None:
+                output, times = result.sent_output, times + 1
+            began = asyncio.get_running_loop().time()
+            if (fault := await self._waits.wait(site, effect, result)) is not None:
+                return ModelResult(error=fault, sent=times > 0, waiting_s=waited.seconds)
+            waited = Waited(waited.seconds + asyncio.get_running_loop().time() - began)
+
+    async def _make(
+        self,
+        site: Site,
+        effect: ModelCall,
+        sent_output: int | None,
+        sent_before: int,
+        waited: Waited,
+        begin: Begin,
+        on_text: OnText,
+    ) -> ModelResult | ProviderOut:
+        """The result, or until when its provider is to be left alone; what was set aside for it is given back."""
+        admitted = await self._admit(site, effect, sent_output, waited)
         if isinstance(admitted, Deny):
             fault = Fault(kind="budget", message=admitted.reason)
             return ModelResult(error=fault, sent=False, waiting_s=waited.seconds)
         reservation, permit = admitted
-        sent_before = 0 if intent is None else intent.send
         call = self._settle(site, effect, reservation, permit, sent_before, waited, begin, on_text)
         try:
             if self._hedge_after_s is None or on_text is not None:
@@ -65,7 +91,7 @@ class Admission:
             raise
 
     async def _admit(
-        self, site: Site, effect: ModelCall, intent: ModelCalled | None, waited: Waited
+        self, site: Site, effect: ModelCall, sent_output: int | None, waited: Waited
     ) -> tuple[Reservation, Permit | Refused] | Deny:
         """Budget, slot and permit. What was set aside before a long wait is looked at again after it.
 
@@ -74,7 +100,7 @@ class Admission:
         loop = asyncio.get_running_loop()
         for fresh in range(MOST_FRESH_RESERVATIONS + 1):
             began = loop.time()
-            granted = await self._ledger.reserve(site, effect, None if intent is None else intent.max_output)
+            granted = await self._ledger.reserve(site, effect, sent_output)
             waited.seconds += loop.time() - began
             if isinstance(granted, Deny):
                 return granted
@@ -83,7 +109,7 @@ class Admission:
             except BaseException:
                 self._ledger.settle(site, effect.model, (0, 0), 0.0)
                 raise
-            last = intent is not None or fresh == MOST_FRESH_RESERVATIONS
+            last = sent_output is not None or fresh == MOST_FRESH_RESERVATIONS
             if isinstance(permit, Refused) or last or not self._ledger.outgrown(site, effect.model):
                 return granted.reservation, permit
             permit.give_back("unsent", loop.time())
@@ -92,8 +118,8 @@ class Admission:
         raise AssertionError("the last reservation is taken")
 
     async def _hedge(
-        self, site: Site, effect: ModelCall, call: Coroutine[Any, Any, ModelResult], after_s: float
-    ) -> ModelResult:
+        self, site: Site, effect: ModelCall, call: Coroutine[Any, Any, ModelResult | ProviderOut], after_s: float
+    ) -> ModelResult | ProviderOut:
         """The first good answer of the call and, once it is late, of a second one beside it, if the budget has room."""
         calls = [asyncio.create_task(call, name=site.key)]
         try:
@@ -126,15 +152,18 @@ class Admission:
         waited: Waited,
         begin: Begin,
         on_text: OnText,
-    ) -> ModelResult:
+    ) -> ModelResult | ProviderOut:
         """The result with its reservation closed, whatever happens."""
         used: tuple[int, int] | None = None
         usd: float | None = None
-        result: ModelResult | None = None
+        result: ModelResult | ProviderOut | None = None
         try:
             result = await self._sender.send(
                 site, effect, reservation, permit, sent_before, waited, begin, on_text, partial(self._ledger.most, site)
             )
+            if isinstance(result, ProviderOut):
+                used, usd = (0, 0), 0.0  # the provider refused it: nothing was used
+                return result._replace(sent_output=reservation.output_tokens if waited.sent else None)
             if result.reply is not None and result.reply.usage is not None:
                 used = result.reply.usage.input_tokens, result.reply.usage.output_tokens
                 usd = result.usd

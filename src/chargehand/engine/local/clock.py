@@ -107,7 +107,7 @@ _Timeout = tuple[asyncio.Timeout, Callable[[], float | None]]
 
 
 class _Pauses:
-    """Each task's waits for people, on the run's clock. While one lasts, the task's timeouts stand still."""
+    """Each task's waits for people, on the run's clock. While one lasts, the task's timeouts are stopped."""
 
     def __init__(self, before: Mapping[str, float], clock: Callable[[], float]) -> None:
         # Task -> seconds of the waits that are over.
@@ -175,7 +175,7 @@ class _Pauses:
 
 
 class _PausingTimeout:
-    """A timeout that stands still while its task waits for a person. Open it with `async with`."""
+    """A timeout that is stopped while its task waits for a person. Open it with `async with`."""
 
     __slots__ = ("_left", "_pauses", "_task", "_timeout")
 

@@ -25,6 +25,7 @@ from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.effect_record import EffectRecord
 from chargehand.engine.local.handlers import AnalysisHandler, Handlers, ModelHandler, ToolHandler
 from chargehand.engine.local.orders import LocalOrders
+from chargehand.engine.local.provider_waits import ProviderWaits
 from chargehand.engine.local.questions import Inquiries
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
@@ -48,7 +49,17 @@ from chargehand.values.effect import (
     ToolCall,
     ToolResult,
 )
-from chargehand.values.event import VERSION, AttemptStarted, Decided, EventBody, RunStarted, TaskEnded, Warned
+from chargehand.values.event import (
+    VERSION,
+    AttemptStarted,
+    Data,
+    Decided,
+    Event,
+    EventBody,
+    RunStarted,
+    TaskEnded,
+    Warned,
+)
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import Key
 from chargehand.values.ledger import Ledger
@@ -66,10 +77,16 @@ class LocalEngine:
         self._resumed = inputs.replay is not None
         self._opening = inputs.opening
         if self._opening is not None and self._opening.reopen is not None:
-            self.replay.reopen(self._opening.reopen)
+            self.replay.reopen(self._opening.reopen, self._opening.restarts)
+        if self._opening is not None and self._opening.fork is not None:
+            # As if an earlier session had left it; it is put on the record as this one opens.
+            for body, task, attempt in self._opening.fork.events:
+                self.replay.apply(Event(self.run, 0, 0.0, task, attempt, body))
+        # What calls of earlier sessions used.
+        self._used_before = list(self.replay.usages())
         self._prior = inputs.prior
         resources = Resources(inputs.models, inputs.tools, inputs.context, inputs.analyses)
-        self._activity = Activity()
+        self._activity = Activity(stays=inputs.stays)
         self._slots = Slots(inputs.max_concurrent)
         self.clock = LocalClock(self.replay, self._activity, inputs.wall_clock, inputs.chance, inputs.deadline_at)
         self._recorder = Recorder(
@@ -80,23 +97,39 @@ class LocalEngine:
         self._steps: Steps | None = None
         shared = SharedLedger(inputs.budget or Budget(), resources, self._recorder, inputs.writer)
         self.budget = LocalBudget(shared, self.replay, self._recorder)
-        sender = Sender(self.run, self._slots, resources, self._recorder, self.clock.random)
-        admission = Admission(shared, self._slots, sender, self._recorder, inputs.hedge_after_s)
+        limits = inputs.wait_s, inputs.deadline_s
+        waits = ProviderWaits(self._activity, self.clock, self._recorder, self.replay, *limits)
+        sender = Sender(self.run, self._slots, resources, self._recorder, self.clock.random, waits)
+        admission = Admission(shared, self._slots, sender, self._recorder, waits, inputs.hedge_after_s)
         self._effects = EffectRecord(self._recorder, self.replay, self.record)
         self._models = ModelHandler(admission, self._recorder, self._effects)
         self._tools = ToolHandler(resources, self._slots, self._effects, self.record)
         analyses = AnalysisHandler(resources, self._slots, self._effects)
         self._handlers: Handlers = {ModelCall: self._models, ToolCall: self._tools, Analysis: analyses}
         self._inquiries = Inquiries(
-            self.replay, inputs.prior, inputs.people, self._recorder, self._slots, self._activity, self.clock
-        )
-        self.orders = LocalOrders(
-            inputs.mailbox,
             self.replay,
+            inputs.prior,
+            inputs.people,
             self._recorder,
             self._slots,
             self._activity,
             self.clock,
+            inputs.read_answer,
+        )
+        request: Data = self.replay.start.get("request") or (self._opening.request if self._opening is not None else {})
+        self.orders = LocalOrders(
+            inputs.mailbox,
+            self.replay,
+            resources,
+            sender,
+            self._inquiries,
+            self._recorder,
+            self._slots,
+            self._activity,
+            self.clock,
+            team=self.replay.start.get("team") or (self._opening.team if self._opening is not None else {}),
+            budget=self.budget,
+            deadline_s=request.get("deadline_s"),
             stays=inputs.stays,
         )
         # Task -> the attempt it is at, for effects whose key does not say.
@@ -123,7 +156,7 @@ class LocalEngine:
             self._activity.close()
 
     def _record_opening(self, opening: Opening) -> None:
-        session = self.replay.sessions + 1
+        session, restarts = self.replay.sessions + 1, opening.restarts
         self.emit(
             RunStarted(
                 version=VERSION,
@@ -134,15 +167,20 @@ class LocalEngine:
                 team=opening.team,
                 settings=opening.settings,
                 rerun_of=opening.rerun_of,
+                **({} if opening.fork is None else {"forked_from": {"run": opening.fork.run, "at": opening.fork.at}}),
             )
         )
+        for body, task, attempt in opening.fork.events if opening.fork is not None else ():
+            self._recorder.emit(body, task, attempt)
         if opening.reopen is not None:
             self.emit(
                 Decided(
                     key=f"@reopen/{session}",
                     decision="reopen",
-                    value={"tasks": list(opening.reopen)},
-                    reason="resumed with more budget, time or --retry-failed",
+                    value={"tasks": list(opening.reopen)} | ({"restarts": list(restarts)} if restarts else {}),
+                    reason=(
+                        "a person restarted tasks" if restarts else "resumed with more budget, time or --retry-failed"
+                    ),
                 )
             )
         self.budget.settle_left_behind()
@@ -160,15 +198,26 @@ class LocalEngine:
             usd=self.ledger.spent_usd,
             lost=self.budget.lost,
             estimated=tuple(self.budget.estimated),
-            uncounted=Usage.total([self.replay.used_before_reopening(), *self._models.unread]),
+            used=Usage.total([*self._used_before, *self._models.used]),
             short=self.ledger.short,
         )
+
+    @property
+    def paused(self) -> bool:
+        return self.orders.paused
+
+    @property
+    def restarting(self) -> bool:
+        return self.orders.restarting
 
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
         return await self._activity.run_until_parked(work)
 
     async def read_orders(self) -> None:
         await self.orders.read()
+
+    async def read_last_orders(self) -> None:
+        await self.orders.read_last()
 
     async def drain(self, seconds: float = DRAIN_S) -> None:
         self._slots.draining = True
@@ -242,7 +291,7 @@ class LocalEngine:
         site = Site(key, task, self._attempts.get(task) if attempt is None else attempt)
         if (recorded := self.replay.committed.get(key)) is not None:
             if recorded.fingerprint != effect.fingerprint:
-                # Prompts or tools are described differently by now. What was paid for stands all the same.
+                # Prompts or tools are described differently by now. What was paid for is used all the same.
                 message = f"{key} would be asked for differently today; its recorded result is used."
                 self.emit(Warned(message=message), task=site.task, attempt=site.attempt)
             return self._handlers[type(effect)].read(recorded.result)

@@ -57,8 +57,8 @@ class ModelHandler:
         self._admission = admission
         self._recorder = recorder
         self._record = record
-        # What calls of the supervisor used that were answered when its time was over.
-        self.unread: list[Usage] = []
+        # What each call of this session used, as it is put on the record.
+        self.used: list[Usage] = []
 
     def read(self, recorded: dict[str, Any]) -> ModelResult:
         return ModelResult.model_validate(recorded)
@@ -80,13 +80,8 @@ class ModelHandler:
         intent = self._record.intent(site, effect)
         sent = intent if isinstance(intent, ModelCalled) else None
         result = await self._admission.make(site, effect, sent, begin, on_text)
-        try:
-            return await self._record.finish(site, effect, result)
-        except asyncio.CancelledError:
-            if site.task is None:
-                # Answered as the supervisor's time was over: it goes on the record, and the next session reads it.
-                self.unread.append(usage_of(result, effect.model))
-            raise
+        self.used.append(usage_of(result, effect.model))
+        return await self._record.finish(site, effect, result)
 
 
 class ToolHandler:

@@ -1,4 +1,4 @@
-"""The orders to a run under way: each gets a verdict, goes on the record, and then is acted on.
+"""The orders to a run under way: each gets a verdict, is put on the record, and then is acted on.
 
 The verdict and what follows from it are committed together, by the order's id; the file in the mailbox is removed after
 that. So after a crash an order is on the record, and the fold has its effect, or it is still in the mailbox.
@@ -6,16 +6,23 @@ that. So after a crash an order is on the record, and the fold has its effect, o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.clock import LocalClock
+from chargehand.engine.local.questions import Inquiries
 from chargehand.engine.local.recorder import Recorder
+from chargehand.engine.local.resources import Resources
+from chargehand.engine.local.sending import Sender
+from chargehand.engine.local.shared_ledger import LocalBudget
 from chargehand.engine.local.slots import Slots
+from chargehand.engine.local.words_to_workers import WordsToWorkers
+from chargehand.errors import UsageError
 from chargehand.record.mailbox import Mailbox, UnreadableOrder
 from chargehand.record.replay import Replay
 from chargehand.record.task_list import ACCEPTED, Judgement, TaskList
-from chargehand.values.event import Control, EventBody
+from chargehand.values.event import Control, EventBody, TaskEnded
 from chargehand.values.key import TaskPath
 from chargehand.values.order import Order, control_key
 
@@ -27,14 +34,29 @@ class LocalOrders:
         self,
         mailbox: Mailbox | None,
         replay: Replay,
+        resources: Resources,
+        sender: Sender,
+        inquiries: Inquiries,
         recorder: Recorder,
         slots: Slots,
         activity: Activity,
         clock: LocalClock,
         *,
+        team: Mapping[str, Any],
+        budget: LocalBudget,
+        deadline_s: float | None,
         stays: bool = False,
     ) -> None:
         self._mailbox = mailbox
+        # As it is stored with the run.
+        self._team = team
+        self._models = resources.models
+        self._sender = sender
+        self._inquiries = inquiries
+        self._budget = budget
+        self._deadline_s = deadline_s
+        # The deadline has changed: another session continues with it.
+        self._is_renewed = False
         self._recorder = recorder
         self._slots = slots
         self._activity = activity
@@ -46,11 +68,23 @@ class LocalOrders:
         self._judged = set(replay.controls)
         self._stopped = dict(replay.stopped)
         self._paused = replay.paused
+        # Tasks that are restarted: another session reopens them.
+        self._restarted = {restart.task for restart in replay.restarts.values()}
+        self._run_ended = False
+        self._words = WordsToWorkers(replay, recorder.emit, self._accept)
 
     def open(self) -> None:
         """A run that was paused begins nothing until a person continues it."""
         if self._paused:
             self._pause()
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    @property
+    def restarting(self) -> bool:
+        return bool(self._restarted) or self._is_renewed
 
     # -- what the run asks -------------------------------------------------------------------------------------------
 
@@ -59,17 +93,37 @@ class LocalOrders:
             return None
         return next((self._stopped[each] for each in TaskPath.parse(task).wholes if each in self._stopped), None)
 
+    def words(self, task: str, call: str) -> list[str]:
+        return self._words.before(task, call)
+
     def note(self, body: EventBody, task: str | None) -> None:
-        """Take into account what goes on the record."""
+        """Take into account what is put on the record."""
         self._tasks.apply(body, task)
+        if isinstance(body, TaskEnded) and task is not None:
+            for order in self._words.take_unheard(task):
+                self._refuse(order, self._judge(order))
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
+    async def read_last(self) -> None:
+        """Take the orders that came before the end of the run."""
+        self._run_ended = True
+        await self.read()
+
     async def read(self) -> None:
-        """Take the orders that have come; and once nothing is in flight, end a session that is paused."""
+        """Take the orders that have come; and once nothing is in flight, end a session that is paused.
+
+        So ends a session in which tasks are restarted: their own calls are broken off, those of other tasks finished.
+        """
         for order in () if self._mailbox is None else self._mailbox.pending():
             await self._take(order)
-        if self._paused and not self._stays and self._slots.idle.is_set():
+        if self.restarting:
+            self._slots.close()
+            self._clock.freeze()
+            await self._recorder.commit()
+            if self._slots.held == self._calls_of_restarted():
+                self._activity.park("restarting")
+        elif self._paused and not self._stays and self._slots.idle.is_set():
             await self._recorder.commit()
             if self._slots.idle.is_set():
                 self._activity.park("paused")
@@ -81,25 +135,75 @@ class LocalOrders:
                 refused = Judgement("refused", f"The order cannot be read: {order.problem}.")
                 self._record(key, "unreadable", None, "", 0.0, refused)
             else:
-                judged = self._tasks.judge(order, self._stopped)
+                judged = self._judge(order)
+                if judged == ACCEPTED and order.order == "tell":
+                    self._words.add(order)
+                    return  # it stays in the mailbox until a call takes it, or its task ends
                 self._accept(order) if judged == ACCEPTED else self._refuse(order, judged)
         await self._recorder.commit()
         self._act(order)
         assert self._mailbox is not None
         self._mailbox.remove(order.id)
 
-    def _accept(self, order: Order) -> None:
+    def _judge(self, order: Order) -> Judgement:
+        if self._run_ended and order.order == "pause":
+            return Judgement("too_late", "The run has ended: there is nothing to pause.")
+        if order.order == "top_up":
+            return self._judge_top_up(order)
+        if order.order == "answer":
+            return self._inquiries.judge_answer(order)
+        judged = self._tasks.judge(order, self._stopped, self._team)
+        if judged == ACCEPTED and order.model is not None:
+            return self._judge_model(order.model)
+        return judged
+
+    def _judge_top_up(self, order: Order) -> Judgement:
+        limit = self._budget.ledger.limit
+        has = {"tokens": limit.tokens, "usd": limit.usd, "deadline": self._deadline_s}
+        added = [name for name in has if getattr(order, name) is not None]
+        without = [name for name in added if has[name] is None]
+        if without or not added:
+            what = f"the run has no limit of {', '.join(without)}" if without else "the order adds nothing"
+            return Judgement("refused", f"There is nothing to add to: {what}.")
+        return ACCEPTED
+
+    def _judge_model(self, name: str) -> Judgement:
+        """Whether the run may call a model that its team does not name."""
+        try:
+            self._models.check(name)
+        except UsageError as error:
+            return Judgement("refused", str(error))
+        if self._budget.ledger.limit.usd is not None and self._models.price(name) is None:
+            return Judgement("refused", f"The price of {name} is unknown, and the run has a budget of money.")
+        return ACCEPTED
+
+    def _accept(self, order: Order, call: str | None = None) -> None:
         continues = order.order == "continue" and self._paused
         parked = round(self._activity.unrecorded_still_seconds(), 3) if continues else None
-        self._record(order.key, order.order, order.task, order.by, order.sent_at, ACCEPTED, order.details, parked)
+        details = order.details if call is None else order.details | {"call": call}
+        if order.order == "top_up":
+            details |= self._top_up(order)
+        self._record(order.key, order.order, order.task, order.by, order.sent_at, ACCEPTED, details, parked)
         match order.order:
             case "pause" | "continue":
                 self._paused = order.order == "pause"
             case "stop":
                 assert order.task is not None
                 self._stopped[order.task] = order.text
+            case "restart":
+                assert order.task is not None
+                self._restarted.add(order.task)
+                self._tasks.reopen(order.task)
+                self._stopped = {task: why for task, why in self._stopped.items() if not _is_within(task, order.task)}
+            case "answer":
+                self._inquiries.record_answer(order)
+            case "top_up":
+                pass  # the limits have grown
+            case "tell":
+                pass  # the call has the words
 
     def _refuse(self, order: Order, judged: Judgement) -> None:
+        self._words.drop(order)
         self._record(order.key, order.order, order.task, order.by, order.sent_at, judged, order.details)
 
     def _record(
@@ -127,9 +231,30 @@ class LocalOrders:
             return
         if order.order in ("pause", "continue"):
             self._pause() if self._paused else self._continue()
-        elif order.task in self._stopped:
+        elif order.question is not None:
+            self._inquiries.deliver(order.question)
+        elif order.order == "stop" and order.task in self._stopped:
             assert order.task is not None
             self._clock.fire(order.task)
+
+    def _top_up(self, order: Order) -> dict[str, object]:
+        """Let the limits grow; what they are now, and the tasks that run again because they lacked it."""
+        short = self._tasks.short()
+        self._restarted.update(short)
+        for task in short:
+            self._tasks.reopen(task)
+        limit = self._budget.top_up(order.tokens or 0, order.usd or 0.0)
+        made: dict[str, object] = {"limit": limit.to_json(), "tasks": short}
+        if order.deadline is not None:
+            self._is_renewed = True
+            made["deadline_s"] = self._deadline_s = round(self._clock.now() + order.deadline, 3)
+        return made
+
+    def _calls_of_restarted(self) -> int:
+        """How many slots are held by model calls of tasks that run again."""
+        again = self._tasks.with_dependents(self._restarted)
+        calls = self._sender.at_provider.items()
+        return sum(number for task, number in calls if task is not None and TaskPath.parse(task).whole in again)
 
     def _pause(self) -> None:
         self._slots.close()
@@ -138,5 +263,10 @@ class LocalOrders:
 
     def _continue(self) -> None:
         self._activity.proceed()
-        self._clock.thaw()
-        self._slots.open()
+        if not self.restarting:
+            self._clock.thaw()
+            self._slots.open()
+
+
+def _is_within(task: str, whole: str) -> bool:
+    return whole in TaskPath.parse(task).wholes

@@ -1,9 +1,12 @@
-"""The questions of one run: each is asked once, of the person who is there or of another session's."""
+"""The questions of one run: each is asked once, of the person who is there or of another session's.
+
+An answer may also come as an order, from any process: the first that can be used counts.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from itertools import count
 from typing import Any
 
@@ -11,13 +14,16 @@ from chargehand.engine.engine_session import Prior
 from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.recorder import Recorder, Site
-from chargehand.engine.local.slots import Slots, never
-from chargehand.engine.people import Later
+from chargehand.engine.local.slots import Slots
+from chargehand.engine.people import Later, answered_already
+from chargehand.errors import InvalidAnswer
 from chargehand.record.replay import Replay
+from chargehand.record.task_list import ACCEPTED, Judgement
 from chargehand.values.base import JSON
 from chargehand.values.effect import Question
 from chargehand.values.event import QuestionAnswered, QuestionAsked
 from chargehand.values.key import Key
+from chargehand.values.order import Order
 
 
 class Questions:
@@ -32,6 +38,13 @@ class Questions:
 
     def __getitem__(self, key: str) -> Question:
         return self._asked[key]
+
+    def find(self, id: str) -> str | None:
+        """The key of the question with this id."""
+        return next((key for key, asked in self._asked.items() if asked.id == id), None)
+
+    def open_ids(self) -> list[str]:
+        return [asked.id for key, asked in self._asked.items() if key not in self.answers]
 
     def add(self, key: str, question: Question) -> Question:
         """The question under an id no other of the run has; what was recorded keeps the id it has."""
@@ -64,8 +77,12 @@ class Inquiries:
         slots: Slots,
         activity: Activity,
         clock: LocalClock,
+        read_answer: Callable[[Question, str], JSON] | None = None,
     ) -> None:
         self._questions = Questions(replay)
+        self._read_answer = read_answer
+        # By key, set when an answer has come as an order.
+        self._arrived: dict[str, asyncio.Event] = {}
         self._prior = prior
         self._people = people
         self._recorder = recorder
@@ -84,12 +101,48 @@ class Inquiries:
     async def _wait_for_answer(self, site: Site, question: Question) -> JSON:
         answers = self._questions.answers
         await self._record_question(site, question)
+        arrived = self._arrived.setdefault(site.key, asyncio.Event())
         if site.key not in answers and self._people is not None:
-            await self._ask_person(site, self._people)
+            await _unless(arrived, self._ask_person(site, self._people))
         if site.key in answers:
             return answers[site.key]
         with self._activity.wait_for_later():
-            return await never()
+            await arrived.wait()
+        return answers[site.key]
+
+    # -- answers that come as orders ---------------------------------------------------------------------------------
+
+    def judge_answer(self, order: Order) -> Judgement:
+        """The verdict on an answer: the first that can be used is accepted, and the same again."""
+        key = self._questions.find(order.question or "")
+        if key is None or self._read_answer is None:
+            still = ", ".join(self._questions.open_ids()) or "none"
+            return Judgement("refused", f"The run asks no question {order.question!r}. Open: {still}.")
+        try:
+            answer = self._read_answer(self._questions[key], order.text)
+        except InvalidAnswer as error:
+            return Judgement("refused", str(error))
+        recorded = self._questions.answers.get(key, answer)
+        return ACCEPTED if recorded == answer else Judgement("refused", answered_already(order.question, recorded))
+
+    def record_answer(self, order: Order) -> None:
+        """Put an accepted answer on the record, unless it is there already."""
+        key = self._questions.find(order.question or "")
+        assert key is not None
+        assert self._read_answer is not None
+        if key not in self._questions.answers:
+            at = Key.parse(key)
+            answer = self._questions.answers[key] = self._read_answer(self._questions[key], order.text)
+            parked = round(self._activity.unrecorded_still_seconds(), 3)
+            answered = QuestionAnswered(key=key, answer=answer, by="order", parked_s=parked)
+            self._recorder.emit_at(Site(key, at.task, at.attempt), answered)
+
+    def deliver(self, question: str) -> None:
+        """Let what asked the question continue: its answer is on the record."""
+        if (key := self._questions.find(question)) is not None and key in self._questions.answers:
+            self._arrived.setdefault(key, asyncio.Event()).set()
+
+    # -- asking ------------------------------------------------------------------------------------------------------
 
     async def _record_question(self, site: Site, question: Question) -> None:
         """On the record before anybody is asked, with the answer where the run that this one repeats has it."""
@@ -110,7 +163,10 @@ class Inquiries:
                 async with self._turn:
                     if site.key in self._questions.answers:
                         return  # two asked the same at the same time
-                    answer = self._questions.answers[site.key] = await people(self._questions[site.key])
+                    answer = await people(self._questions[site.key])
+                    if site.key in self._questions.answers:
+                        return  # answered from elsewhere in the same moment
+                    self._questions.answers[site.key] = answer
                     parked = round(self._activity.unrecorded_still_seconds(), 3)
                     answered = QuestionAnswered(key=site.key, answer=answer, by="person", parked_s=parked)
                     self._recorder.emit_at(site, answered)
@@ -118,3 +174,16 @@ class Inquiries:
                         await self._recorder.commit()
             except Later:
                 return
+
+
+async def _unless(arrived: asyncio.Event, asking: Coroutine[Any, Any, None]) -> None:
+    """Ask until there is an answer, or one arrives from elsewhere."""
+    asked, other = asyncio.ensure_future(asking), asyncio.ensure_future(arrived.wait())
+    try:
+        await asyncio.wait((asked, other), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in (asked, other):
+            each.cancel()
+        (failed, _) = await asyncio.gather(asked, other, return_exceptions=True)
+    if isinstance(failed, Exception):
+        raise failed

@@ -85,7 +85,7 @@ class Recorder:
         """Continue without listeners that raised; the others get a warning, after all of them got the event itself."""
         self._listeners = tuple(each for each in self._listeners if all(each is not gone for gone, _ in broken))
         for _, error in broken:
-            message = f"A listener raised {type(error).__name__}: {error}. The run goes on without it."
+            message = f"A listener raised {type(error).__name__}: {error}. The run continues without it."
             self.emit(Warned(message=message))
 
     def store(self, message: Message) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chargehand.engine.local.analysis import Hashes, Look
     from chargehand.record.cache import Cache
 
-# Characters a token stands for at the least, in English prose and JSON; an estimate made with it is rarely too low.
+# The fewest characters a token has, in English prose and JSON; an estimate made with it is rarely too low.
 CHARACTERS_PER_TOKEN = 3.2
 # What a message costs in addition to its text.
 TOKENS_PER_MESSAGE = 6

@@ -11,6 +11,7 @@ from chargehand.values.base import JSON
 from chargehand.values.event import PlanApproved
 from chargehand.values.head import Head
 from chargehand.values.key import Key, TaskPath
+from chargehand.values.order import Restart
 from chargehand.values.outcome import Outcome
 
 
@@ -50,6 +51,9 @@ class LocalRecord:
 
     def attempts(self, task: str) -> int:
         return self._replay.reopened.get(task, 0)
+
+    def restarted(self, task: str) -> Restart | None:
+        return self._replay.restarted.get(task)
 
     def has_sent(self, task: str, attempt: int) -> bool:
         return (task, attempt) in self._sent

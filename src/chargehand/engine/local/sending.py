@@ -9,11 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 
 from chargehand.engine.local.call_time import CallTime
+from chargehand.engine.local.provider_waits import ProviderOut, ProviderWaits
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
+from chargehand.engine.local.retry_rule import TRANSPORT_RETRIES, backoff, may_retry
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
 from chargehand.limits import BreakerChange, CallResult, Permit, ProviderLimits, Refused
@@ -24,11 +28,6 @@ from chargehand.values.ledger import Reservation
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Fault
 
-TRANSPORT_RETRIES = 4
-# The same where a page or nothing came instead of a reply: more often than a short fault of a gateway it is an address
-# at which there is no model server.
-RETRIES_AFTER_PAGE = 1
-LONGEST_BACKOFF_S = 30.0
 # More than there are tasks: a call that was refused asks again behind all that were refused less often.
 BEHIND_ALL = 1_000_000
 # How long a provider that is out is waited for when it has not answered even once: a wrong address is reported soon.
@@ -44,7 +43,15 @@ Begin = Callable[[int, int], Awaitable[None]]
 class Sender:
     """One per session; nothing is kept between calls but what its parts keep."""
 
-    def __init__(self, run: str, slots: Slots, resources: Resources, recorder: Recorder, chance: random.Random) -> None:
+    def __init__(
+        self,
+        run: str,
+        slots: Slots,
+        resources: Resources,
+        recorder: Recorder,
+        chance: random.Random,
+        waits: ProviderWaits,
+    ) -> None:
         self._run = run
         self._slots = slots
         self._resources = resources
@@ -52,8 +59,11 @@ class Sender:
         self._chance = chance
         # model -> what its provider allows; a session lives on one loop, as these do.
         self._limits: dict[str, ProviderLimits] = {}
+        self._waits = waits
         # Models of which it was said that their usage is not believed: once is enough.
         self._doubted: set[str] = set()
+        # Task -> how many of its calls a provider has and has not answered.
+        self.at_provider: Counter[str | None] = Counter()
 
     async def send(
         self,
@@ -66,7 +76,7 @@ class Sender:
         begin: Begin,
         on_text: OnText,
         most: Callable[[], int],
-    ) -> ModelResult:
+    ) -> ModelResult | ProviderOut:
         """The result of the last try. `most` gives what the call is estimated to use at the most."""
         loop = asyncio.get_running_loop()
         attribution = Attribution(self._run, site.task, site.attempt, effect.role, self._idempotency_key(site, effect))
@@ -86,6 +96,8 @@ class Sender:
             if isinstance(permit, Refused):
                 kind = "auth" if permit.until is None else "overloaded"
                 fault = Fault(kind=kind, message=f"Not sent: {permit.reason}")
+                if (until := permit.asked_until) is not None and until - loop.time() > effect.patience_s:
+                    return self._out(effect, until, Fault(kind="rate_limited", message=f"{fault.message}."))
                 return ModelResult(error=fault, sent=waited.sent, seconds=worked, waiting_s=waited.seconds)
             sent, before, began = False, waited.sent, loop.time()
             try:
@@ -96,7 +108,8 @@ class Sender:
                 if time is None:
                     time = CallTime(effect.model, self._resources.silence(effect))
                     waited.pieces = time.pieces
-                said = await time.limit(send, on_text)
+                with self._at_provider(site.task):
+                    said = await time.limit(send, on_text)
                 worked += loop.time() - began
                 reply, usd = self._count_reply(site, effect, reservation, said, most())
                 counted = reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else None
@@ -107,13 +120,13 @@ class Sender:
                 waited.sent = before or not error.unsent
                 result, pause = _for_limits(error), error.retry_after
                 self._record_changes(permit.give_back(result, loop.time(), retry_after=pause, reason=str(error)))
-                # Asked to come back later than the call may wait, it has failed: somebody else may do it sooner.
-                too_late = pause is not None and pause > effect.patience_s
-                if not error.transient or too_late or retry >= _most_retries(error):
-                    fault = Fault(kind=error.kind, message=str(error))
+                fault = Fault(kind=error.kind, message=str(error))
+                if error.transient and pause is not None and pause > effect.patience_s:
+                    return self._out(effect, loop.time() + pause, fault)
+                if not may_retry(error, retry):
                     return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
                 gives_up = loop.time() + effect.patience_s if gives_up is None else gives_up
-                after = self._backoff(retry, error)
+                after = backoff(error, retry, self._chance)
                 self._note_retry(site, retry + 1, after, str(error))
             except UsageError as error:  # a key that is not set, a provider that is not there: this task's failure
                 kind = "auth" if isinstance(error, MissingKey) else "bad_request"
@@ -132,6 +145,25 @@ class Sender:
             waited.seconds += loop.time() - began
         raise AssertionError("the last retry returns")
 
+    @contextmanager
+    def _at_provider(self, task: str | None) -> Generator[None]:
+        self.at_provider[task] += 1
+        try:
+            yield
+        finally:
+            self.at_provider[task] -= 1
+
+    def _out(self, effect: ModelCall, until: float, fault: Fault) -> ProviderOut:
+        return ProviderOut(self._provider(effect).name, until, fault)
+
+    def _provider(self, effect: ModelCall) -> ProviderLimits:
+        limits = self._limits.get(effect.model)
+        if limits is None:
+            limits = self._limits[effect.model] = self._resources.limits(effect)
+            if (until := self._waits.held_until(limits.name)) is not None:
+                limits.leave_alone(until)
+        return limits
+
     async def acquire(
         self, site: Site, effect: ModelCall, tokens: int, waited: Waited, patience: float | None = None, retry: int = 0
     ) -> Permit | Refused:
@@ -140,9 +172,7 @@ class Sender:
         Calls that were refused take turns, so that a long refusal does not use up the retries of one of them.
         """
         loop = asyncio.get_running_loop()
-        limits = self._limits.get(effect.model)
-        if limits is None:
-            limits = self._limits[effect.model] = self._resources.limits(effect)
+        limits = self._provider(effect)
         await self._slots.take(site.task, waited)
         permit = limits.try_acquire(self._run, tokens, loop.time())
         if isinstance(permit, Permit):
@@ -194,12 +224,6 @@ class Sender:
         key, value = f"{site.key}/retry/{number}", {"after_s": round(after, 3)}
         self._recorder.emit_at(site, Decided(key=key, decision="transport_retry", value=value, reason=reason))
 
-    def _backoff(self, retry: int, error: ModelError) -> float:
-        """Full jitter below a doubling ceiling, or what the provider asked for and a little."""
-        if error.retry_after is not None:
-            return error.retry_after + self._chance.uniform(0, 0.1)
-        return self._chance.uniform(0, min(LONGEST_BACKOFF_S, 0.5 * 2**retry))
-
     def _idempotency_key(self, site: Site, effect: ModelCall) -> str:
         return hashlib.sha256(f"{self._run}\n{site.key}\n{effect.fingerprint}".encode()).hexdigest()[:40]
 
@@ -231,10 +255,6 @@ def usage_problem(reply: Reply, most: int, window: int | None) -> str:
 
 def _figure(number: int) -> str:
     return f"{number:,}" if abs(number) < 10**20 else "more than 20 digits of"
-
-
-def _most_retries(error: ModelError) -> int:
-    return RETRIES_AFTER_PAGE if error.kind == "contract" else TRANSPORT_RETRIES
 
 
 def _for_limits(error: ModelError) -> CallResult:

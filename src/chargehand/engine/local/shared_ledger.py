@@ -92,6 +92,10 @@ class SharedLedger:
                 turn.set_result(None)
                 return
 
+    def look_again(self) -> None:
+        """There may be room for those who wait: the first looks, and wakes the next."""
+        self._wake_next()
+
     def outgrown(self, site: Site, model: str) -> bool:
         """Whether what was set aside for a call is known by now to be too little, or no longer there."""
         reservation = self.ledger.open[site.key]
@@ -213,6 +217,12 @@ class LocalBudget:
 
     def allot(self, task: str, budget: Budget) -> None:
         self.ledger.allot(task, budget, *self._replay.spent_by(task))
+
+    def top_up(self, tokens: int, usd: float) -> Budget:
+        """Let the run use more from now on: the limit then. Calls that wait for room look again."""
+        limit = self.ledger.top_up(tokens, usd)
+        self._shared.look_again()
+        return limit
 
     def affordable(self, tokens: int = 0) -> bool:
         return self.ledger.affordable(tokens)

@@ -1,6 +1,7 @@
 // One task -> a panel at the side: what it was asked, what it did attempt by attempt, what it gave, and orders to it.
 import { h, fill } from "./dom.js";
-import { GLYPHS, count, duration, money, pretty, several } from "./words.js";
+import { runAddress } from "./source.js";
+import { GLYPHS, count, duration, modelName, money, pretty, several } from "./words.js";
 
 const LONGEST = 40_000;
 
@@ -59,23 +60,23 @@ export function drawer(source, close) {
       orders(task, state),
       block("Instruction", detail?.instruction ?? task.says),
       block("Done when", detail?.success_criterion),
-      task.after.length ? field("After", task.after.map((id) => [h("a", { class: "cite", href: `#task/${id}` }, id), " "])) : null,
-      outcome ? result(outcome) : null,
+      task.after.length ? field("After", task.after.map((id) => [taskLink(id), " "])) : null,
+      outcome ? result(outcome, state) : null,
       ...(detail?.attempts ?? []).map((each) => attemptPart(each, detail.decisions)),
       detail ? null : h("p", { class: "quiet" }, "The page has no more of this task; the record has."),
     ];
   }
 
-  function result(outcome) {
+  function result(outcome, state) {
     const error = outcome.error ? `${outcome.error.kind}: ${outcome.error.message}` : "";
     const escalation = outcome.escalation ? `${outcome.escalation.reason}: ${outcome.escalation.message}` : "";
     return [
       block("Error", error), block("Escalated", escalation),
-      outcome.because?.length ? field("Because of", outcome.because.map((id) => [h("a", { class: "cite", href: `#task/${id}` }, id), " "])) : null,
-      block(outcome.partial ? "Partial output" : "Output", pretty(outcome.output)),
+      outcome.because?.length ? field("Because of", outcome.because.map((id) => [taskLink(id), " "])) : null,
+      block(outcome.partial ? "Partial output" : "Output", pretty(outcome.output), typeof outcome.output === "string" ? "" : "json"),
       Number.isInteger(outcome.confidence) ? field("Confidence", `${outcome.confidence} %`) : null,
       outcome.claims?.length ? field("Claims", h("ul", {}, outcome.claims.map((claim) =>
-        h("li", {}, claim.statement, " ", (claim.sources ?? []).map((each) => [h("code", {}, each), " "]))))) : null,
+        h("li", {}, claim.statement, " ", (claim.sources ?? []).map((each) => [state.tasks.has(each) && each !== shown ? taskLink(each) : h("code", {}, each), " "]))))) : null,
       outcome.findings?.length ? field("Findings", h("ul", {}, outcome.findings.slice(0, 100).map((finding) =>
         h("li", {}, h("code", {}, `${finding.path ?? ""}${finding.line ? `:${finding.line}` : ""}`), " ", finding.message)))) : null,
     ];
@@ -87,7 +88,7 @@ export function drawer(source, close) {
     const decided = decisions.filter((each) => (each.attempt ?? attempt.number) === attempt.number);
     return h("details", { class: "attempt-part", "data-attempt": attempt.number, "data-key": `a${attempt.number}`, open: Boolean(error) || attempt.number === 1 },
       h("summary", {}, `Attempt ${attempt.number} · ${attempt.status ?? "running"} · ${took}`,
-        attempt.model ? h("span", { class: "quiet" }, ` · ${attempt.model}`) : null),
+        attempt.model ? h("span", { class: "quiet" }, ` · ${modelName(attempt.model)}`) : null),
       h("a", { class: "here", href: `#task/${shown}@${attempt.number}` }, "Link to this attempt"),
       error ? h("p", { class: "alert" }, error) : null,
       attempt.calls.map(callPart),
@@ -99,41 +100,51 @@ export function drawer(source, close) {
     const reply = call.result?.reply ?? null;
     const error = call.result?.error;
     const took = call.ended ? duration(call.ended - call.started) : call.refused || call.reused ? "" : "in flight";
-    const name = call.kind === "model" ? `${call.role ?? "model"} · ${call.name}` : `tool ${call.name}`;
+    const name = call.kind === "model" ? `${call.role ?? "model"} · ${modelName(call.name)}` : `tool ${call.name}`;
     return h("details", { class: `call-part ${call.kind}`, "data-key": call.key },
       h("summary", {}, name, h("span", { class: "quiet" }, ` ${[took, call.send > 1 ? `sent ${call.send} times` : "", call.reused ? "reused" : "", error ? `failed: ${error.kind}` : "", call.refused ? `refused: ${call.refused}` : ""].filter(Boolean).join(" · ")}`)),
       (call.messages ?? []).map((message) => h("div", { class: "message" }, h("b", {}, message.role ?? "message"), h("pre", {}, text(message)))),
       call.arguments ? h("div", { class: "message" }, h("b", {}, "arguments"), h("pre", {}, pretty(call.arguments).slice(0, LONGEST))) : null,
-      reply ? h("div", { class: "message reply" }, h("b", {}, "reply"), h("pre", {}, [reply.text, pretty(reply.tool_calls?.length ? reply.tool_calls : null)].filter(Boolean).join("\n").slice(0, LONGEST))) : null,
+      reply ? h("div", { class: "message reply" }, h("b", {}, "reply"), h("pre", {}, text(reply))) : null,
       error ? h("p", { class: "alert" }, `${error.kind}: ${error.message}`) : null,
       call.kind === "tool" && call.result && !error ? h("div", { class: "message reply" }, h("b", {}, "result"), h("pre", {}, pretty(call.result.content ?? call.result.output ?? call.result).slice(0, LONGEST))) : null);
   }
 
-  const text = (message) => (typeof message === "string" ? message : pretty(message.content ?? message)).slice(0, LONGEST);
+  /** The words of a message; the calls of tools that it asks for stay JSON. */
+  const text = (message) => (typeof message === "string" ? message
+    : [message.text, pretty(message.tool_calls?.length ? message.tool_calls : null)].filter(Boolean).join("\n")).slice(0, LONGEST);
   const field = (name, content) => h("div", { class: "field" }, h("h3", {}, name), h("div", {}, content));
-  const block = (name, words) => (words ? field(name, h("pre", {}, words.length > LONGEST ? `${words.slice(0, LONGEST)}… (${count(words.length - LONGEST)} more characters in the record)` : words)) : null);
+  const taskLink = (id) => h("a", { class: "cite", href: `#task/${id}` }, id);
+  const block = (name, words, kind = "") => (words ? field(name, h("pre", { class: kind }, words.length > LONGEST ? `${words.slice(0, LONGEST)}… (${count(words.length - LONGEST)} more characters in the record)` : words)) : null);
 
-  /** Stop, restart, tell: those that the server says it takes. */
+  /** Tell, stop, restart, as far as the server says that it takes them; and a fork from here. */
   function orders(task, state) {
-    const taken = new Set(source.act ? state.orders ?? [] : []);
-    if (!["stop", "restart", "tell"].some((each) => taken.has(each))) return null;
+    if (!source.act) return null;
+    const takes = (order) => (state.orders ?? []).includes(order);
     const note = h("p", { class: "quiet", role: "status" });
     const send = async (action, values) => {
+      note.textContent = "";
       try {
-        await source.act(`tasks/${encodeURIComponent(task.id)}/${action}`, values);
-        note.textContent = "Sent. The run acts on it within a second.";
+        const made = await source.act(action, values);
+        note.textContent = made.verdict === "accepted" ? "Done." : "Sent. The run acts on it as soon as it can.";
+        if (action === "fork") location.assign(runAddress(made.run));
       } catch (error) {
         note.textContent = error.message;
       }
     };
     const ended = ["done", "failed", "escalated", "skipped"].includes(task.status);
+    const path = `tasks/${encodeURIComponent(task.id)}`;
     const words = h("textarea", { rows: 2, placeholder: ended ? "A new instruction (optional)" : "What the worker should know, or a reason", "aria-label": "Words to the worker" });
     const said = () => words.value.trim();
-    return h("form", { class: "orders", onsubmit: (event) => event.preventDefault() }, words,
-      h("div", { class: "buttons" },
-        ended || state.status !== "running" || !taken.has("tell") ? null : h("button", { type: "button", onclick: () => said() && send("tell", { text: said() }) }, "Tell the worker"),
-        ended || !taken.has("stop") ? null : h("button", { type: "button", onclick: () => send("stop", said() ? { reason: said() } : {}) }, "Stop"),
-        taken.has("restart") ? h("button", { type: "button", onclick: () => send("restart", said() ? { instruction: said() } : {}) }, "Restart") : null), note);
+    const button = (name, act) => h("button", { type: "button", onclick: act }, name);
+    const buttons = [
+      !ended && takes("tell") ? button("Tell the worker", () => (said() ? send(`${path}/tell`, { text: said() }) : words.focus())) : null,
+      !ended && takes("stop") ? button("Stop", () => send(`${path}/stop`, said() ? { reason: said() } : {})) : null,
+      takes("restart") ? button("Restart", () => send(`${path}/restart`, said() ? { instruction: said() } : {})) : null,
+    ].filter(Boolean);
+    const fork = ended && !task.depth ? button("Fork from here", () => send("fork", { at: task.id })) : null;
+    if (!buttons.length && !fork) return null;
+    return h("form", { class: "orders", onsubmit: (event) => event.preventDefault() }, buttons.length ? words : null, h("div", { class: "buttons" }, buttons, fork), note);
   }
 
   return {

@@ -1,6 +1,6 @@
 // Open questions -> forms that show exactly what is asked and send the answer.
 import { h, fill } from "./dom.js";
-import { post } from "./source.js";
+import { ask, post } from "./source.js";
 
 /** The strip above a run: one form per open question. */
 export function needsYou(source) {
@@ -40,13 +40,13 @@ function questionForm(source, question, state) {
   };
   const parts = source.act ? answerParts(question, state, send) : [h("p", { class: "quiet" }, `Answer it with: chargehand answer ${state.run} ${question.id}`)];
   return h("form", { class: "question", onsubmit: (event) => event.preventDefault() },
-    h("h2", {}, `${TITLES[question.kind] ?? "A question"} `, h("code", {}, question.id)),
-    h("pre", {}, question.prompt), parts, note);
+    h("h2", {}, `${TITLES[question.kind] ?? "A question"} `, question.kind === "plan" ? null : h("code", {}, question.id)),
+    question.kind === "plan" && state.plan ? planTable(state.plan, question.prompt) : h("div", { class: "prompt" }, question.prompt), parts, note);
 }
 
 function answerParts(question, state, send) {
   if (question.kind === "plan") return planParts(question, state, send);
-  if (question.kind === "tool") return [choiceParts(send)];
+  if (question.kind === "tool" && !question.answer_schema) return [choiceParts(send)];
   const read = question.answer_schema?.properties ? schemaFields(question.answer_schema) : textField(question.answer_schema);
   return [read.box, h("div", { class: "buttons" }, h("button", { type: "submit", class: "main", onclick: () => send(read.value()) }, "Answer"))];
 }
@@ -85,6 +85,18 @@ function schemaFields(schema) {
   };
 }
 
+/** The plan as a table, with the last paragraph of the prompt: what running it takes. */
+function planTable(plan, prompt) {
+  return [
+    h("p", {}, plan.goal),
+    h("div", { class: "scroll tall" }, h("table", { class: "task-table" },
+      h("thead", {}, h("tr", {}, ["Task", "Worker", "Instruction", "After"].map((each) => h("th", { scope: "col" }, each)))),
+      h("tbody", {}, plan.tasks.map((task) => h("tr", {}, h("td", {}, task.id), h("td", {}, task.worker), h("td", {}, task.instruction),
+        h("td", {}, (task.depends_on ?? []).join(", "))))))),
+    h("p", { class: "quiet" }, prompt.trimEnd().split("\n\n").at(-1)),
+  ];
+}
+
 function planParts(question, state, send) {
   const draft = JSON.stringify(state.plan ?? {}, null, 2);
   const text = h("textarea", { class: "plan", rows: 16, spellcheck: "false", "aria-label": "Plan as JSON" });
@@ -100,11 +112,13 @@ function planParts(question, state, send) {
       return;
     }
     try {
-      const found = await post("/check", { plan, team: state.team });
+      // A team that the server does not offer is its own.
+      const isOffered = (await ask("/teams")).teams.some((team) => team.ref === state.team);
+      const found = await post("/check", { plan, ...(isOffered ? { team: state.team } : {}) });
       const problems = found.problems ?? [];
       fill(said,
         problems.length ? h("ul", {}, problems.map((each) => h("li", {}, `${each.severity}: ${each.message}`))) : h("p", { class: "quiet" }, "No problems."),
-        changes(draft, JSON.stringify(plan, null, 2)));
+        changes(state.plan ?? {}, plan));
     } catch (error) {
       fill(said, h("p", { class: "alert" }, [error.message, ...error.problems.map((each) => each.message)].join(" ")));
     }
@@ -129,17 +143,25 @@ function planParts(question, state, send) {
   ];
 }
 
-/** What differs between two texts, line by line: the longest common lines are kept. */
+/** What differs between the drafted plan and the edited one: task by task, field by field. */
 function changes(before, after) {
-  if (before === after) return null;
-  const [a, b] = [before.split("\n"), after.split("\n")];
-  let start = 0;
-  while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
-  let end = 0;
-  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
-  const lines = [
-    ...a.slice(start, a.length - end).map((line) => h("del", {}, `- ${line}`)),
-    ...b.slice(start, b.length - end).map((line) => h("ins", {}, `+ ${line}`)),
-  ];
-  return h("pre", { class: "diff" }, lines.slice(0, 400));
+  const words = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  const lines = [];
+  const compare = (name, old, made) => {
+    for (const field of new Set([...Object.keys(old), ...Object.keys(made)])) {
+      if (field === "tasks" || JSON.stringify(old[field]) === JSON.stringify(made[field])) continue;
+      lines.push(h("b", {}, `${name} · ${field}`));
+      if (old[field] !== undefined) lines.push(h("del", {}, `- ${words(old[field])}`));
+      if (made[field] !== undefined) lines.push(h("ins", {}, `+ ${words(made[field])}`));
+    }
+  };
+  const byId = (plan) => new Map((Array.isArray(plan.tasks) ? plan.tasks : []).map((task) => [task?.id, task ?? {}]));
+  const [drafted, edited] = [byId(before), byId(after)];
+  compare("plan", before, after);
+  for (const [id, task] of drafted) {
+    if (edited.has(id)) compare(id, task, edited.get(id));
+    else lines.push(h("del", {}, `- ${id}: ${task.instruction}`));
+  }
+  for (const [id, task] of edited) if (!drafted.has(id)) lines.push(h("ins", {}, `+ ${id}: ${task.instruction}`));
+  return lines.length ? h("div", { class: "diff", "aria-label": "Changes to the draft" }, lines.slice(0, 400)) : null;
 }

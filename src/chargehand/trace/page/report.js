@@ -1,6 +1,8 @@
 // The report of a run, or what is known of it so far -> figures, answer, findings, gaps, contradictions, notes.
 import { h, prose } from "./dom.js";
-import { count, duration, money, pretty, several } from "./words.js";
+import { count, duration, isEnded, money, pretty, several } from "./words.js";
+
+const SHORT_LIST = 3;
 
 const section = (title, kind, ...body) => h("section", { class: kind }, h("h2", {}, title), body);
 const task = (id) => (id ? [h("a", { class: "cite", href: `#task/${id}` }, id), " "] : null);
@@ -11,8 +13,8 @@ export function figures(state) {
   const speedup = state.report?.speedup;
   const elapsed = state.status === "running" ? state.elapsed_s + Math.max(state.now() - state.last_event, 0) : state.elapsed_s;
   const cards = [
-    ["Tasks done", `${count(counts.done ?? 0)} of ${count(state.tasks.size)}`, other],
-    ["Time", duration(elapsed), speedup ? `${speedup.toFixed(1)} × one after another` : budget.deadline_s ? `of ${duration(budget.deadline_s)}` : ""],
+    ["Tasks done", `${count(counts.done ?? 0)} of ${count(state.tasks.size || (state.plan?.tasks.length ?? 0))}`, other],
+    ["Time", duration(elapsed), speedup ? `${speedup.toFixed(1)} × as fast as one by one` : budget.deadline_s ? `of ${duration(budget.deadline_s)}` : ""],
     ["Tokens", count(usage.tokens), [
       budget.tokens ? `of ${count(budget.tokens)}` : "",
       usage.cached_tokens ? `${Math.floor((usage.cached_tokens * 100) / usage.input_tokens)} % of the input from cache` : "",
@@ -28,13 +30,22 @@ export function figures(state) {
 
 export function answer(state, draft) {
   const report = state.report;
+  if (draft && state.status === "running") return section("Answer", "answer", h("p", { class: "quiet" }, "It is being written."), h("pre", { class: "draft" }, draft));
+  if (!isEnded(state.status)) return null;
   if (report?.answer_html) {
-    return section("Answer", "answer", prose(report.answer_html), report.answer_cut ? h("p", { class: "quiet" }, "The answer is longer; the export has all of it.") : null);
+    return section("Answer", "answer", prose(report.answer_html), report.answer_cut ? h("p", { class: "quiet" }, "The answer is longer; the export has all of it.") : null,
+      problems(report));
   }
-  if (draft) return section("Answer", "answer", h("p", { class: "quiet" }, "It is being written."), h("pre", { class: "draft" }, draft));
-  if (state.status === "running" || state.status === "waiting" || state.status === "paused") return null;
   return section("Answer", "answer", h("p", { class: "quiet" }, "There is no answer on the record."));
 }
+
+/** What the check of the answer found. */
+function problems(report) {
+  const found = (report.problems ?? []).map((each) => (typeof each === "string" ? each : each.message ?? pretty(each))).map(String);
+  return found.length ? foldedList(`${several(found.length, "statement")} of the answer to check`, found) : null;
+}
+
+const foldedList = (title, items) => h("details", { class: "folded-list" }, h("summary", {}, title), h("ul", {}, items.map((each) => h("li", {}, each))));
 
 export function findings(state) {
   const found = state.report?.findings ?? [];
@@ -52,8 +63,12 @@ export function findings(state) {
 export function gaps(state) {
   const found = state.report?.gaps ?? [];
   if (!found.length) return null;
-  return section("Gaps", "alert", h("ul", {}, found.map((gap) =>
-    h("li", {}, task(gap.task), String(gap.reason ?? ""), gap.impact ? [h("br"), h("span", { class: "quiet" }, String(gap.impact))] : null))));
+  const item = (gap) => [task(gap.task), String(gap.reason ?? ""), gap.impact ? [h("br"), h("span", { class: "quiet" }, String(gap.impact))] : null];
+  // What was skipped follows from the others.
+  const skipped = found.filter((gap) => state.tasks.get(gap.task)?.status === "skipped");
+  const others = found.filter((gap) => !skipped.includes(gap));
+  return section("Gaps", "alert", h("ul", {}, others.map((gap) => h("li", {}, item(gap)))),
+    skipped.length ? foldedList(`${several(skipped.length, "task")} skipped because of that`, skipped.map(item)) : null);
 }
 
 export function contradictions(state) {
@@ -66,7 +81,7 @@ export function contradictions(state) {
 }
 
 export function notes(state) {
-  const problems = (state.report?.problems ?? []).map((each) => (typeof each === "string" ? each : each.message ?? pretty(each)));
-  const all = [...new Set([...problems, ...state.notes, ...(state.report?.notes ?? [])].map(String))];
-  return all.length ? section("Notes", "", h("ul", {}, all.map((note) => h("li", {}, note)))) : null;
+  const all = [...new Set([...state.notes, ...(state.report?.notes ?? [])].map(String))];
+  return all.length ? h("section", {}, h("details", { open: all.length <= SHORT_LIST && isEnded(state.status) },
+    h("summary", {}, h("h2", {}, `Notes (${count(all.length)})`)), h("ul", {}, all.map((note) => h("li", {}, note))))) : null;
 }

@@ -1,13 +1,14 @@
 // One run -> its page: drawn from its state, drawn again as events come, steered by the keyboard and by the address.
+import { actions, actionsVersion } from "./actions.js";
 import { fill, h, onceAFrame } from "./dom.js";
 import { drawer as makeDrawer } from "./drawer.js";
 import { graph as makeGraph } from "./graph.js";
 import { log as makeLog } from "./log.js";
 import { needsYou } from "./questions.js";
 import * as report from "./report.js";
-import { exportAddress, homeAddress, isLive, openRun } from "./source.js";
+import { homeAddress, isLive, openRun, runAddress } from "./source.js";
 import { timeline as makeTimeline } from "./timeline.js";
-import { STATUS_WORDS, cut, moment, sentence, several } from "./words.js";
+import { cut, moment, sentence, several, statusWords } from "./words.js";
 
 export async function showRun(main, id) {
   const source = openRun(id);
@@ -23,10 +24,10 @@ export async function showRun(main, id) {
   const graph = makeGraph();
   const log = makeLog(source);
   const questions = needsYou(source);
-  const places = Object.fromEntries(["head", "figures", "first", "answer", "rest"].map((name) => [name, h("div", {})]));
+  const places = Object.fromEntries(["head", "actions", "figures", "first", "answer", "rest", "notes"].map((name) => [name, h("div", {})]));
   const live = h("p", { class: "sr-only", "aria-live": "polite" });
   const work = workSection(timeline, graph);
-  fill(main, places.head, live, questions.box, places.first, places.figures, places.answer, places.rest, work.box, log.box);
+  fill(main, places.head, places.actions, live, questions.box, places.first, places.figures, places.answer, places.rest, work.box, places.notes, log.box);
   document.body.append(drawer.box);
 
   function take(newer) {
@@ -37,7 +38,7 @@ export async function showRun(main, id) {
     state.order ??= [...state.tasks.keys()];
     const skew = newer.now ? newer.now - Date.now() / 1000 : null;
     state.now = () => (skew === null ? state.last_event : Date.now() / 1000 + skew);
-    if (before && before !== state.status) tell(STATUS_WORDS[state.status] ?? state.status);
+    if (before && before !== state.status) tell(statusWords(state));
   }
 
   function tell(words) {
@@ -56,15 +57,17 @@ export async function showRun(main, id) {
   }
 
   function draw() {
-    document.title = `${state.status === "running" ? "" : `${STATUS_WORDS[state.status] ?? state.status} · `}${cut(state.request || state.run, 80)} · chargehand`;
+    document.title = `${state.status === "running" ? "" : `${statusWords(state)} · `}${cut(state.request || state.run, 80)} · chargehand`;
     const said = sentence(state);
-    redraw("head", JSON.stringify([state.status, said, connected, state.sessions.length]), () => head(source, state, said, connected));
+    redraw("head", JSON.stringify([state.status, said, connected, state.sessions.length]), () => head(state, said, connected));
+    if (isLive) redraw("actions", actionsVersion(state), () => actions(source, state));
     fill(places.figures, report.figures(state));
     const findingsFirst = Boolean(state.findings_first);
     const version = JSON.stringify([state.report, state.status, draft, state.notes]);
     redraw("first", `${version}${findingsFirst}`, () => (findingsFirst ? [report.findings(state)] : []));
     redraw("answer", version, () => [report.answer(state, draft)]);
-    redraw("rest", version, () => [report.gaps(state), report.contradictions(state), findingsFirst ? null : report.findings(state), report.notes(state)]);
+    redraw("rest", version, () => [report.gaps(state), report.contradictions(state), findingsFirst ? null : report.findings(state)]);
+    redraw("notes", version, () => [report.notes(state)]);
     questions.update(state);
     work.update(state);
     log.update(state);
@@ -132,41 +135,24 @@ export async function showRun(main, id) {
   setInterval(() => state.status === "running" && redrawSoon(), 1000);
 }
 
-function head(source, state, said, connected) {
-  const note = h("span", { class: "quiet", role: "status" });
-  const act = (action, name, kind = "") => h("button", {
-    type: "button", class: kind, onclick: async () => {
-      try {
-        const made = await source.act(action, {});
-        note.textContent = "Sent.";
-        if (made.run && made.run !== state.run) location.assign(`./${encodeURIComponent(made.run)}`);
-      } catch (error) {
-        note.textContent = error.message;
-      }
-    },
-  }, name);
-  const ended = !["running", "waiting", "paused", "interrupted"].includes(state.status);
+const runLink = (run) => (isLive ? h("a", { href: runAddress(run) }, run) : run);
+const forked = ({ run, at }) => ["forked from ", runLink(run), at ? ` at ${at}` : ""];
+
+function head(state, said, connected) {
   const facts = [
-    `run ${state.run}`, state.team ? `team ${state.team}` : "", state.strategy ? `${state.strategy} plan` : "",
+    `run ${state.run}`, state.forked_from ? forked(state.forked_from) : "", state.team ? `team ${state.team}` : "", state.strategy ? `${state.strategy} plan` : "",
     state.started ? moment(state.started) : "", state.sessions.length > 1 ? several(state.sessions.length, "session") : "",
     state.rerun_of ? `repeats run ${state.rerun_of}` : "",
+    state.forked_from ? `forked from run ${state.forked_from.run}${state.forked_from.at ? ` at ${state.forked_from.at}` : ""}` : "",
   ].filter(Boolean);
   return [
     h("p", { class: "eyebrow" }, isLive ? h("a", { class: "brand", href: homeAddress }, "chargehand") : h("span", { class: "brand" }, "chargehand"),
-      h("span", { class: `pill r-${/^[a-z]+$/.test(state.status) ? state.status : "failed"}` }, STATUS_WORDS[state.status] ?? state.status),
+      h("span", { class: `pill r-${/^[a-z]+$/.test(state.status) ? state.status : "failed"}` }, statusWords(state)),
       isLive && !connected ? h("span", { class: "pill r-interrupted" }, "Not connected: trying again") : null),
     h("h1", {}, cut(state.request || "A run without a request", 240)),
     state.request.length > 240 ? h("details", { class: "whole" }, h("summary", {}, "The whole request"), h("p", {}, state.request)) : null,
     h("p", { class: "sentence" }, said),
-    h("p", { class: "facts" }, facts.join(" · ")),
-    !isLive ? null : h("div", { class: "buttons actions" },
-      state.status === "running" && state.orders?.includes("pause") ? act("pause", "Pause") : null,
-      ["paused", "interrupted", "waiting", "partial", "failed"].includes(state.status) ? act("resume", "Resume", "main") : null,
-      ended ? null : act("cancel", "Cancel"),
-      ended ? act("rerun", "Run again") : null,
-      h("a", { href: exportAddress(state.run, "html") }, "Page as a file"),
-      h("a", { href: exportAddress(state.run, "json") }, "JSON"),
-      window.Notification?.permission === "default" ? h("button", { type: "button", onclick: () => Notification.requestPermission() }, "Notify me") : null, note),
+    h("p", { class: "facts" }, facts.flatMap((fact, index) => [index ? " · " : "", fact]).flat()),
   ];
 }
 
@@ -193,6 +179,7 @@ function workSection(timeline, graph) {
   function drawForm() {
     const shown = form === "timeline" ? timeline : graph;
     if (holder.firstChild !== shown.box) fill(holder, shown.box);
+    legend.hidden = form === "graph";
     shown.update(state);
   }
 
@@ -227,10 +214,17 @@ function keyboard(timeline, work, close) {
     [["j, k", "next, previous task"], ["Enter", "open the task"], ["/", "find tasks"], ["g", "graph or timeline"], ["Esc", "close"], ["?", "this list"]]
       .map(([key, words]) => [h("dt", {}, key), h("dd", {}, words)])));
   document.body.append(help);
+  const menus = () => [...document.querySelectorAll(".menu[open]")];
+  addEventListener("click", (event) => menus().filter((menu) => !menu.contains(event.target)).forEach((menu) => { menu.open = false; }));
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape") {
+      const [menu] = menus();
       if (help.open) help.close();
+      else if (menu) {
+        menu.open = false;
+        menu.querySelector("summary").focus();
+      }
       else if (!event.target.closest?.("textarea, input")) close();
       return;
     }

@@ -1,9 +1,12 @@
-// The runs of a home -> a list, those that need a person first, and a form that starts one.
+// The runs of a home -> a list, the questions of those that need a person above it, and a form that starts one.
 import { fill, h } from "./dom.js";
-import { ask, homeAddress, post, runAddress } from "./source.js";
-import { STATUS_WORDS, age, count, cut, money } from "./words.js";
+import { needsYou } from "./questions.js";
+import { ask, homeAddress, openRun, post, runAddress } from "./source.js";
+import { STATUS_WORDS, age, compact, count, cut, money, several } from "./words.js";
 
 const EVERY_MS = 2000;
+// Runs whose questions are shown at once.
+const MOST_ASKING = 8;
 
 export async function showRuns(main) {
   let shown = "";
@@ -15,7 +18,8 @@ export async function showRuns(main) {
   const list = h("div", { class: "runs", role: "list" });
   const note = h("p", { class: "quiet", role: "status" });
   const more = h("button", { type: "button", hidden: true, onclick: () => loadOlder() }, "Older runs");
-  fill(main, h("p", { class: "eyebrow" }, h("a", { class: "brand", href: homeAddress }, "chargehand")), h("h1", {}, "Runs"), await startForm(),
+  const inbox = makeInbox();
+  fill(main, h("p", { class: "eyebrow" }, h("a", { class: "brand", href: homeAddress }, "chargehand")), h("h1", {}, "Runs"), inbox.box, await startForm(),
     h("section", {}, h("div", { class: "filter" }, words, status), list, note, more));
 
   const query = (extra = {}) => new URLSearchParams(Object.entries({ q: words.value.trim(), status: status.value, needs_you: "true", limit: 50, ...extra })
@@ -28,7 +32,9 @@ export async function showRuns(main) {
       const runs = [...found.runs, ...older.filter((run) => !found.runs.some((each) => each.run === run.run))];
       if (!older.length) before = found.next;
       more.hidden = !before;
+      if (!shown && !runs.length && !words.value && !status.value) main.querySelector(".start").open = true;
       note.textContent = runs.length ? "" : words.value || status.value ? "No run fits." : "No runs yet. Start one above, or with: chargehand run \"…\"";
+      await inbox.update(runs.filter(needsPerson));
       const version = JSON.stringify(runs);
       if (version === shown) return;
       shown = version;
@@ -50,23 +56,69 @@ export async function showRuns(main) {
   setInterval(() => document.hidden || refresh(), EVERY_MS);
 }
 
+/** The open questions of all runs that wait for a person, each to be answered where it is. */
+function makeInbox() {
+  const list = h("div", {});
+  const title = h("h2", {});
+  const others = h("p", { class: "quiet" });
+  const box = h("div", { class: "inbox", hidden: true }, title, list, others);
+  const shown = new Map();
+
+  function add(run) {
+    const questions = needsYou(openRun(run.run));
+    const entry = { questions, box: h("div", {}, h("p", { class: "about" }, h("a", { href: runAddress(run.run) }, cut(run.request || run.run, 120))), questions.box) };
+    shown.set(run.run, entry);
+    list.append(entry.box);
+    return entry;
+  }
+
+  return {
+    box,
+    async update(waiting) {
+      const asked = waiting.slice(0, MOST_ASKING);
+      for (const [id, entry] of shown) {
+        if (asked.some((run) => run.run === id)) continue;
+        entry.box.remove();
+        shown.delete(id);
+      }
+      for (const run of asked) {
+        const state = await openRun(run.run).state(Number.MAX_SAFE_INTEGER);
+        const entry = shown.get(run.run) ?? (state.questions.length ? add(run) : null);
+        entry?.questions.update(state);
+        if (entry) entry.box.hidden = !state.questions.length;
+      }
+      title.textContent = `${several(waiting.length, "run")} ${waiting.length === 1 ? "needs" : "need"} you`;
+      others.textContent = waiting.length > asked.length ? `${several(waiting.length - asked.length, "more run")} below.` : "";
+      box.hidden = !shown.size;
+    },
+  };
+}
+
+/** A run that waits may also wait for a provider. */
+const needsPerson = (run) => run.needs_you;
+
 function row(run) {
-  const needs = run.needs_you ?? run.status === "waiting";
-  const progress = run.tasks ? `${count(run.done ?? 0)} of ${count(run.tasks)} tasks` : "";
+  const needs = needsPerson(run);
+  const isForProvider = run.status === "waiting" && !needs;
+  const { tasks, done, tokens, usd, gaps, budget } = run.figures ?? {};
+  const progress = tasks ? `${count(done)} of ${several(tasks, "task")}` : "";
+  const spent = tokens ? [`${compact(tokens)}${budget.tokens ? ` of ${compact(budget.tokens)}` : ""} tokens`, usd === null ? "cost unknown" : `${money(usd)}${budget.usd ? ` of ${money(budget.usd)}` : ""}`] : [];
   return h("a", { class: `run${needs ? " needs" : ""}`, href: runAddress(run.run), role: "listitem" },
-    h("span", { class: `pill r-${/^[a-z]+$/.test(run.status) ? run.status : "failed"}` }, needs ? "Needs you" : STATUS_WORDS[run.status] ?? run.status),
-    h("span", { class: "asked" }, cut(run.request ?? "", 160), h("small", {}, [run.team, progress, run.gaps ? `${run.gaps} gaps` : ""].filter(Boolean).join(" · "))),
-    h("span", { class: "nums" }, [run.tokens ? `${count(run.tokens)} tokens` : "", run.usd === undefined ? "" : `cost ${money(run.usd)}`].filter(Boolean).join(" · "),
+    h("span", { class: `pill r-${/^[a-z]+$/.test(run.status) ? run.status : "failed"}` }, needs ? "Needs you" : isForProvider ? "Waiting for a provider" : STATUS_WORDS[run.status] ?? run.status),
+    h("span", { class: "asked" }, cut(run.request ?? "", 160), h("small", {}, [run.team, progress, gaps ? several(gaps, "gap") : ""].filter(Boolean).join(" · "))),
+    h("span", { class: "nums" }, spent.join(" · "),
       h("small", {}, run.started ? age(Date.now() / 1000 - run.started) : "")));
 }
 
 async function startForm() {
-  const teams = await ask("/teams").catch(() => ({ teams: [] }));
+  const [teams, models] = await Promise.all([ask("/teams").catch(() => ({ teams: [] })), ask("/models").catch(() => ({ offered: [] }))]);
   const request = h("textarea", { name: "request", rows: 3, required: true, placeholder: "What should be done?", "aria-label": "Request" });
   const team = h("select", { name: "team" }, h("option", { value: "" }, "The default team"), (teams.teams ?? []).map((each) => h("option", { value: each.name }, each.name)));
+  const model = h("select", { name: "model" }, h("option", { value: "" }, "The default model"), (models.offered ?? []).map((name) => h("option", { value: name }, name)));
   const files = h("input", { type: "file", multiple: true });
   const tokens = h("input", { type: "number", min: 1, placeholder: "500000" });
   const usd = h("input", { type: "number", min: 0, step: "any" });
+  const deadline = h("input", { type: "number", min: 1, step: "any" });
   const approve = h("input", { type: "checkbox" });
   const note = h("p", { class: "quiet", role: "status" });
   const start = async (event) => {
@@ -75,8 +127,9 @@ async function startForm() {
       const material = await Promise.all([...files.files].map(async (file) => ({ name: file.name, content: await file.text() })));
       const made = await post("/runs", {
         request: request.value, approve: approve.checked, ask: true,
-        ...(team.value ? { team: team.value } : {}), ...(material.length ? { material } : {}),
+        ...(team.value ? { team: team.value } : {}), ...(model.value ? { model: model.value } : {}), ...(material.length ? { material } : {}),
         ...(tokens.value ? { tokens: Number(tokens.value) } : {}), ...(usd.value ? { usd: Number(usd.value) } : {}),
+        ...(deadline.value ? { deadline: Number(deadline.value) } : {}),
       });
       location.assign(runAddress(made.run));
     } catch (error) {
@@ -85,7 +138,8 @@ async function startForm() {
   };
   return h("section", {}, h("details", { class: "start" }, h("summary", {}, h("h2", {}, "Start a run")),
     h("form", { class: "fields", onsubmit: start }, request,
-      h("label", {}, "Team", team), h("label", {}, "Files", files), h("label", {}, "At most tokens", tokens), h("label", {}, "At most dollars", usd),
+      h("label", {}, "Team", team), h("label", {}, "Model", model), h("label", {}, "Files", files),
+      h("label", {}, "At most tokens", tokens), h("label", {}, "At most dollars", usd), h("label", {}, "At most seconds", deadline),
       h("label", { class: "check" }, approve, "Show me the plan before it runs"),
       h("div", { class: "buttons" }, h("button", { type: "submit", class: "main" }, "Start")), note)));
 }

@@ -2,6 +2,7 @@
 
 const packed = document.getElementById("data");
 export const isLive = packed === null;
+const AGAIN_MS = 2000;
 const base = document.documentElement.dataset.root ?? "";
 
 /** A problem that the server described; `problems` are those of a plan. */
@@ -54,25 +55,37 @@ function liveRun(run) {
     act: (action, body) => post(`${path}/${action}`, body),
     /** Events after a number: calls `on.events(list)` at most every 100 ms, `on.draft(draft)`, and `on.connected(bool)`. */
     watch(after, on) {
-      const stream = new EventSource(`${base}/api/v1${path}/stream?after=${after}`);
+      let last = after;
       let waiting = [];
       let timer = null;
+      let flushed = -Infinity;
       const flush = () => {
         timer = null;
+        flushed = performance.now();
         const events = waiting;
         waiting = [];
         on.events(events);
       };
       const take = (message) => {
-        waiting.push(JSON.parse(message.data));
-        timer ??= setTimeout(flush, 100);
+        const event = JSON.parse(message.data);
+        last = event.seq;
+        waiting.push(event);
+        timer ??= setTimeout(flush, flushed + 100 - performance.now());
       };
-      stream.onmessage = take;
-      stream.addEventListener("event", take);
-      stream.addEventListener("draft", (message) => on.draft(JSON.parse(message.data)));
-      stream.addEventListener("draft_discarded", (message) => on.draft({ ...JSON.parse(message.data), discarded: true }));
-      stream.onopen = () => on.connected(true);
-      stream.onerror = () => on.connected(false);
+      const open = () => {
+        const stream = new EventSource(`${base}/api/v1${path}/stream?after=${last}`);
+        stream.onmessage = take;
+        stream.addEventListener("event", take);
+        stream.addEventListener("draft", (message) => on.draft(JSON.parse(message.data)));
+        stream.addEventListener("draft_discarded", (message) => on.draft({ ...JSON.parse(message.data), discarded: true }));
+        stream.onopen = () => on.connected(true);
+        stream.onerror = () => {
+          on.connected(false);
+          // A browser gives up when something else than a stream answers, such as a proxy whose server restarts.
+          if (stream.readyState === EventSource.CLOSED) setTimeout(open, AGAIN_MS);
+        };
+      };
+      open();
     },
   };
 }

@@ -10,6 +10,7 @@ export function timeline(open) {
   let state = null;
   let clock = null;
   let rows = [];
+  let critical = new Set();
   let current = -1;
   const unfolded = new Set();
   const filter = { words: "", statuses: new Set() };
@@ -21,17 +22,23 @@ export function timeline(open) {
     if (row.group) return groupRow(row);
     if (row.calls) return supervisorRow(row);
     const { task } = row;
-    const took = task.started === null ? "" : duration(task.seconds);
-    const tail = task.status === "done" ? took : [task.status, took].filter(Boolean).join(" · ");
-    const critical = state.graph?.critical?.includes(task.id);
+    const took = task.started === null ? "" : duration(secondsOf(task));
+    const word = task.status === "done" ? "" : task.status;
+    const isCritical = critical.has(task.id);
     return h("a", {
-      class: `row s-${task.status}${critical ? " critical" : ""}${index === current ? " current" : ""}`,
+      class: `row s-${task.status}${isCritical ? " critical" : ""}${index === current ? " current" : ""}`,
       href: `#task/${task.id}`,
       title: `${task.id} · ${task.worker} · ${task.status}${task.doing ? ` · ${task.doing}` : ""}\n${task.says}`,
     },
     h("span", { class: "name" }, indent(task.depth), h("b", {}, cut(task.label, 16)), " ", h("i", {}, task.worker)),
     h("span", { class: "track" }, taskMarks(task)),
-    h("span", { class: "tail" }, `${GLYPHS[task.status]} ${tail}`));
+    h("span", { class: "tail" }, `${GLYPHS[task.status]} `, word ? h("span", { class: took ? "word" : "" }, word, took ? " · " : "") : null, took));
+  }
+
+  /** How long a task took; one at work is counted from where its attempt began. */
+  function secondsOf(task) {
+    const attempt = task.attempts.at(-1);
+    return task.status === "running" && attempt ? clock.total - clock.running(attempt[1]) : task.seconds;
   }
 
   const indent = (depth) => (depth ? h("span", { class: "in" }, "· ".repeat(Math.min(depth, 4))) : null);
@@ -111,39 +118,58 @@ export function timeline(open) {
       return;
     }
     if (planning.length) rows.push({ name: "planner", calls: planning });
-    for (let at = 0; at < tasks.length;) {
-      const first = tasks[at];
-      const key = `${first.worker} ${first.depth} ${first.after.join(" ")}`;
-      let end = at + 1;
-      while (end < tasks.length && `${tasks[end].worker} ${tasks[end].depth} ${tasks[end].after.join(" ")}` === key) end += 1;
-      const group = tasks.slice(at, end);
-      if (group.length >= SMALLEST_GROUP && tasks.length > 2 * SMALLEST_GROUP) {
-        rows.push({ group, id: first.id });
-        if (unfolded.has(first.id)) rows.push(...group.map((task) => ({ task })));
-        else rows.push(...group.filter((task) => task.status === "failed" || task.status === "escalated").map((task) => ({ task })));
-      } else rows.push(...group.map((task) => ({ task })));
-      at = end;
+    const groups = groupsOf(tasks);
+    for (const task of tasks) {
+      const group = groups.get(task.id);
+      if (!group) rows.push({ task });
+      else if (group[0] === task) {
+        rows.push({ group, id: task.id });
+        const shown = unfolded.has(task.id) ? group : group.filter((each) => each.status === "failed" || each.status === "escalated");
+        rows.push(...shown.map((each) => ({ task: each })));
+      }
     }
     if (later.length) rows.push({ name: "synthesizer", calls: later });
   }
 
+  /** Tasks of one worker that wait for equally many tasks before them, when there are many: by the id of each. */
+  function groupsOf(tasks) {
+    const groups = new Map();
+    if (tasks.length <= 2 * SMALLEST_GROUP) return groups;
+    const levels = new Map();
+    const alike = new Map();
+    tasks.forEach((task, index) => {
+      const level = Math.max(-1, ...task.after.map((id) => levels.get(id) ?? -1)) + 1;
+      levels.set(task.id, level);
+      if (tasks[index + 1]?.depth > task.depth) return; // the tasks of its team come right after it
+      const key = JSON.stringify([task.depth ? task.id.slice(0, task.id.lastIndexOf("/")) : "", task.worker, level]);
+      if (!alike.has(key)) alike.set(key, []);
+      alike.get(key).push(task);
+    });
+    for (const group of alike.values()) {
+      if (group.length >= SMALLEST_GROUP) for (const task of group) groups.set(task.id, group);
+    }
+    return groups;
+  }
+
   function drawAxis() {
-    const marks = clock.ticks().map((at) => {
+    const marks = clock.ticks(axis.clientWidth < 500 ? 3 : 6).map((at) => {
       const mark = h("span", {}, at === 0 ? "0" : duration(at).replace(" 00 s", "").replace(".0 s", " s"));
       mark.style.left = `${(at / clock.total) * 100}%`;
       return mark;
     });
-    const resumed = clock.resumed.map((at) => {
-      const mark = h("span", { class: "resumed" }, "resumed");
+    const folds = clock.folds.map(({ at, seconds }) => {
+      const mark = h("span", { class: "folded" }, seconds === null ? "resumed" : `${duration(seconds)} folded`);
       mark.style.left = `${(at / clock.total) * 100}%`;
       return mark;
     });
-    fill(axis, h("span", { class: "track" }, marks, resumed));
+    axis.classList.toggle("with-folds", folds.length > 0);
+    fill(axis, h("span", { class: "track" }, marks, folds));
   }
 
   function update(newer) {
     state = newer;
     clock = clockOf(state, state.now());
+    critical = new Set(state.graph?.critical);
     arrange();
     drawAxis();
     list.box.style.maxHeight = `${Math.max(Math.min(rows.length * ROW, window.innerHeight * 0.7), ROW)}px`;

@@ -15,6 +15,12 @@ export const STATUS_WORDS = {
   cancelled: "Cancelled",
 };
 
+/** The status of a run in words; `waiting` may be for a provider, whose limit ends by itself. */
+export const statusWords = (state) => (state.waiting?.until ? "Waiting for a provider" : STATUS_WORDS[state.status] ?? state.status);
+
+/** Whether a run is over: it has an answer or will not have one. */
+export const isEnded = (status) => !["running", "waiting", "paused", "interrupted"].includes(status);
+
 /** `350 ms`, `4.2 s`, `2 min 05 s`, `1 h 03 min`. */
 export function duration(seconds) {
   if (seconds < 0.9995) return `${Math.round(Math.max(seconds, 0) * 1000)} ms`;
@@ -33,6 +39,9 @@ export function money(usd) {
 
 export const count = (number) => Number(number).toLocaleString("en");
 
+/** `13k`, `1.2M`: where there is little room. */
+export const compact = (number) => Number(number).toLocaleString("en", { notation: "compact" }).replace("K", "k");
+
 export const several = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 /** How long ago, in the largest unit. */
@@ -42,6 +51,9 @@ export function age(seconds) {
   if (seconds < 86400) return `${several(Math.floor(seconds / 3600), "hour")} ago`;
   return `${several(Math.floor(seconds / 86400), "day")} ago`;
 }
+
+/** The name of a model; of one that is a file without the folder. */
+export const modelName = (model) => model.replace(/^([a-z]+:).*[/\\]/, (whole, kind) => (/^(scripted|embedded):/.test(whole) ? kind : whole));
 
 export const moment = (at) => new Date(at * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
 
@@ -65,8 +77,10 @@ export function sentence(state) {
       return `${several(running, "task")} at work, ${of}${wrong}.`;
     case "waiting":
       return state.waiting?.until
-        ? `Waits for a provider until ${moment(state.waiting.until)}; ${of}${wrong}.`
-        : `Waits for a person: ${several(state.questions.length, "open question")}; ${of}${wrong}.`;
+        ? `Waits for ${state.waiting.provider || "a provider"}, whose limit is reached, until ${moment(state.waiting.until)}; ${of}${wrong}.`
+        : tasks.size || !state.plan
+          ? `Waits for a person: ${several(state.questions.length, "open question")}; ${of}${wrong}.`
+          : `Waits for a person to approve a plan of ${several(state.plan.tasks.length, "task")}.`;
     case "paused":
       return `Paused by a person; ${of}${wrong}. Resume continues it.`;
     case "interrupted":
@@ -74,7 +88,7 @@ export function sentence(state) {
     case "complete":
       return `Everything asked for is in the answer; ${of}.`;
     case "partial":
-      return `The answer has gaps; ${of}${wrong}.`;
+      return `${state.report?.gaps?.length ? "The answer has gaps" : state.report?.problems?.length ? "The answer has statements to check" : "The answer is not whole"}; ${of}${wrong}.`;
     case "cancelled":
       return `Cancelled; ${of}${wrong}.`;
     default:

@@ -28,7 +28,7 @@ def size_problems(
             Problem(
                 code="fan_out",
                 message=f"The plan has {len(tasks):,} tasks and at most {max_tasks:,} are allowed: "
-                "merge tasks or raise --max-tasks.",
+                "merge tasks or raise max_tasks.",
             )
         )
     asked = sum(task.budget.tokens or 0 for task in tasks if task.budget)
@@ -37,7 +37,7 @@ def size_problems(
             Problem(
                 code="over_budget",
                 message=f"The tasks' budgets add up to {asked:,} tokens and the run has {budget_tokens:,}: "
-                "lower them or raise --tokens.",
+                "lower them or raise the tokens of the run.",
             )
         )
     return found

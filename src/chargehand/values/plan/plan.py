@@ -88,6 +88,14 @@ class Plan(Value):
                 found.setdefault(dependency, []).append(task.id)
         return found
 
+    def with_dependents(self, tasks: Collection[str]) -> tuple[str, ...]:
+        """The tasks and all that rest on them, in plan order."""
+        found = set(tasks)
+        for task in self.in_order():
+            if found.intersection(task.depends_on):
+                found.add(task.id)
+        return tuple(task.id for task in self.tasks if task.id in found)
+
     def sinks(self) -> tuple[str, ...]:
         """The tasks nothing depends on."""
         has_dependents = self.dependents()

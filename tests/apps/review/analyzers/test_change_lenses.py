@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
+from coverage import CoverageData
 
 from tests.apps.review.analyzers.running import analyzed, places, write
 
@@ -59,35 +62,92 @@ class Basket:
 '''
 
 
-def _untested(root: Path, test: str, *lines: int, test_changed: bool = False) -> list[tuple[int | None, int | None]]:
-    write(root, {"shop.py": SOURCE, "tests/test_shop.py": test})
-    changed = {"shop.py": tuple((line, line) for line in lines)}
-    if test_changed:
-        changed["tests/test_shop.py"] = ((1, 1),)
-    analysis = analyzed("untested", root, ("shop.py",), changed=changed)
-    return [(finding.line, finding.confidence) for finding in analysis.findings]
+TESTS = {"shop/__init__.py": "", "shop/basket.py": "", "tests/test_basket.py": "import shop.basket\n"}
 
 
-def test_changed_behaviour_that_no_test_mentions_is_reported(tmp_path: Path) -> None:
-    """By the function's name, anywhere in the tests of the tree."""
-    assert _untested(tmp_path, "def test_nothing(): pass\n", 3, 12) == [(3, 82), (12, 82)]
+def _untested(root: Path, files: dict[str, str], *lines: int) -> list[tuple[str | None, int | None]]:
+    """The findings on a change of these lines of shop/price.py, in a package of which a test imports another module."""
+    changed = {"shop/price.py": tuple((line, line) for line in lines)}
+    write(root, {"shop/price.py": SOURCE, **TESTS, **files})
+    return [(f.message, f.line) for f in analyzed("untested", root, ("shop/price.py",), changed=changed).findings]
 
 
-def test_a_test_that_mentions_it_but_did_not_change_is_a_remark(tmp_path: Path) -> None:
-    """It may well cover the change; a test that changed with it does."""
-    test = "from shop import price, Basket\nassert Basket().clear\n"
-    assert _untested(tmp_path, test, 3, 12) == [(3, 50), (12, 50)]
-    assert _untested(tmp_path, test, 3, 12, test_changed=True) == []
+def test_a_module_that_no_test_imports_is_reported_once(tmp_path: Path) -> None:
+    """Tests import its neighbour, so the package is one that is tested."""
+    assert _untested(tmp_path, {}, 3, 12) == [
+        ("No test imports this module, in which `price`, `Basket.clear` changed.", 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"tests/test_price.py": "from shop.price import Basket\n"},
+        {"tests/test_price.py": "from shop import price\n"},
+        {"tests/test_price.py": "from shop import (\n    basket,  # first\n    price,\n)\n"},
+        {"tests/test_price.py": "import shop.price as p\n"},
+        {"shop/basket.py": "from . import price\n"},
+        {"shop/basket.py": "def later():\n    from .price import Basket\n"},
+        {"shop/__init__.py": "from shop.price import Basket\n"},
+        {"tests/test_price.py": "run(['python', '-m', 'shop.price'])\n"},
+    ],
+)
+def test_a_module_that_a_test_reaches_is_not_reported(tmp_path: Path, files: dict[str, str]) -> None:
+    """By an import of any form, through other modules, or by its name in the text of a test."""
+    assert _untested(tmp_path, files, 3) == []
+
+
+def test_scripts_beside_the_tests_are_no_gap(tmp_path: Path) -> None:
+    """No test imports anything of their folder: nobody expects them to be tested."""
+    write(tmp_path, {**TESTS, "docs/conf.py": SOURCE, "setup.py": SOURCE})
+    changed = {"docs/conf.py": ((3, 3),), "setup.py": ((3, 3),)}
+    assert analyzed("untested", tmp_path, tuple(changed), changed=changed).findings == ()
+
+
+COVERAGE = {
+    "coverage.xml": (
+        "<coverage><class filename='shop/price.py'><lines><line number='3' hits='1'/><line number='8' hits='0'/>"
+        "<line number='12' hits='0'/></lines></class></coverage>"
+    ),
+    "lcov.info": "SF:/ci/project/shop/price.py\nDA:3,4\nDA:8,0\nDA:12,0,abc\nend_of_record\n",
+}
+
+
+@pytest.mark.parametrize("name", COVERAGE)
+def test_with_coverage_data_what_no_test_ran_is_reported(tmp_path: Path, name: str) -> None:
+    """By function and line, also in a module that tests import, and nothing where the lines ran."""
+    imported = {"tests/test_price.py": "import shop.price\n"}
+    assert _untested(tmp_path, imported | {name: COVERAGE[name]}, 3, 12) == [
+        (f"`Basket.clear` changed and no test ran its line 12, by {name}.", 12)
+    ]
+    assert _untested(tmp_path, {}, 3) == []
+
+
+def test_the_own_file_of_coverage_is_read_unless_it_is_older_than_the_change(tmp_path: Path) -> None:
+    """Lines of a file that was written after it may have moved."""
+    write(tmp_path, {"shop/price.py": SOURCE, **TESTS, "tests/test_price.py": "import shop.price\n"})
+    data = CoverageData(basename=str(tmp_path / ".coverage"))
+    data.add_lines({str(tmp_path / "shop/price.py"): [1, 3, 6, 7, 8]})
+    data.write()
+    changed = {"shop/price.py": ((3, 3), (8, 8), (12, 12))}
+    for seconds, lines, notes in ((10, [12], 0), (-10, [], 1)):
+        at = time.time() + seconds
+        os.utime(tmp_path / ".coverage", (at, at))
+        analysis = analyzed("untested", tmp_path, ("shop/price.py",), changed=changed)
+        assert ([f.line for f in analysis.findings], len(analysis.notes)) == (lines, notes)
+
+
+@pytest.mark.parametrize("text", ["", "<coverage>", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "\0\1", "<line/>"])
+def test_what_is_no_coverage_data_is_noted_and_not_used(tmp_path: Path, text: str) -> None:
+    write(tmp_path, {"shop/price.py": SOURCE, **TESTS, "coverage.xml": text})
+    analysis = analyzed("untested", tmp_path, ("shop/price.py",), changed={"shop/price.py": ((3, 3),)})
+    assert analysis.notes == ("coverage.xml could not be read as coverage data and was not used.",)
+    assert len(analysis.findings) == 1
 
 
 def test_what_is_no_behaviour_needs_no_test(tmp_path: Path) -> None:
-    """Docstrings, comments, signatures of stubs and empty lines."""
-    assert _untested(tmp_path, "def test_nothing(): pass\n", 2, 4, 11, 15) == []
-
-
-def test_a_constructor_is_tested_through_its_class(tmp_path: Path) -> None:
-    """Special and private names are hardly ever called by a test."""
-    assert _untested(tmp_path, "from shop import Basket\n", 8) == [(8, 50)]
+    """Docstrings, comments, annotations, signatures, stubs and empty lines."""
+    assert _untested(tmp_path, {}, 1, 2, 4, 7, 11, 15) == []
 
 
 def test_a_tree_without_tests_is_noted_once(tmp_path: Path) -> None:

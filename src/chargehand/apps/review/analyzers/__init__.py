@@ -68,6 +68,7 @@ ANALYZERS: Mapping[str, Analyzer] = {
     for each in (
         _analyzer("bandit", "security", "bandit", tool="bandit"),
         _analyzer("ruff-security", "security", "ruff", tool="ruff"),
+        _analyzer("unsafe-calls", "security", "unsafe_calls"),
         _analyzer("secrets", "security", "secrets", languages=None),
         _analyzer("ruff-bugs", "bugs", "ruff", tool="ruff"),
         _analyzer("ruff-performance", "performance", "ruff", tool="ruff"),
@@ -76,6 +77,7 @@ ANALYZERS: Mapping[str, Analyzer] = {
         _analyzer("unreachable", "style", "unreachable"),
         _analyzer("dead-code", "style", "dead_code", per_file=False, whole_tree=True, around=True),
         _analyzer("history", "history", "history", languages=None, per_file=False, around=True),
+        _analyzer("removals", "history", "removals", per_file=False, only_changes=True),
         _analyzer("comments", "comments", "comments", languages=None),
         _analyzer("contracts", "comments", "contract_comments", languages=None, per_file=False, only_changes=True),
         _analyzer("untested", "tests", "untested", per_file=False, whole_tree=True, only_changes=True),

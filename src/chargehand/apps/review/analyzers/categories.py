@@ -31,7 +31,9 @@ CATEGORIES: Mapping[str, str] = {
     "host-key-unverified": "An SSH host is trusted without knowing its key.",
     "insecure-temp-file": "A temporary file can be predicted or replaced.",
     "missing-timeout": "A network call may wait for ever.",
+    "open-redirect": "A page sends its visitor to an address from the request.",
     "security-issue": "Any other security rule.",
+    "signature-unverified": "A token is believed without its signature.",
     "sql-injection": "SQL is built from strings instead of parameters.",
     "ssrf": "A URL of any scheme or host is opened.",
     "tls-verification-disabled": "A certificate is not checked, or an outdated protocol is allowed.",
@@ -78,6 +80,7 @@ CATEGORIES: Mapping[str, str] = {
     "fixed-before": "Lines that an earlier commit fixed are changed again.",
     "hot-spot": "A file that changes again and again.",
     "reintroduced": "A line is back that a fix or revert took out.",
+    "removed-check": "A check, a lock, a safer argument or a test was taken out of what stays.",
     "review-comment": "An earlier review comment is about this place.",
     # comments
     "contract-comment": "Code changed beside a comment that states a rule for it.",
@@ -85,7 +88,7 @@ CATEGORIES: Mapping[str, str] = {
     "stale-docstring": "A docstring describes a parameter that does not exist.",
     "todo": "Unfinished work noted in the code.",
     # tests
-    "untested-change": "Behaviour changed and no test mentions it.",
+    "untested-change": "Behaviour changed and no test can have run it.",
     # shape
     "conflict-marker": "A merge conflict was committed.",
     "debug-leftover": "A debugging statement was left in.",

@@ -43,7 +43,7 @@ def examine(order: Order) -> Hits:
         if once:
             suspects.append((source, once))
     hits: list[Hit] = []
-    used = _used_elsewhere(order, suspects)
+    used = _names_used_elsewhere(order, suspects)
     for source, once in suspects:
         if not once - used:
             continue
@@ -54,7 +54,7 @@ def examine(order: Order) -> Hits:
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
-def _used_elsewhere(order: Order, suspects: list[tuple[SourceFile, set[str]]]) -> set[str]:
+def _names_used_elsewhere(order: Order, suspects: list[tuple[SourceFile, set[str]]]) -> set[str]:
     """The suspected names that are in more than one file of the tree."""
     names = {name for _, once in suspects for name in once}
     if not names:

@@ -10,12 +10,13 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import git, pr_comments
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.source_files import SourceReader, decode_source
+from chargehand.apps.review.analyzers.source_files import SourceReader, decode_source, is_test
 from chargehand.engine.analyzer_port import Ranges, Scope
 from chargehand.errors import AnalyzerFailed
 
@@ -27,6 +28,8 @@ COMMITS = 200
 HOT_CHANGES = 15
 HOT_MONTHS = 6
 FILES_AT_ONCE = 4
+# So many lines next to each other have to come back.
+LEAST_BACK = 2
 # A larger change is a move or a reformatting; its history is not worth the minutes.
 MOST_FILES = 200
 FIX = re.compile(r"(?i)\b(?:fix(?:e[sd])?|bug ?fix|hot-?fix|revert(?:s|ed)?|regression|rollback|cve-\d+)\b")
@@ -123,10 +126,10 @@ async def _of_file(scope: Scope, base: str, path: str, reader: SourceReader, gat
             # New in this change: it has no history.
             return []
         before = decode_source(old).replace("\r\n", "\n").split("\n")
-        hits = list(
-            _find_reintroduced(path, await _commits(scope, base, path), before, source.lines, scope.changed[path])
-        )
-        again = await _changed_again(scope, base, path, before, source.lines)
+        # Tests are written from each other: their lines come and go.
+        fixes = [] if is_test(path) else await _commits(scope, base, path)
+        hits = list(_find_reintroduced(path, fixes, before, source.lines, scope.changed[path]))
+        again = await _find_changed_again(scope, base, path, before, source.lines)
         if again is None:
             reader.count_unchecked("git could not read the history", path)
     return [*hits, *(again or ())]
@@ -152,20 +155,36 @@ async def _commits(scope: Scope, base: str, path: str) -> list[Commit]:
 def _find_reintroduced(
     path: str, commits: Iterable[Commit], before: Sequence[str], after: Sequence[str], ranges: Ranges
 ) -> Iterator[Hit]:
-    """Changed lines that a fix had taken out and that the base no longer had."""
-    there = {line.strip() for line in before}
-    gone: dict[str, Commit] = {}
+    """Changed lines that one fix had taken out and that the base no longer had, once for each fix.
+
+    One line alone comes back by chance: handlers, returns and calls are written alike all over a file. So it takes
+    several next to each other, or what the fix had put in their place is gone.
+    """
+    there, here = {line.strip() for line in before}, {line.strip() for line in after}
+    written = [number for first, last in ranges for number in range(first, min(last, len(after)) + 1)]
     for commit in commits:
-        for line in commit.removed:
-            if line not in commit.added and line not in there and len(line) >= 8 and not TRIVIAL.fullmatch(line):
-                gone.setdefault(line, commit)
-    for first, last in ranges:
-        for number in range(first, min(last, len(after)) + 1):
-            if commit := gone.get(after[number - 1].strip()):
-                yield Hit("history:reintroduced", path, number, f"This line is back: {commit.name} took it out.")
+        gone = {line for line in commit.removed if line not in commit.added and line not in there and _is_telling(line)}
+        back = [number for number in written if after[number - 1].strip() in gone]
+        instead = {line for line in commit.added if line in there and line not in commit.removed and _is_telling(line)}
+        least = 1 if instead and instead.isdisjoint(here) else LEAST_BACK
+        if runs := [run for run in _runs(back) if len(run) >= least]:
+            (first, *_), last = runs[0], runs[0][-1]
+            said = "This line is" if first == last else f"Lines {first}-{last} are"
+            message = f"{said} back: {commit.name} took {'it' if first == last else 'them'} out."
+            yield Hit("history:reintroduced", path, first, message, end_line=None if first == last else last)
 
 
-async def _changed_again(
+def _is_telling(line: str) -> bool:
+    return len(line) >= 8 and not TRIVIAL.fullmatch(line)
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[list[int]]:
+    """Numbers in order -> those that follow each other."""
+    for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        yield [number for _, number in group]
+
+
+async def _find_changed_again(
     scope: Scope, base: str, path: str, before: Sequence[str], after: Sequence[str]
 ) -> list[Hit] | None:
     """Fixes and instructions behind the lines that the change replaced or took out; None when git cannot read it."""

@@ -27,6 +27,7 @@ BUILTINS = frozenset(
 )
 # What they make keeps the file, and cannot close it either.
 WRAPS = frozenset({"reader", "writer", "DictReader", "DictWriter", "enumerate", "filter", "islice", "map", "zip"})
+ACTS = frozenset({"__call__", "__enter__", "__aenter__", "__get__", "__set_name__"})
 # A name used more often is not followed.
 MOST_USES = 200
 _QUOTED = re.compile(r"`(\w+)`")
@@ -54,7 +55,13 @@ class Shapes:
 
     def _worth_at(self, code: str, first: int, last: int) -> int | None:
         match code:
-            case "B018" if any(self._is_tried(node) or _fails(node) for node in self._within(first, last)):
+            case "B015" | "B018" if any(self._is_tried(node) or _fails(node) for node in self._within(first, last)):
+                return EXCUSED
+            case "PLR0124" if any(isinstance(node, ast.Assert) for node in self._within(first, last)):
+                return EXCUSED  # a test of the comparison itself
+            case "N801" if any(isinstance(node, ast.ClassDef) and _acts(node) for node in self._within(first, last)):
+                return EXCUSED
+            case "N804" | "N805" if any(self._is_given(node) for node in self._within(first, last)):
                 return EXCUSED
             case "SIM115" if any(_opens(node) and self._leaks(node) for node in self._within(first, last)):
                 return LEAK
@@ -111,6 +118,16 @@ class Shapes:
         match self._parents[node]:
             case ast.Try(body=body, handlers=[_, *_]):
                 return isinstance(node, ast.Expr) and node in body
+            case _:
+                return False
+
+    def _is_given(self, node: ast.AST) -> bool:
+        """Whether what a function of a class is called with is decided elsewhere: by a decorator or a metaclass."""
+        match node, self._parents.get(node):
+            case ast.FunctionDef(decorator_list=[_, *_]), _:
+                return True
+            case _, ast.ClassDef(bases=bases):
+                return any(ast.unparse(base).rpartition(".")[2].lower().endswith(("type", "meta")) for base in bases)
             case _:
                 return False
 
@@ -171,6 +188,12 @@ def _opens(node: ast.AST) -> bool:
 
 def _is_words(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _acts(node: ast.ClassDef) -> bool:
+    """Whether a class is used like a function: as a decorator, a descriptor or in `with`, or extends such a one."""
+    defined = {each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return not defined.isdisjoint(ACTS) or any(isinstance(base, ast.Name) and base.id.islower() for base in node.bases)
 
 
 def _fails(node: ast.AST) -> bool:

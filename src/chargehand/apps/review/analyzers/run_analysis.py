@@ -42,6 +42,11 @@ async def try_out(module: str) -> None:
     await _ask(module, Scope(Path(os.sep), ()), small=True)
 
 
+async def ask_child(module: str, scope: Scope) -> Any:
+    """What a child answers about a scope, as JSON."""
+    return await _ask(module, scope, small=_is_small(scope))
+
+
 async def _ask(module: str, scope: Scope, *, small: bool) -> Any:
     """What a child answers: a small order goes to the one that is kept."""
     # ASCII: a file name that is not UTF-8 travels as lone surrogates.

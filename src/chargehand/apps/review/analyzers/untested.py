@@ -1,18 +1,27 @@
-"""Changed Python functions and the tests of the tree, as hits: behaviour that changed and no test mentions."""
+"""Changed Python functions, coverage data and the imports of the tests, as hits: behaviour that no test can have run.
+
+Where coverage data is there and newer than the change, lines that ran in no test are reported. Without it a module is
+reported only when no test imports it, directly or through other modules: that a test does not mention a function by
+its name says little.
+"""
 
 from __future__ import annotations
 
 import ast
-import re
+import os
 from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
 
 from chargehand.apps.review.analyzers import suppression
+from chargehand.apps.review.analyzers.coverage_data import COVERAGE_FILES, Coverage, read_coverage
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.import_graph import ImportGraph
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python, is_test, tree_files
 from chargehand.engine.analyzer_port import Ranges
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-WORD = re.compile(r"[A-Za-z_]\w*")
+NO_TESTS = "The tree has no Python tests: changed behaviour was not compared with them."
 
 
 def examine(order: Order) -> Hits:
@@ -26,75 +35,104 @@ def examine(order: Order) -> Hits:
         and order.changed_ranges(path)
     ]
     changed = [
-        (source, list(_changed_functions(tree, source, order.changed_ranges(source.path))))
+        (source, functions)
         for source, tree in reader.parse_files(paths)
+        if (functions := list(_changed_functions(tree, order.changed_ranges(source.path))))
     ]
-    if not any(functions for _, functions in changed):
+    if not changed:
         return Hits(unchecked=reader.unchecked_files())
-    quiet = SourceReader(order.root)
-    tests = [path for path in tree_files(order.root, (".py",)) if is_test(path)]
-    if not tests:
-        note = "The tree has no Python tests: changed behaviour was not compared with them."
-        return Hits(notes=(note,), unchecked=reader.unchecked_files())
-    mentioned: set[str] = set()
-    lately: set[str] = set()
-    for test in quiet.each(tests):
-        words = set(WORD.findall(test.text))
-        mentioned |= words
-        if order.changed_ranges(test.path):
-            lately |= words
+    coverage, notes = _newest_coverage(order.root, [source.path for source, _ in changed])
+    files = list(tree_files(order.root, (".py",)))
+    tests = [path for path in files if is_test(path)]
+    if not tests and coverage is None:
+        return Hits(notes=(*notes, NO_TESTS), unchecked=reader.unchecked_files())
+    graph = ImportGraph(SourceReader(order.root), files, tests)
     hits: list[Hit] = []
     for source, functions in changed:
-        hits += suppression.drop_silenced(_missing(source, functions, mentioned, lately), source.lines)
-    return Hits(tuple(hits), unchecked=reader.unchecked_files())
+        if coverage is not None and coverage.missed(source.path, ()) is not None:
+            found = _never_run(source, functions, coverage)
+        else:
+            found = _never_imported(source, functions, graph)
+        hits += suppression.drop_silenced(found, source.lines)
+    return Hits(tuple(hits), notes, reader.unchecked_files())
 
 
-def _missing(
-    source: SourceFile, functions: list[tuple[str, Function, int]], mentioned: set[str], lately: set[str]
-) -> Iterator[Hit]:
-    for owner, function, line in functions:
-        # A constructor or operator is tested through its class, a private function through its module.
-        names = {function.name} if not function.name.startswith("_") else {owner or source.path.rpartition("/")[2][:-3]}
-        name = f"{owner}.{function.name}" if owner else function.name
-        if not names & mentioned:
-            yield Hit("untested:unmentioned", source.path, line, f"`{name}` changed and no test mentions it.")
-        elif not names & lately:
-            yield Hit("untested:unchanged", source.path, line, f"`{name}` changed and no test that mentions it did.")
+def _newest_coverage(root: Path, paths: list[str]) -> tuple[Coverage | None, tuple[str, ...]]:
+    """The coverage data that fits the files as they are, and why data that is there was not used."""
+    newest = max(os.stat(root / path).st_mtime for path in paths)
+    notes: list[str] = []
+    for name in COVERAGE_FILES:
+        path = root / name
+        if not path.is_file() or path.is_symlink():
+            continue
+        if path.stat().st_mtime < newest:
+            notes.append(f"{name} is older than the change and was not used: run the tests with coverage again.")
+        elif (coverage := read_coverage(path, name)) is None:
+            notes.append(f"{name} could not be read as coverage data and was not used.")
+        else:
+            return coverage, ()
+    return None, tuple(notes)
 
 
-def _changed_functions(tree: ast.Module, source: SourceFile, ranges: Ranges) -> Iterator[tuple[str, Function, int]]:
-    """Class, function and first changed line of behaviour, for functions of the top level and of classes."""
-    touched = {number for first, last in ranges for number in range(first, last + 1)}
-    for owner, function in _functions(tree):
-        lines = _behaviour(function, source) & touched
+def _never_run(source: SourceFile, functions: list[tuple[str, list[int]]], coverage: Coverage) -> Iterator[Hit]:
+    for function, changed in functions:
+        if missed := coverage.missed(source.path, changed):
+            lines = f"{'lines' if len(missed) > 1 else 'line'} {', '.join(_ranges(missed))}"
+            message = f"`{function}` changed and no test ran its {lines}, by {coverage.name}."
+            yield Hit("untested:uncovered", source.path, missed[0], message)
+
+
+def _never_imported(source: SourceFile, functions: list[tuple[str, list[int]]], graph: ImportGraph) -> Iterator[Hit]:
+    if graph.is_left_out(source.path):
+        names = ", ".join(f"`{name}`" for name, _ in functions[:3])
+        message = f"No test imports this module, in which {names} changed."
+        yield Hit("untested:unimported", source.path, functions[0][1][0], message)
+
+
+def _ranges(lines: list[int]) -> Iterator[str]:
+    """Lines in order as `3, 5-7`."""
+    for _, group in groupby(enumerate(lines), lambda pair: pair[1] - pair[0]):
+        numbers = [line for _, line in group]
+        yield str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
+
+
+def _changed_functions(tree: ast.Module, ranges: Ranges) -> Iterator[tuple[str, list[int]]]:
+    """Functions of the top level and of classes, with the first line of each statement of theirs that changed."""
+    for name, function in _functions(tree):
+        lines = sorted({first for first, last in _statements(function) if _touches(first, last, ranges)})
         if lines:
-            yield owner, function, min(lines)
+            yield name, lines
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
     for node in tree.body:
         if isinstance(node, Function):
-            yield "", node
+            yield node.name, node
         elif isinstance(node, ast.ClassDef):
-            yield from ((node.name, each) for each in node.body if isinstance(each, Function))
+            yield from ((f"{node.name}.{each.name}", each) for each in node.body if isinstance(each, Function))
 
 
-def _behaviour(function: Function, source: SourceFile) -> set[int]:
-    """Lines of the body that do something: no docstring, comment, empty line or stub."""
-    body = function.body
-    if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-        body = body[1:]
-    if not body or all(isinstance(each, ast.Pass) or _is_stub(each) for each in body):
-        return set()
-    lines = range(body[0].lineno, (function.end_lineno or function.lineno) + 1)
-    return {number for number in lines if (text := source.lines[number - 1].strip()) and not text.startswith("#")}
+def _touches(first: int, last: int, ranges: Ranges) -> bool:
+    return any(begin <= last and first <= end for begin, end in ranges)
 
 
-def _is_stub(statement: ast.stmt) -> bool:
+def _statements(function: Function) -> Iterator[tuple[int, int]]:
+    """First and last line of each statement that does something; of a compound one, those of its head."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.stmt) and node is not function and not _is_idle(node):
+            inner = [each.lineno for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
+            last = min(inner) - 1 if inner else node.end_lineno
+            yield node.lineno, max(last or node.lineno, node.lineno)
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """Docstrings, annotations and what only says that there is nothing."""
     match statement:
+        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.AnnAssign() | ast.Global() | ast.Nonlocal():
+            return True
         case ast.Raise(exc=ast.Name(id="NotImplementedError") | ast.Call(func=ast.Name(id="NotImplementedError"))):
             return True
-        case ast.Expr(value=ast.Constant()):
-            return True
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Try():
+            return True  # what is inside counts
         case _:
             return False

@@ -29,8 +29,8 @@ LONGEST_RESULT = 8_000_000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 SPARE_PROCESSES = 16
 PAGE = os.sysconf("SC_PAGE_SIZE")
-# Whether this process is the first of a namespace of its own. It is looked up, never told: only then "everybody" means
-# what the commands started.
+# Whether this process is the first of a namespace of its own. It is looked up, never passed in: only then "everybody"
+# means what the commands started.
 FIRST = os.getpid() == 1
 
 
@@ -114,7 +114,7 @@ def confine(limits: dict[str, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     if FIRST:
-        # A wall behind the limit, for what is faster than we look. Elsewhere it would count what the user runs besides.
+        # A wall behind the limit, for what is faster than we look. Elsewhere it would count what else the user runs.
         most = limits["processes"] + SPARE_PROCESSES
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     else:

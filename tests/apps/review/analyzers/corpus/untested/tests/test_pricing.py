@@ -1,5 +1,6 @@
 """Tests of prices."""
 
+from untested.postage.rates import LETTER
 from untested.pricing import Basket, discounted
 
 
@@ -9,3 +10,7 @@ def test_discount():
 
 def test_basket():
     assert Basket().items == []
+
+
+def test_letter():
+    assert LETTER == 95

@@ -28,7 +28,7 @@ from chargehand.server.access import LOOPBACK, Access
 from chargehand.server.app import Server, make_app
 from chargehand.server.change_runs import continue_wanted
 from chargehand.server.log_lines import LogForm, LogLines
-from chargehand.server.offered import Offered
+from chargehand.server.offered_names import Offered
 from chargehand.text.redaction import Redactor
 
 SHORTEST_TOKEN = 16

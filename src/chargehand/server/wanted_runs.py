@@ -53,7 +53,7 @@ class WantedRuns:
         return (self._marks / f"{run}.json").exists()
 
     def all(self) -> list[Wanted]:
-        """Every marked run, oldest first. A mark that cannot be read is of no run that anybody was promised."""
+        """Every marked run, oldest first. A mark that cannot be read was not promised to a caller."""
         with storage(self._marks):
             files = sorted(self._marks.glob("*.json")) if self._marks.is_dir() else []
         found = [(file.stem, _read(file)) for file in files]

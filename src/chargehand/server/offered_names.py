@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from chargehand.record.trusted_folders import TrustRegistry
-from chargehand.server.problems import Refusal
+from chargehand.server.refusals import Refusal
 from chargehand.settings import Settings
 from chargehand.team import shipped_teams
 from chargehand.team.team_summary import describe_team, team_folders

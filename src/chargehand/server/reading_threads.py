@@ -12,7 +12,7 @@ T = TypeVar("T")
 THREADS = 4
 
 
-class Reading:
+class ReadingThreads:
     """The threads of one server."""
 
     def __init__(self) -> None:

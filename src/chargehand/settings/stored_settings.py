@@ -35,7 +35,7 @@ def as_before(run: str, before: Settings, now: Settings) -> tuple[Settings, list
     if then == here:
         return now, []
     ours, theirs = _join_names(here), _join_names(then)
-    line = f"This run asks models of {ours}; {run} asked models of {theirs}. --model names another."
+    line = f"This run asks models of {ours}; {run} asked models of {theirs}. Name a model to ask another."
     return now, [line]
 
 

@@ -1,0 +1,141 @@
+"""Git repositories nobody here wrote -> what a review says about their recent commits, to be read and judged.
+
+    python -m bench.outside REPOSITORY... [--commits 30] [--read 60] [-o FILE]
+
+Each commit is checked out and reviewed against its parent, without a model, at the default confidence. Printed:
+findings for 1,000 changed lines, by repository and category. `-o` writes a random choice of findings with the lines
+around them as a list to fill in verdicts. Nothing of the repositories is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SUFFIXES = (".py", ".pyi", ".js", ".ts", ".go", ".rs", ".sh", ".yml", ".yaml", ".toml", ".cfg", ".html", ".ipynb")
+# Larger commits are moves, reformatting or vendored code.
+MOST_LINES = 2_000
+AROUND = 6
+
+
+class Read(NamedTuple):
+    """One finding of one commit, with the code it is about."""
+
+    repository: str
+    commit: str
+    finding: dict[str, Any]
+    lines: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.outside", description=__doc__)
+    parser.add_argument("repositories", nargs="+", type=Path)
+    parser.add_argument("--commits", type=int, default=30)
+    parser.add_argument("--read", type=int, default=60)
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    found: list[Read] = []
+    print("| repository | commits | changed lines | findings | for 1,000 lines |")
+    print("|---|---|---|---|---|")
+    total = 0
+    for repository in arguments.repositories:
+        reads, commits, lines = review_history(repository, arguments.commits)
+        found += reads
+        total += lines
+        print(f"| {name_of(repository)} | {commits} | {lines:,} | {per_thousand(len(reads), lines)} |", flush=True)
+    print(f"| all | | {total:,} | {per_thousand(len(found), total)} |\n")
+    for category, number in Counter(str(each.finding["category"]) for each in found).most_common():
+        print(f"{number:5} {category}")
+    if arguments.output:
+        chosen = random.Random(1).sample(found, min(arguments.read, len(found)))
+        arguments.output.write_text("\n".join(map(as_text, chosen)), encoding="utf-8")
+
+
+def per_thousand(findings: int, lines: int) -> str:
+    return f"{findings} | {1000 * findings / max(lines, 1):.2f}"
+
+
+def review_history(repository: Path, number: int) -> tuple[list[Read], int, int]:
+    """The findings of the newest commits that change code, how many commits those are, and how many lines."""
+    found: list[Read] = []
+    commits = lines = 0
+    with tempfile.TemporaryDirectory() as folder:
+        tree, home = Path(folder, "tree"), Path(folder, "home")
+        git(Path(folder), "clone", "-q", "--no-hardlinks", str(repository.resolve()), str(tree))
+        for commit, changed in code_commits(tree):
+            if commits == number:
+                break
+            git(tree, "checkout", "-q", "--force", commit)
+            commits, lines = commits + 1, lines + changed
+            found += [
+                Read(name_of(repository), commit[:10], finding, excerpt(tree, finding))
+                for finding in review_commit(tree, home)
+            ]
+    return found, commits, lines
+
+
+def code_commits(tree: Path) -> Iterator[tuple[str, int]]:
+    """Commits with one parent that change code, newest first, and how many lines each changes."""
+    log = git(tree, "log", "--no-merges", "--numstat", "--format=commit %H")
+    for block in log.split("commit ")[1:]:
+        commit, _, rest = block.partition("\n")
+        rows = [row.split("\t") for row in rest.strip().splitlines() if row.count("\t") == 2]
+        changed = sum(int(added) + int(removed) for added, removed, path in rows if is_code(added, path))
+        if 0 < changed <= MOST_LINES:
+            yield commit.strip(), changed
+
+
+def is_code(added: str, path: str) -> bool:
+    return added != "-" and path.endswith(SUFFIXES)
+
+
+def review_commit(tree: Path, home: Path) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "chargehand", "review", str(tree), "--diff", "HEAD~1", "--format", "json", "-q"]
+    env = os.environ | {"CHARGEHAND_HOME": str(home)}
+    done = subprocess.run(command, cwd=tree.parent, env=env, capture_output=True, text=True, check=False)
+    try:
+        return json.loads(done.stdout)["findings"]
+    except (json.JSONDecodeError, KeyError):
+        sys.exit(f"{tree}: {' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+
+
+def excerpt(tree: Path, finding: dict[str, Any]) -> str:
+    try:
+        lines = (tree / finding["path"]).read_text(encoding="utf-8", errors="replace").split("\n")
+    except (OSError, KeyError, TypeError):
+        return ""
+    at = finding.get("line") or 1
+    first = max(at - 1 - AROUND, 0)
+    return "\n".join(
+        f"    {number:5} {line[:160]}" for number, line in enumerate(lines[first : at + AROUND], first + 1)
+    )
+
+
+def as_text(read: Read) -> str:
+    finding = read.finding
+    place = f"{finding.get('path')}:{finding.get('line')}"
+    head = f"## {read.repository} {read.commit} {place} {finding.get('category')} {finding.get('confidence')}"
+    return f"{head}\n{finding.get('message')}\nverdict:\n\n{read.lines}\n"
+
+
+def name_of(repository: Path) -> str:
+    path = repository.resolve()
+    return (path.parent if path.name in ("repo", ".git") else path).name
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, check=True)
+    return done.stdout.decode("utf-8", "replace")
+
+
+if __name__ == "__main__":
+    main()

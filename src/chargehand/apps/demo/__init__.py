@@ -1,0 +1,10 @@
+"""The run of `chargehand demo`: six logs of a web shop, one question, and a script in place of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+REQUEST = "Why did checkout fail on 12 March, for how long, what did it cost us, and which customers do we write to?"
+# It is asked of the shipped team of this name.
+TEAM = "general"
+SCRIPT = Path(__file__).with_name("script.json")

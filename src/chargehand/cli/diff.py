@@ -1,0 +1,235 @@
+"""`diff`: two runs on record become a comparison, for a person in columns or as JSON."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+import click
+
+from chargehand.cli.command import Command, screen
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from chargehand.cli.screen import Screen
+    from chargehand.values.base import JSON
+    from chargehand.values.outcome import Outcome
+    from chargehand.values.run_diff import FieldDiff, RunDiff, RunSide
+
+# From this width on, texts are in two columns; below, one after the other.
+TWO_COLUMNS = 76
+WIDEST = 160
+# With more tasks than this, only those that differ are listed, and at most so many.
+MOST_TASKS = 40
+MOST_DIFFERENT = 200
+# Lines of a text other than the answers.
+MOST_LINES = 12
+# Texts of more lines than this are not aligned: it would take long.
+MOST_ALIGNED = 3_000
+
+
+@click.command(cls=Command)
+@click.argument("run_a", metavar="RUN")
+@click.argument("run_b", metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as one JSON document.")
+def diff(run_a: str, run_b: str, as_json: bool) -> None:
+    """Compare two runs: plans, each task with its result, cost and time, and the answers side by side.
+
+    RUN is an id, the beginning of one, or `last`. Neither run need have ended. The exit code is 0 whatever differs.
+    """
+    from chargehand.cli.make_supervisor import supervisor_of_records
+
+    found = supervisor_of_records().diff(run_a, run_b)
+    out = screen()
+    if as_json:
+        out.document(found.to_json())
+    else:
+        _Page(out).print(found)
+
+
+class _Page:
+    """A comparison on the terminal, as wide as that is."""
+
+    def __init__(self, out: Screen) -> None:
+        from rich.console import Console
+
+        self._out = out
+        self._text = io.StringIO()
+        width = min(shutil.get_terminal_size().columns, WIDEST)
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self._console = Console(file=self._text, width=width, force_terminal=colour, no_color=not colour)
+        self._wide = width >= TWO_COLUMNS
+
+    def print(self, found: RunDiff) -> None:
+        from chargehand.cli.screen import write_painted
+
+        self._add(self._heads(found))
+        self._plans(found)
+        self._tasks(found)
+        for task in found.tasks:
+            if "output" in task.differs and task.a is not None and task.b is not None:
+                self._texts(f"output of {task.task}", task.a.output, task.b.output, MOST_LINES)
+        if found.answer.same:
+            self._title("answer: the same in both")
+            self._add(self._clean(found.answer.a))
+        else:
+            self._texts("answer", found.answer.a, found.answer.b)
+        lines = (line.rstrip() for line in self._text.getvalue().splitlines())
+        write_painted("\n".join(lines) + "\n")
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    def _heads(self, found: RunDiff) -> RenderableType:
+        grid = self._grid()
+        for name, side in (("a", found.a), ("b", found.b)):
+            grid.add_row(name, self._clean(f"{side.run}  {_figures(side)}"))
+        if found.a.request == found.b.request:
+            grid.add_row("request", self._clean(found.a.request))
+        else:
+            grid.add_row("request a", self._clean(found.a.request))
+            grid.add_row("request b", self._clean(found.b.request))
+        return grid
+
+    def _plans(self, found: RunDiff) -> None:
+        if not found.plan:
+            self._title("plan: the same in both")
+            return
+        self._title("plan")
+        whole = [each for each in found.plan if each.field is None]
+        for sign, tasks in (
+            ("only in a", [each.task for each in whole if each.b is None]),
+            ("only in b", [each.task for each in whole if each.a is None]),
+        ):
+            if tasks:
+                self._add(self._clean(f"{sign}: {', '.join(map(str, tasks))}"))
+        for each in found.plan:
+            if each.field is not None:
+                self._texts(_name(each), each.a, each.b, MOST_LINES)
+
+    def _tasks(self, found: RunDiff) -> None:
+        from chargehand.trace.number_text import several
+
+        if not found.tasks:
+            return
+        listed = [task for task in found.tasks if task.differs or len(found.tasks) <= MOST_TASKS]
+        listed = listed[:MOST_DIFFERENT]
+        if listed:
+            self._add("")
+            table = self._table()
+            for task in listed:
+                table.add_row(task.task, _outcome(task.a), _outcome(task.b), ", ".join(task.differs) or "-")
+            self._add(table)
+        if left := len(found.tasks) - len(listed):
+            self._add(f"and {several(left, 'more task')}; --json has all of them")
+
+    def _texts(self, title: str, a: JSON, b: JSON, most: int | None = None) -> None:
+        lines_a, lines_b = (self._clean(_words(each)).splitlines() for each in (a, b))
+        pairs = list(_align(lines_a, lines_b))
+        if most is not None and not self._wide:
+            most *= 2
+        shown = pairs if most is None else pairs[:most]
+        self._title(title)
+        if self._wide:
+            grid = self._columns()
+            for left, sign, right in shown:
+                grid.add_row(left, sign, right)
+            self._add(grid)
+        else:
+            for name, lines, side in (("a", lines_a, 0), ("b", lines_b, 2)):
+                said = [pair[side] for pair in shown if pair[side]] if most is not None else lines
+                self._add(f"{name}:")
+                self._add("\n".join(said))
+        if len(shown) < len(pairs):
+            self._add(f"and {len(pairs) - len(shown):,} more lines; --json has all of them")
+
+    # -- shapes ------------------------------------------------------------------------------------------------------
+
+    def _grid(self) -> Table:
+        from rich.table import Table
+
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, style="dim")
+        grid.add_column(overflow="fold")
+        return grid
+
+    def _table(self) -> Table:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("task", overflow="fold")
+        table.add_column("a")
+        table.add_column("b")
+        table.add_column("differs")
+        return table
+
+    def _columns(self) -> Table:
+        from rich.table import Table
+
+        grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
+        grid.add_column(ratio=1, overflow="fold")
+        grid.add_column(width=1, style="yellow")
+        grid.add_column(ratio=1, overflow="fold")
+        return grid
+
+    def _title(self, text: str) -> None:
+        from rich.text import Text
+
+        self._add("")
+        self._add(Text(self._out.clean(text), style="bold"))
+
+    def _add(self, what: RenderableType) -> None:
+        self._console.print(what, markup=False, highlight=False, soft_wrap=False)
+
+    def _clean(self, text: str) -> str:
+        # Line breaks are kept, other control characters are made visible.
+        return "\n".join(self._out.clean(line) for line in text.splitlines())
+
+
+def _align(a: list[str], b: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Lines beside each other: ` ` the same, `|` changed, `<` and `>` only on that side."""
+    if max(len(a), len(b)) > MOST_ALIGNED:
+        blocks = [("replace", 0, len(a), 0, len(b))]
+    else:
+        blocks = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    for kind, from_a, to_a, from_b, to_b in blocks:
+        for at in range(max(to_a - from_a, to_b - from_b)):
+            has_a, has_b = from_a + at < to_a, from_b + at < to_b
+            sign = " " if kind == "equal" else "|" if has_a and has_b else "<" if has_a else ">"
+            yield a[from_a + at] if has_a else "", sign, b[from_b + at] if has_b else ""
+
+
+def _words(value: JSON) -> str:
+    from chargehand.text.escaping import dump_json
+
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else dump_json(value, indent=2)
+
+
+def _name(each: FieldDiff) -> str:
+    field = (each.field or "").replace("_", " ")
+    return field if each.task is None else f"{field} of {each.task}"
+
+
+def _outcome(outcome: Outcome | None) -> str:
+    from chargehand.trace.number_text import duration, money
+
+    if outcome is None:
+        return "-"
+    usage = outcome.usage
+    return f"{outcome.status}, {duration(usage.seconds)}, {'cost ' if usage.usd is None else ''}{money(usage.usd)}"
+
+
+def _figures(side: RunSide) -> str:
+    from chargehand.trace.number_text import duration, money
+
+    confidence = "" if side.confidence is None else f" · confidence {side.confidence}"
+    figures = f"{duration(side.timing.wall_s)} · {side.usage.tokens:,} tokens · cost {money(side.usage.usd)}"
+    return f"{side.status} · {figures}{confidence}"

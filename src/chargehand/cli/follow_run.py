@@ -1,0 +1,33 @@
+"""The record of a run that any process executes -> the same display as of a run of this process, until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from chargehand.cli.watch_run import make_progress
+from chargehand.trace import fold
+
+if TYPE_CHECKING:
+    from chargehand.cli.screen import Screen
+    from chargehand.record.run_source import RunSource
+
+# How often the record is looked at.
+LOOK_S = 0.25
+
+
+async def follow_run(source: RunSource, run: str, screen: Screen) -> None:
+    """Returns when the run has ended, or no process executes it any more."""
+    view = fold(source.events(run))
+    async with make_progress(screen, view) as progress:
+        seen: object = None
+        while True:
+            # Asked before the events are read: what the run wrote before it stopped is still shown.
+            is_owned = source.owner(run) is not None
+            if (mark := source.change_mark(run)) != seen or not is_owned:
+                seen = mark
+                for event in source.events(run, view.seq):
+                    progress.on_event(event)
+            if not is_owned:
+                return
+            await asyncio.sleep(LOOK_S)

@@ -1,0 +1,115 @@
+"""`show RUN TASK`: the events of one task become what it was asked, what it did in each attempt, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from chargehand.errors import UsageError
+from chargehand.text.escaping import dump_json
+from chargehand.trace import fold
+from chargehand.trace.number_text import duration
+from chargehand.trace.task_detail import task_details
+
+if TYPE_CHECKING:
+    from chargehand.record.run_source import RunSource
+
+# Longer texts are cut here; --json has all of them.
+LONGEST = 4_000
+
+
+def read_task(source: RunSource, run: str, task: str) -> dict[str, Any]:
+    """The task as JSON: instruction, criterion, attempts with their calls, decisions and the outcome."""
+    events = list(source.events(run))
+    tasks = fold(events).tasks
+    if task not in tasks:
+        from difflib import get_close_matches
+
+        near = get_close_matches(task, tasks, n=1)
+        named = ", ".join(list(tasks)[:20]) or "none yet"
+        raise UsageError(
+            f"Run {run} has no task {task!r}. {f'Did you mean {near[0]}?' if near else f'It has: {named}.'}"
+        )
+    [(_, detail)] = task_details([tasks[task]], events, partial(source.messages, run))
+    return {"task": task, "worker": tasks[task].worker, "status": tasks[task].status, **detail}
+
+
+def describe_task(detail: dict[str, Any]) -> Iterator[str]:
+    """The same in lines for a person."""
+    yield f"task       {detail['task']}, {detail['worker']}: {detail['status']}"
+    yield from _labelled("asked", detail["instruction"])
+    yield from _labelled("done when", detail["success_criterion"])
+    for attempt in detail["attempts"]:
+        yield ""
+        yield _describe_attempt(attempt)
+        # Each call repeats the messages of those before it.
+        shown = 0
+        for call in attempt["calls"]:
+            yield from _describe_call(call, shown)
+            shown = max(shown, len(call.get("messages", ())))
+    if detail["decisions"]:
+        yield ""
+        yield from (f"decided    {each['decision']}: {each['reason']}" for each in detail["decisions"])
+    if (outcome := detail["outcome"]) is not None:
+        yield ""
+        yield from _describe_outcome(outcome)
+
+
+def _describe_attempt(attempt: dict[str, Any]) -> str:
+    model = f" with {attempt['model']}" if attempt.get("model") else ""
+    took = f" after {duration(attempt['ended'] - attempt['started'])}" if "ended" in attempt else ""
+    error = f": {attempt['error']['kind']}: {attempt['error']['message']}" if attempt.get("error") else ""
+    status = attempt.get("status", "running")
+    return f"attempt {attempt['number']}  {attempt.get('worker', '')}{model}, {status}{took}{error}"
+
+
+def _describe_call(call: dict[str, Any], shown: int) -> Iterator[str]:
+    result: dict[str, Any] = call.get("result") or {}
+    if call["kind"] == "tool":
+        given: dict[str, Any] = call.get("arguments") or {}
+        arguments = ", ".join(f"{name}={dump_json(value)}" for name, value in given.items())
+        yield from _labelled("tool", f"{call['name']}({arguments})")
+        if "refused" in call:
+            yield from _labelled("refused", call["refused"])
+    messages: list[dict[str, Any]] = call.get("messages", [])
+    # What the worker wrote, and what tools returned, was shown as a reply and as a result.
+    for message in (each for each in messages[shown:] if each["role"] in ("system", "user")):
+        yield from _labelled(message["role"], _text_of(message))
+    yield from _labelled("reply", _text_of(result.get("reply") or {}))
+    yield from _labelled("result", result.get("text") or "")
+    if error := result.get("error"):
+        yield from _labelled("error", f"{error['kind']}: {error['message']}")
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    """The words of a message, and the tools that it calls."""
+    calls = [f"{each.get('name')}({dump_json(each.get('arguments'))})" for each in message.get("tool_calls") or ()]
+    return "\n".join(part for part in (str(message.get("text") or ""), *calls) if part)
+
+
+def _describe_outcome(outcome: dict[str, Any]) -> Iterator[str]:
+    yield f"{outcome['status']:<10} {outcome['summary']}"
+    if outcome.get("error"):
+        yield from _labelled("error", f"{outcome['error']['kind']}: {outcome['error']['message']}")
+    for claim in outcome["claims"]:
+        sources = f" [{', '.join(claim['sources'])}]" if claim["sources"] else ""
+        yield from _labelled("claim", f"{claim['statement']}{sources}")
+    for finding in outcome["findings"]:
+        where = f"{finding['path']}:{finding['line']}: " if finding["path"] else ""
+        yield from _labelled("finding", f"{where}{finding['severity']}: {finding['message']}")
+    output = outcome["output"]
+    if output is not None:
+        yield from _labelled("output", output if isinstance(output, str) else dump_json(output, indent=2))
+
+
+def _labelled(label: str, text: str) -> Iterator[str]:
+    """The text with its label on the first line, and the others below it; nothing for an empty text."""
+    text = text.strip()
+    if not text:
+        return
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}\n[cut: {len(text) - LONGEST:,} characters more with --json]"
+    first, *more = text.splitlines()
+    yield f"{label:<10} {first}"
+    yield from (f"{'':<10} {line}" for line in more)

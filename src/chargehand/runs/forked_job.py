@@ -1,0 +1,114 @@
+"""The record of a run and what is to be different -> the job of a new run that begins where the two part."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chargehand.engine.engine_session import Fork
+from chargehand.errors import UsageError
+from chargehand.record.copied_events import Kept, copy_events, root_task, round_of
+from chargehand.record.private_files import private_folder
+from chargehand.record.replay import Replay
+from chargehand.record.storage_errors import storage
+from chargehand.runs.session import RunJob
+from chargehand.settings import Settings, found_from
+from chargehand.text.plan_json import parse
+from chargehand.values.event import Reused, ToolCalled
+from chargehand.values.plan import Plan
+
+if TYPE_CHECKING:
+    from chargehand.record.home import Home
+
+_MOST_NAMED = 20
+
+
+class Different(NamedTuple):
+    """What a fork does differently: it does a task and what rests on it again, has another model, or another plan."""
+
+    at: str | None = None
+    model: str | None = None
+    plan: Plan | None = None
+
+    def check(self) -> None:
+        """Raise UsageError when it would be the same run again."""
+        if self == (None, None, None):
+            raise UsageError(
+                "Nothing would differ: name the task to do again with all that rests on it (--at), another model "
+                "(--model) or another plan (--plan)."
+            )
+
+
+def fork_job(home: Home, job: RunJob, state: Replay, different: Different, now: Settings) -> RunJob:
+    """`job` is the one that would continue the run itself. It has everything but what is different."""
+    kept = choose_kept(state, different)
+    settings = job.settings
+    if different.model is not None:
+        # A provider of the new model may have been set up since.
+        providers = {**now.providers, **settings.providers}
+        model = found_from(different.model, Path.cwd())
+        settings = settings.model_copy(update={"model": model, "providers": providers})
+    events = tuple(copy_events(home.events(state.run), state, kept))
+    return job._replace(
+        settings=settings,
+        plan=different.plan or job.plan,
+        prior=None,
+        reopen=None,
+        fork=Fork(state.run, different.at, events),
+    )
+
+
+def choose_kept(state: Replay, different: Different) -> Kept:
+    """The tasks that stay as they are: those that do not differ, and rest on nothing that does."""
+    before = parse(state.plan) if state.plan else Plan()
+    plan = different.plan or before
+    at = {different.at} if different.at is not None else set[str]()
+    if unknown := at - {task.id for task in plan.tasks}:
+        raise UsageError(_unknown_task(state.run, unknown.pop(), plan))
+    if different.plan is not None:
+        new = at | _changed(before, different.plan)
+    else:
+        new = at or {task.id for task in plan.tasks}
+    again = {*plan.with_dependents(new), *(id for id in state.reopened if id not in state.ended)}
+    # Tasks were added for what the tasks before had come to: if one of those is done again, they are added again.
+    rounds = 0 if different.plan is not None else min((round_of(id) for id in again), default=0)
+    tasks = frozenset(task.id for task in plan.tasks if task.id not in again and round_of(task.id) <= rounds)
+    return Kept(tasks, different.plan is None and state.approved is not None, rounds)
+
+
+def _changed(before: Plan, plan: Plan) -> set[str]:
+    """The tasks of a plan that are new, or are not as they were."""
+    tasks, workers = {task.id: task for task in before.tasks}, {each.name: each for each in before.workers}
+    made = {each.name for each in plan.workers if workers.get(each.name) != each}
+    return {task.id for task in plan.tasks if tasks.get(task.id) != task or task.worker in made}
+
+
+def _unknown_task(run: str, task: str, plan: Plan) -> str:
+    ids = [each.id for each in plan.tasks]
+    if not ids:
+        return f"{run} has no plan yet, so there is no task {task} to begin at. Fork it with --model or --plan."
+    if (root := root_task(task)) in ids:
+        return f"{task} is within the task {root}, and a fork begins with a whole task: --at {root}."
+    more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""
+    return f"The plan has no task {task!r}. Its tasks are {', '.join(ids[:_MOST_NAMED])}{more}."
+
+
+def copy_documents(home: Home, job: RunJob) -> None:
+    """Put the documents that kept tasks wrote into the folder of the fork, where their results say they are."""
+    fork = job.fork
+    assert fork is not None
+    reused = {copied.body.key for copied in fork.events if isinstance(copied.body, Reused)}
+    wanted = {
+        event.body.arguments.get("name")
+        for event in home.events(fork.run)
+        if isinstance(event.body, ToolCalled) and event.body.tool == "write_document" and event.body.key in reused
+    }
+    found = [path for path in home.documents(fork.run) if path.name in wanted] if wanted else []
+    if not found:
+        return
+    folder = home.folder(job.run) / "documents"
+    with storage(folder):
+        private_folder(folder)
+        for path in found:
+            shutil.copy2(path, folder / path.name)

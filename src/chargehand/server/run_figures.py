@@ -1,0 +1,110 @@
+"""The record of a run -> the figures in its line of the list: progress, cost against budget, gaps.
+
+Counted when a line is first shown, within a short time a request. A line whose figures are still to be counted has
+none, and has them when it is asked for again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Any
+
+from chargehand.errors import ChargehandError
+from chargehand.record.index import RunInfo
+from chargehand.record.run_source import RunSource
+from chargehand.trace.run_state import RunState
+from chargehand.values.event import EventBody, RunEnded, RunStarted
+from chargehand.values.status_words import FINISHED
+
+# How long a request for the list may count.
+COUNTING_S = 0.02
+MOST_LINES = 10_000
+# States of runs that are not over, each continued from its last event.
+MOST_STATES = 32
+
+Figures = dict[str, Any]
+
+
+class RunFigures:
+    """The figures of the runs of one source. Called from threads; one of them counts at a time."""
+
+    def __init__(self, source: RunSource) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        # By run: how its record looked, and the figures.
+        self._known: OrderedDict[str, tuple[object, Figures]] = OrderedDict()
+        self._open: OrderedDict[str, RunState] = OrderedDict()
+
+    def read(self, infos: Iterable[RunInfo]) -> dict[str, Figures]:
+        """The figures by run, of as many as are known or can be counted now."""
+        found: dict[str, Figures] = {}
+        until = time.monotonic() + COUNTING_S
+        with self._lock:
+            for info in infos:
+                mark = self._source.change_mark(info.run)
+                known = self._known.get(info.run)
+                if (known is None or known[0] != mark) and time.monotonic() < until:
+                    try:
+                        known = self._known[info.run] = mark, self._count(info)
+                    except ChargehandError:
+                        continue  # its own page says what is wrong with the record
+                    self._known.move_to_end(info.run)
+                if known is not None:
+                    found[info.run] = known[1]
+            while len(self._known) > MOST_LINES:
+                self._known.popitem(last=False)
+        return found
+
+    def _count(self, info: RunInfo) -> Figures:
+        if info.status in FINISHED and (figures := self._from_report(info.run)) is not None:
+            self._open.pop(info.run, None)
+            return figures
+        view = self._open.setdefault(info.run, RunState())
+        self._open.move_to_end(info.run)
+        while len(self._open) > MOST_STATES:
+            self._open.popitem(last=False)
+        for event in self._source.events(info.run, view.seq):
+            view.apply(event)
+        planned = len(view.plan.tasks) if view.plan is not None else 0
+        gaps: list[Any] = (view.report or {}).get("gaps") or view.gaps
+        return _figures(
+            len(view.tasks) or planned,
+            view.counts().get("done", 0),
+            view.usage.tokens,
+            view.usage.usd,
+            len(gaps),
+            view.budget,
+            len(view.questions),
+        )
+
+    def _from_report(self, run: str) -> Figures | None:
+        """From the last event alone; None if it is not the end of the run."""
+        last = self._source.last_event(run)
+        first, body = self._body(run, 1), self._body(run, last)
+        if not isinstance(body, RunEnded) or not body.report:
+            return None
+        report: Figures = body.report
+        budget: Figures = (first.request.get("budget") if isinstance(first, RunStarted) else None) or {}
+        outcomes: list[Figures] = report.get("outcomes") or []
+        usage: Figures = report.get("usage") or {}
+        gaps: list[Any] = report.get("gaps") or []
+        done = sum(outcome.get("status") == "done" for outcome in outcomes)
+        tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
+        return _figures(len(outcomes), done, tokens, usage.get("usd"), len(gaps), budget)
+
+    def _body(self, run: str, seq: int) -> EventBody | None:
+        events = self._source.events(run, seq - 1)
+        with closing(events):  # pyright: ignore[reportArgumentType]
+            return next((event.body for event in events), None)
+
+
+def _figures(
+    tasks: int, done: int, tokens: int, usd: float | None, gaps: int, budget: dict[str, Any], questions: int = 0
+) -> Figures:
+    allowed = {"tokens": budget.get("tokens"), "usd": budget.get("usd")}
+    spent = {"tokens": tokens, "usd": usd, "budget": allowed}
+    return {"tasks": tasks, "done": done, "gaps": gaps, "questions": questions, **spent}

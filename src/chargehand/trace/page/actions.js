@@ -1,0 +1,77 @@
+// The state of a run -> what can be done with it now: buttons, and forms for what needs words.
+import { h } from "./dom.js";
+import { ask, exportAddress, runAddress } from "./source.js";
+import { isEnded } from "./words.js";
+
+/** Changes when other actions become possible; a form that is being filled in stays until then. */
+export const actionsVersion = (state) => JSON.stringify([state.status, state.questions.length > 0, state.orders, failedTasks(state), state.tasks.size > 0]);
+
+const failedTasks = (state) => (state.counts.failed ?? 0) + (state.counts.escalated ?? 0);
+
+export function actions(source, state) {
+  const note = h("span", { class: "quiet", role: "status" });
+  const send = async (action, values) => {
+    note.textContent = "";
+    try {
+      const made = await source.act(action, values);
+      note.textContent = "Sent.";
+      if (made.run && made.run !== state.run) location.assign(runAddress(made.run));
+    } catch (error) {
+      note.textContent = [error.message, ...(error.problems ?? []).map((each) => each.message)].join(" ");
+    }
+  };
+  const button = (name, action, values = {}, kind = "") => h("button", { type: "button", class: kind, onclick: () => send(action, values) }, name);
+  const takes = (order) => state.orders?.includes(order);
+  const ended = isEnded(state.status);
+  const stopped = !ended && state.status !== "running";
+  return h("div", { class: "buttons actions" },
+    state.status === "running" && takes("pause") ? button("Pause", "pause") : null,
+    stopped && !state.questions.length ? button("Resume", "resume", {}, "main") : null,
+    ended && failedTasks(state) ? button("Try what failed again", "resume", { retry_failed: true }, "main") : null,
+    stopped || takes("pause") ? topUpForm(state, send) : null,
+    ended ? null : button("Cancel", "cancel"),
+    ended ? button("Run again", "rerun") : null,
+    state.tasks.size ? forkForm(state, send) : null,
+    h("details", { class: "menu" }, h("summary", {}, "Export"), h("div", { class: "sheet" },
+      [["html", "This page as one file"], ["json", "The record as JSON"], ["jsonl", "The events as JSON lines"]].map(([form, words]) =>
+        h("a", { href: exportAddress(state.run, form), download: true }, words)))),
+    window.Notification?.permission === "default" ? h("button", { type: "button", onclick: () => Notification.requestPermission() }, "Notify me") : null, note);
+}
+
+/** A button that opens a small form. */
+function menu(title, words, fields, name, read) {
+  const problem = h("p", { class: "quiet", role: "status" });
+  return h("details", { class: "menu" }, h("summary", {}, title),
+    h("form", {
+      class: "sheet", onsubmit: (event) => {
+        event.preventDefault();
+        problem.textContent = read() ?? "";
+      },
+    }, h("p", { class: "quiet" }, words), fields, h("div", { class: "buttons" }, h("button", { type: "submit", class: "main" }, name)), problem));
+}
+
+function topUpForm(state, send) {
+  const inputs = { tokens: number(1), usd: number("any"), deadline: number("any") };
+  const labels = { tokens: "More tokens", usd: "More dollars", deadline: "More seconds" };
+  return menu("Top up", state.status === "running" ? "Adds to the budget of the run." : "Adds to the budget of the run, and resumes it.",
+    Object.entries(inputs).map(([name, input]) => h("label", {}, labels[name], input)), "Add", () => {
+      const values = Object.fromEntries(Object.entries(inputs).filter(([, input]) => input.value).map(([name, input]) => [name, Number(input.value)]));
+      if (!Object.keys(values).length) return "Write at least one number.";
+      send("resume", values);
+      return null;
+    });
+}
+
+const number = (step) => h("input", { type: "number", min: 0, step });
+
+function forkForm(state, send) {
+  const task = h("select", {}, h("option", { value: "" }, "no task"), state.order.filter((id) => !id.includes("/")).map((id) => h("option", { value: id }, id)));
+  const model = h("select", {}, h("option", { value: "" }, "the same model"));
+  ask("/models").then((found) => model.append(...(found.offered ?? []).map((name) => h("option", { value: name }, name)))).catch(() => {});
+  return menu("Fork", "A new run that keeps the results of this one. The task you choose, and all that need it, are done again.",
+    [h("label", {}, "Again from task", task), h("label", {}, "By model", model)], "Start the fork", () => {
+      if (!task.value && !model.value) return "Choose a task or a model: a fork without a change is the same run.";
+      send("fork", { ...(task.value ? { at: task.value } : {}), ...(model.value ? { model: model.value } : {}) });
+      return null;
+    });
+}

@@ -1,0 +1,3 @@
+"""Rates of postage."""
+
+LETTER = 95

@@ -1,0 +1,87 @@
+"""`diff`: two runs beside each other, at the width of the terminal and as JSON."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from tests.cli.terminal import Shell, plan, task
+from tests.golden import check_wording
+
+LONG = "Bergen is cheaper by a fifth, and its harbour is larger than that of Oslo, which has more people. " * 3
+
+
+def two_runs(shell: Shell) -> tuple[str, str]:
+    """Two runs that differ in a task of the plan, in a result, in a status and in their answers."""
+    fails = {"when": {"role": "worker", "task": "t3"}, "reply": {"error": {"status": 400}}}
+    says = {"when": {"role": "worker", "task": "t2"}, "reply": {"json": {"summary": "s", "output": {"n": [1, 2]}}}}
+    answers = {
+        "when": {"role": "synthesizer"},
+        "reply": {"json": {"answer": f"# Both\n\n{LONG} [t1, t2]\n\n日本語 [t1]"}},
+    }
+    first = shell.write("a.json", plan(task("t1"), task("t2"), task("t3")))
+    other = shell.write("b.json", plan(task("t1"), task("t2", tier="large"), task("t3"), task("t4")))
+    a = shell("run", "--plan", first, "--model", shell.script(), "--json").json["run"]
+    b = shell("run", "--plan", other, "--model", shell.script(fails, says, answers), "--json").json["run"]
+    return a, b
+
+
+def test_json_has_plans_tasks_and_answers(shell: Shell) -> None:
+    """One document; outcomes are as in the reports."""
+    a, b = two_runs(shell)
+    found = shell("diff", a, b, "--json").json
+    assert (found["a"]["run"], found["b"]["run"]) == (a, b)
+    assert [(each["task"], each["field"]) for each in found["plan"]] == [("t2", "tier"), ("t4", None)]
+    assert {each["task"]: each["differs"] for each in found["tasks"]} == {
+        "t1": [],
+        "t2": ["output"],
+        "t3": ["status", "output"],
+        "t4": ["status"],
+    }
+    reported = {each["task"]: each for each in shell("show", b, "--json").json["outcomes"]}
+    assert found["tasks"][1]["b"] == reported["t2"]
+    assert not found["answer"]["same"]
+    assert found["answer"]["b"].startswith("# Both")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Characters that take two columns count as two."""
+    a, b = two_runs(shell)
+    monkeypatch.setenv("COLUMNS", str(width))
+    got = shell("diff", a, b)
+    assert got.code == 0
+    assert max(map(cell_len, got.out.splitlines())) <= width
+    assert "日本語" in got.out
+
+
+def test_a_run_that_is_not_there_is_named(shell: Shell) -> None:
+    """As in `show`."""
+    a, _ = two_runs(shell)
+    got = shell("diff", a, "nowhere")
+    assert got.code == shell("show", "nowhere").code
+    assert "nowhere" in got.complaint
+
+
+def test_many_tasks_are_listed_only_where_they_differ(shell: Shell) -> None:
+    """The others are counted."""
+    wide = shell.write("wide.json", plan(*(task(f"t{n}") for n in range(60))))
+    fails = {"when": {"role": "worker", "task": "t7"}, "reply": {"error": {"status": 400}}}
+    a = shell("run", "--plan", wide, "--model", shell.script(), "--json").json["run"]
+    b = shell("run", "--plan", wide, "--model", shell.script(fails), "--json").json["run"]
+    got = shell("diff", a, b).out
+    assert "\nt7 " in got
+    assert "\nt8 " not in got
+    assert "59 more tasks" in got
+
+
+def test_how_it_reads(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 60, 80 and 120 columns."""
+    monkeypatch.setattr("chargehand.cli.diff._figures", lambda side: str(side.status))
+    monkeypatch.setattr("chargehand.cli.diff._outcome", lambda outcome: "-" if outcome is None else outcome.status)
+    a, b = two_runs(shell)
+    pages: dict[str, str] = {}
+    for width in (60, 80, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        pages[f"{width} columns"] = shell("diff", a, b).out.replace(a, "RUN-A").replace(b, "RUN-B")
+    check_wording("run_diff", pages)

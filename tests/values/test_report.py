@@ -1,0 +1,77 @@
+"""A report as a value in Python: what `unwrap` returns and refuses, and how a report shows itself."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from chargehand.errors import IncompleteRun
+from chargehand.values.outcome import done
+from chargehand.values.report import Gap, Report
+from chargehand.values.status_words import RunStatus
+
+
+def report(status: RunStatus = "complete", **fields: Any) -> Report:
+    given: dict[str, Any] = {"outcomes": (done("t1", "ann", summary="It is so.", output="so"),), **fields}
+    return Report(**{"run": "r1", "request": "Why?", "status": status, "answer": "It is so [t1].\n"} | given)
+
+
+GAP = Gap(task="t2", reason="No figures for Bergen.")
+
+
+def test_unwrap_returns_the_answer_of_a_complete_run() -> None:
+    """Without a type for it, the answer is text."""
+    assert report().unwrap() == "It is so [t1].\n"
+
+
+def test_unwrap_returns_the_data_where_there_is_some() -> None:
+    """Data was asked for, so it is the answer."""
+    assert report(data={"people": 3}).unwrap() == {"people": 3}
+    assert report().with_data({"people": 4}).unwrap() == {"people": 4}
+
+
+def test_unwrap_refuses_a_partial_run_unless_it_is_accepted() -> None:
+    """The error names the gap and has the report."""
+    partial = report("partial", gaps=(GAP,))
+    with pytest.raises(IncompleteRun, match=r"r1 is partial\. No figures for Bergen\.") as raised:
+        partial.unwrap()
+    assert (raised.value.report, raised.value.exit_code) == (partial, 3)
+    assert partial.unwrap(partial=True) == partial.answer
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled", "interrupted", "waiting", "paused", "running"])
+def test_unwrap_refuses_what_has_not_ended_with_an_answer(status: RunStatus) -> None:
+    """Also where a partial answer would do."""
+    with pytest.raises(IncompleteRun, match=f"r1 is {status}"):
+        report(status, outcomes=()).unwrap(partial=True)
+
+
+def test_unwrap_never_returns_text_where_a_type_was_asked_for() -> None:
+    """A partial run without valid data has nothing of that type."""
+    with pytest.raises(IncompleteRun, match="has no data of the type that was asked for"):
+        report("partial", gaps=(GAP,)).with_data(None).unwrap(partial=True)
+
+
+def test_that_data_was_asked_for_is_not_part_of_the_value() -> None:
+    """It is equal to the same report without it, has the same JSON, and is kept by a copy."""
+    typed = report().with_data(None)
+    assert typed == report()
+    assert typed.to_json() == report().to_json()
+    with pytest.raises(IncompleteRun):
+        pickle.loads(pickle.dumps(typed)).unwrap()
+
+
+def test_a_report_is_one_short_line() -> None:
+    """In a console one sees how the run ended and how the answer begins."""
+    shown = repr(report("partial", answer="word " * 1_000))
+    assert shown == f"<Report r1: partial, 1 of 1 tasks done, 0 tokens; {'word ' * 12!r:.61}...'>"
+    assert "\n" not in shown
+
+
+def test_a_notebook_shows_the_answer_and_what_is_missing() -> None:
+    """As markdown: the answer is markdown."""
+    shown = report("partial", gaps=(GAP,))._repr_markdown_()  # pyright: ignore[reportPrivateUsage]
+    assert shown.startswith("It is so [t1].\n\n---\n")
+    assert "- gap: t2: No figures for Bergen." in shown
