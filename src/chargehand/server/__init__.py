@@ -4,11 +4,13 @@
     app.py            the ASGI application: checks, endpoints, pages
     endpoints.py      the table of endpoints; `openapi.py` makes the OpenAPI document from it
     access.py         who may do what: Host, token, cookie, Origin
+    client_runs.py    what the weaker token may do: its own runs, within the default budget
     parts.py          what the endpoints share
     calls.py          a request -> its checked query and body
     offered_names.py  the names of teams and models that callers may give
     refusals.py       an error -> application/problem+json
     read_runs.py      endpoints that read runs; `run_list.py` and `run_states.py` hold what is read often
+    begin_runs.py     a checked body and its caller -> a run that is carried out
     change_runs.py    endpoints that start, continue, answer and stop runs
     started_runs.py   the runs that this server carries out; `wanted_runs.py` keeps which those are, over restarts
     event_feed.py     the committed events of runs that are watched; `event_stream.py` sends them

@@ -3,7 +3,7 @@
 Host       loopback, or a name that was allowed: a page of another site cannot reach us by a name of its own
 token      `Authorization: Bearer`, or the cookie that `/?token=` sets
 Origin     needed for a request by cookie that changes something
-client     a second token, for /v1 and /mcp only
+client     a second token, for /v1 and /mcp only; `client_runs.py` says what it may do there
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from chargehand.server.refusals import Refusal, problem_response
 Caller: TypeAlias = Literal["owner", "client"]
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# What the weaker token may use.
-_FOR_CLIENTS = ("/v1/", "/mcp")
+# What the weaker token may use, and all below it.
+_FOR_CLIENTS = ("/v1", "/mcp")
 _OPEN = "/healthz"
 
 
@@ -64,7 +64,7 @@ class Access:
             raise _ask_for_token(
                 "Send `Authorization: Bearer TOKEN`, or open the address that `chargehand serve` printed."
             )
-        if caller == "client" and not scope["path"].startswith(_FOR_CLIENTS):
+        if caller == "client" and not _is_for_clients(scope["path"]):
             raise Refusal(403, "The client token may use /v1 and /mcp only: use the token of the server for this.")
         return caller
 
@@ -121,6 +121,10 @@ class Guard:
             await problem_response(refusal)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+
+def _is_for_clients(path: str) -> bool:
+    return any(path == each or path.startswith(f"{each}/") for each in _FOR_CLIENTS)
 
 
 def path_below_root(scope: Scope) -> str:

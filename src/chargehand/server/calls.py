@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
+from chargehand.server.access import Caller
 from chargehand.server.checked_input import Input, check_input
 from chargehand.server.parts import Server
 from chargehand.server.refusals import Refusal
@@ -27,9 +28,9 @@ class Call:
     request: Request
 
     @property
-    def caller(self) -> str:
+    def caller(self) -> Caller:
         """Whose token it came with."""
-        return str(self.request.scope["caller"])
+        return self.request.scope["caller"]
 
     def path(self, name: str) -> str:
         return str(self.request.path_params[name])

@@ -2,74 +2,40 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import tempfile
 import time
-from collections.abc import Generator
-from contextlib import contextmanager, nullcontext
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 from starlette.responses import Response
 
 from chargehand.errors import InvalidPlan
 from chargehand.record.home import new_run_id
-from chargehand.record.private_files import private_folder
-from chargehand.record.storage_errors import storage
-from chargehand.runs.supervisor import Supervisor
+from chargehand.server.begin_runs import (
+    Amount,
+    Name,
+    PlanRequest,
+    ReviewRequest,
+    StartRun,
+    Tokens,
+    begin_review,
+    begin_run,
+    draft_plan_for,
+    run_folder,
+    start_of,
+    supervisor_of,
+)
 from chargehand.server.calls import Call
 from chargehand.server.checked_input import Input, check_input
 from chargehand.server.parts import Server
 from chargehand.server.read_runs import find_run, json_response
 from chargehand.server.refusals import Refusal
 from chargehand.server.started_runs import Begin
-from chargehand.server.wanted_runs import KnownKey, Wanted, hash_of
+from chargehand.server.wanted_runs import Wanted
 from chargehand.text.plan_json import read
 from chargehand.values.plan import errors_in
 
-Tokens = Annotated[int, Field(gt=0, le=10**15)]
-Amount = Annotated[float, Field(gt=0, le=10**15, allow_inf_nan=False)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 _KEY_CHARS = 255
-# A name is one part of a path, and readable.
-_FILE_NAME = re.compile(r"[^/\\\x00-\x1f\x7f\ud800-\udfff]{1,200}")
-
-
-class MaterialFile(Input):
-    """A text that workers may read under this name."""
-
-    name: Name
-    content: str
-
-
-class StartRun(Input):
-    """A run to start, as `chargehand run` takes it; `team` and `model` are names that are offered here."""
-
-    request: str = Field(default="", max_length=1_000_000)
-    team: Name | None = None
-    plan: dict[str, JsonValue] | None = None
-    model: Name | None = None
-    tokens: Tokens | None = None
-    usd: Amount | None = None
-    deadline: Amount | None = None
-    approve: bool = False
-    ask: bool = False
-    critic: bool = False
-    answer_schema: dict[str, JsonValue] | None = Field(default=None, alias="schema")
-    material: list[MaterialFile] = Field(default_factory=list[MaterialFile], max_length=1_000)
-    follow_up: Name | None = None
-
-
-class PlanRequest(Input):
-    """A request to plan, as `chargehand plan` takes it."""
-
-    request: str = Field(max_length=1_000_000)
-    team: Name | None = None
-    model: Name | None = None
-    material: list[MaterialFile] = Field(default_factory=list[MaterialFile], max_length=1_000)
 
 
 class CheckRequest(Input):
@@ -77,13 +43,6 @@ class CheckRequest(Input):
 
     plan: dict[str, JsonValue]
     team: Name | None = None
-
-
-class ReviewRequest(Input):
-    """A unified diff to review."""
-
-    patch: str = Field(min_length=1)
-    model: Name | None = None
 
 
 class ResumeRun(Input):
@@ -126,59 +85,16 @@ class Nothing(Input):
 async def start_run(call: Call) -> Response:
     """Start a run; it is carried out after the answer. With an Idempotency-Key the same body starts it once."""
     body = await call.body(StartRun)
-    start = body.model_dump(by_alias=True, exclude_unset=True)
-    key = _idempotency_key(call)
-    # Two requests with one key: the second waits for the first, and gets its run.
-    async with call.server.key_lock if key is not None else nullcontext():
-        if key is not None and (run := await _known_run(call, key, hash_of(start))) is not None:
-            return json_response({"run": run}, 202)
-        run = new_run_id(time.time())
-        wanted = Wanted(run, call.caller, start | {"material": [file.name for file in body.material]})
-        keep = partial(_keep_material, call.server, run, body.material)
-        paths = await call.server.reading.run(keep)
-        try:
-            begin = start_of(call.server, body, paths)
-            if key is not None:
-                known = KnownKey(run, hash_of(start))
-                await call.server.reading.run(call.server.started.wanted.keep_key, call.caller, key, known)
-            await call.server.started.begin(wanted, begin, partial(call.server.home.create, run))
-        except Exception:
-            shutil.rmtree(_folder(call.server, run), ignore_errors=True)
-            raise
-    return json_response({"run": run}, 202)
-
-
-def start_of(server: Server, body: StartRun, material: list[Path]) -> Begin:
-    """How the run that was asked for begins."""
-    supervisor = _supervisor(server, body.team, body.model)
-    return partial(
-        supervisor.run,
-        body.request,
-        plan=body.plan,
-        material=material,
-        tokens=body.tokens,
-        usd=body.usd,
-        deadline=body.deadline,
-        approve=body.approve,
-        ask=body.ask,
-        critic=body.critic,
-        schema=body.answer_schema,
-        follow_up=body.follow_up,
-    )
+    key = call.request.headers.get("idempotency-key")
+    if key is not None and not 1 <= len(key) <= _KEY_CHARS:
+        raise Refusal(422, f"Idempotency-Key has {len(key)} characters: use 1 to {_KEY_CHARS}.")
+    return json_response({"run": await begin_run(call.server, call.caller, body, key)}, 202)
 
 
 async def start_review(call: Call) -> Response:
     """Start a review of a patch. No file of this machine is read."""
-    from chargehand.apps import review
-
     body = await call.body(ReviewRequest)
-    model = call.server.offered.model(body.model)
-    run = new_run_id(time.time())
-    # Names in the patch are looked up in an empty folder.
-    empty = Path(tempfile.mkdtemp(prefix="chargehand-review-"))
-    begin = partial(review.run, empty, patch=body.patch, model=model, home=call.server.home.path)
-    await call.server.started.begin(Wanted(run, call.caller, None), begin, partial(call.server.home.create, run))
-    return json_response({"run": run}, 202)
+    return json_response({"run": await begin_review(call.server, call.caller, body)}, 202)
 
 
 async def resume_run(call: Call) -> Response:
@@ -216,7 +132,7 @@ async def rerun_run(call: Call) -> Response:
     body = await call.body(RerunRun)
     earlier = await find_run(call)
     run = new_run_id(time.time())
-    supervisor = _supervisor(call.server, None, body.model)
+    supervisor = supervisor_of(call.server, None, body.model)
     begin = partial(supervisor.rerun, earlier, plan=body.plan)
     await call.server.started.begin(Wanted(run, call.caller, None), begin, partial(call.server.home.create, run))
     return json_response({"run": run}, 202)
@@ -257,7 +173,11 @@ async def _continue_wanted(server: Server, wanted: Wanted) -> None:
     elif wanted.start is not None:
         names = wanted.start.get("material", [])
         body = check_input(StartRun, {**wanted.start, "material": []}, "mark of a run", strict=True)
-        begin = start_of(server, body, [_folder(server, run) / "material" / name for name in names])
+        begin = start_of(
+            supervisor_of(server, body.team, body.model),
+            body,
+            [run_folder(server, run) / "material" / name for name in names],
+        )
         await server.started.begin(wanted, begin, partial(home.open if there else home.create, run))
     else:
         await server.reading.run(server.started.wanted.clear, run)
@@ -323,9 +243,7 @@ async def cancel_run(call: Call) -> Response:
 async def make_plan(call: Call) -> Response:
     """The plan for a request, nothing run."""
     body = await call.body(PlanRequest)
-    supervisor = _supervisor(call.server, body.team, body.model)
-    with _temporary_material(body.material) as paths:
-        plan = await supervisor.plan(body.request, material=paths)
+    plan = await draft_plan_for(call.server, body)
     return json_response(call.server.redactor.json(plan.to_json()))
 
 
@@ -337,7 +255,7 @@ async def check_plan(call: Call) -> Response:
     except InvalidPlan as error:
         return json_response({"ok": False, "problems": [_problem(each) for each in error.problems]})
     team = body.team or (reading.plan.team if reading.plan.team in call.server.offered.teams() else None)
-    prepared = _supervisor(call.server, team, None)
+    prepared = supervisor_of(call.server, team, None)
     settings = await call.server.reading.run(prepared.team_settings)
     problems = reading.problems(
         prepared.team.assignable,
@@ -350,68 +268,6 @@ async def check_plan(call: Call) -> Response:
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
-
-
-def _supervisor(server: Server, team: str | None, model: str | None) -> Supervisor:
-    return server.supervisor.for_team(server.offered.team(team), server.offered.model(model))
-
-
-def _idempotency_key(call: Call) -> str | None:
-    key = call.request.headers.get("idempotency-key")
-    if key is not None and not 1 <= len(key) <= _KEY_CHARS:
-        raise Refusal(422, f"Idempotency-Key has {len(key)} characters: use 1 to {_KEY_CHARS}.")
-    return key
-
-
-async def _known_run(call: Call, key: str, body: str) -> str | None:
-    known = await call.server.reading.run(call.server.started.wanted.find_key, call.caller, key)
-    if known is not None and known.body != body:
-        raise Refusal(
-            422, f"This Idempotency-Key was used with another body, for run {known.run}: use a new key for a new run."
-        )
-    return None if known is None else known.run
-
-
-def _folder(server: Server, run: str) -> Path:
-    return server.home.path / "runs" / run
-
-
-def _keep_material(server: Server, run: str, material: list[MaterialFile]) -> list[Path]:
-    """The material as files in the folder of the run, so that a resume finds them and pruning removes them."""
-    if not material:
-        return []
-    folder = _folder(server, run) / "material"
-    private_folder(folder)
-    return _write_material(folder, material)
-
-
-@contextmanager
-def _temporary_material(material: list[MaterialFile]) -> Generator[list[Path]]:
-    if not material:
-        yield []
-        return
-    with tempfile.TemporaryDirectory(prefix="chargehand-plan-") as folder:
-        yield _write_material(Path(folder), material)
-
-
-def _write_material(folder: Path, material: list[MaterialFile]) -> list[Path]:
-    names = [file.name for file in material]
-    wrong = [name for name in names if name in (".", "..") or not _FILE_NAME.fullmatch(name)]
-    wrong += sorted({name for name in names if names.count(name) > 1})
-    if wrong:
-        raise Refusal(
-            422,
-            "Material has names that cannot be used: a name is given once, and has no slash or control character.",
-            [f"material: {name!r}" for name in wrong],
-        )
-    paths: list[Path] = []
-    for file in material:
-        path = folder / file.name
-        with storage(path):
-            path.touch(mode=0o600)
-            path.write_text(file.content, encoding="utf-8", errors="replace")
-        paths.append(path)
-    return paths
 
 
 def _as_json(answer: JsonValue) -> str:

@@ -16,6 +16,7 @@ from chargehand.apps.shown_report import TraceForm, export_run, questions_json, 
 from chargehand.record.index import RunInfo
 from chargehand.server.calls import Call
 from chargehand.server.checked_input import Input
+from chargehand.server.client_runs import find_run_of
 from chargehand.server.event_stream import EventStream
 from chargehand.server.refusals import Refusal
 from chargehand.server.run_list import RunList, RunsQuery
@@ -176,7 +177,7 @@ def _asking(runs: RunList, page: list[RunInfo]) -> set[str]:
 
 async def find_run(call: Call) -> str:
     """The id of the run that the address names: an id, the beginning of just one, or `last`."""
-    return await call.server.reading.run(call.server.source.find, call.path("run"))
+    return await find_run_of(call.server, call.caller, call.path("run"))
 
 
 def json_response(data: Any, status: int = 200) -> Response:
