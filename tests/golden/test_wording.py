@@ -10,7 +10,6 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from chargehand.cli.progress_lines import describe_event
 from chargehand.errors import ErrorKind, InvalidTeam, UsageError
 from chargehand.models.model_errors import Endpoint, cut, from_status, too_large, unreadable
 from chargehand.planner.lost_details import losses
@@ -21,6 +20,7 @@ from chargehand.team import Example, Team, Worker, load
 from chargehand.text.plan_json import read
 from chargehand.tools import tool
 from chargehand.trace import RunState
+from chargehand.trace.event_words import describe_event
 from chargehand.values.event import KINDS
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import FactoryLimits, Plan, ProblemCode, Task, WorkerSpec

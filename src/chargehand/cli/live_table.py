@@ -15,9 +15,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from chargehand.cli.progress_lines import tries_again
 from chargehand.cli.screen import Screen, console
 from chargehand.trace import RunState, TaskState
+from chargehand.trace.event_words import tries_again
 from chargehand.trace.number_text import duration, moment, money, several, short
 from chargehand.values.event import Decided, Event, ModelReplied, ToolCalled, ToolReturned, Warned
 

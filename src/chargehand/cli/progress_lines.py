@@ -5,46 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, Protocol, Self, assert_never
+from typing import Protocol, Self
 
 from chargehand.cli.screen import Screen
-from chargehand.text.escaping import dump_json
 from chargehand.trace import RunState
-from chargehand.trace.number_text import duration, moment, several, short
-from chargehand.values.event import (
-    AttemptEnded,
-    AttemptStarted,
-    BreakerChanged,
-    BudgetReserved,
-    BudgetSettled,
-    ContradictionFound,
-    Control,
-    Critiqued,
-    Decided,
-    DraftDiscarded,
-    Event,
-    Extended,
-    GapFound,
-    ModelCalled,
-    ModelReplied,
-    PlanApproved,
-    PlanDrafted,
-    PlanRejected,
-    QuestionAnswered,
-    QuestionAsked,
-    Reused,
-    RunEnded,
-    RunStarted,
-    SynthesisStarted,
-    TaskEnded,
-    TaskReady,
-    ToolCalled,
-    ToolRefused,
-    ToolReturned,
-    Unknown,
-    Unreadable,
-    Warned,
-)
+from chargehand.trace.event_words import describe_event, detail
+from chargehand.trace.number_text import short
+from chargehand.values.event import Decided, Event, Warned
 
 LONGEST = 160
 
@@ -118,124 +85,3 @@ class Lines:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
-
-
-def describe_event(event: Event, view: RunState) -> str | None:
-    """The event in words; None for those only -v shows. Events of a nested supervisor begin with its task."""
-    words = _describe(event, view)
-    return f"{event.task}: {words}" if words is not None and event.data.get("within") else words
-
-
-def _describe(event: Event, view: RunState) -> str | None:
-    task = event.task or ""
-    match event.body:
-        case RunStarted(resumed=resumed):
-            return f"{'resumed' if resumed else 'run'} {event.run} with the team {view.team}"
-        case PlanRejected(problems=problems):
-            return f"the plan has {several(len(problems), 'problem')}: asking for a better one"
-        case PlanApproved(plan=plan, strategy=strategy):
-            return f"plan: {several(len(plan.get('tasks') or ()), 'task')}, {strategy}"
-        case AttemptStarted(worker=worker):
-            number = event.attempt or 1
-            return f"{task} {'started' if number == 1 else f'retried (attempt {number})'} by {worker}"
-        case ToolRefused(tool=tool, reason=reason):
-            return f"{task} was refused the tool {tool}: {reason}"
-        case TaskEnded():
-            return _describe_end(task, view)
-        case QuestionAsked(question=question):
-            return f"{task or 'the supervisor'} asks a person: question {question.get('id')}"
-        case SynthesisStarted(outcomes=outcomes):
-            return f"writing the answer from {several(outcomes, 'outcome')}"
-        case DraftDiscarded(reason=reason):
-            return f"a draft of the answer was discarded: {reason}"
-        case ContradictionFound(contradiction=found):
-            return f"workers disagree about {found['subject']}: {'resolved' if found['resolved'] else 'unresolved'}"
-        case Critiqued(verdict=verdict, problems=problems):
-            return f"the critic says {verdict}: {' '.join(problems) or 'no problems'}"
-        case Extended(tasks=tasks):
-            return f"{several(len(tasks), 'task')} added to fill gaps"
-        case BreakerChanged(name=name, state=state, reason=reason):
-            return f"{name.replace(':', ' ')} {_BREAKERS.get(state, state)}: {reason}"
-        case Warned(message=message):
-            return f"warning: {message}"
-        case ModelCalled(send=sent, role=role):
-            return f"{task or role}: the call is sent again ({sent})" if sent > 1 else None
-        case ToolCalled(send=sent):
-            return f"{task}: the call is sent again ({sent})" if sent > 1 else None
-        case Decided(decision="transport_retry") as decided:
-            return f"{task or 'the supervisor'} {tries_again(decided)}"
-        case Decided(decision="wait", value=value, reason=reason) if event.task is not None:
-            return f"{task} waits for {value['provider']} until {moment(value['until'])}: {reason}"
-        case Decided(decision="wait", value=value):
-            return f"waiting for {value['provider']} until {moment(value['until'])}"
-        case Decided(decision="wait_over"):
-            return "the wait is over"
-        case RunEnded(status=status):
-            return f"ended: {status}"
-        case Control(order=order, verdict="accepted"):
-            return _describe_order(order, event)
-        case Control(order=order, verdict=verdict, reason=reason):
-            return f"the order {order}{f' for {task}' if task else ''} is {verdict.replace('_', ' ')}: {reason}"
-        case (
-            Decided()
-            | PlanDrafted()
-            | TaskReady()
-            | ModelReplied()
-            | ToolReturned()
-            | AttemptEnded()
-            | QuestionAnswered()
-            | GapFound()
-            | BudgetReserved()
-            | BudgetSettled()
-            | Reused()
-            | Unknown()
-            | Unreadable()
-        ):
-            return None
-        case _:
-            assert_never(event.body)
-
-
-# State of a breaker -> what that means for the worker or provider.
-_BREAKERS = {"open": "is left alone", "half_open": "is tried with one call", "closed": "is used again"}
-
-
-def _describe_order(order: str, event: Event) -> str:
-    match order:
-        case "pause":
-            return f"paused by a person; continue with: chargehand resume {event.run}"
-        case "continue":
-            return "continued by a person"
-        case "stop":
-            return f"a person stopped {event.task}"
-        case "restart":
-            return f"a person restarted {event.task}"
-        case "top_up":
-            return "a person added to the limits of the run"
-        case "answer":
-            return "a person answered from elsewhere"
-        case "tell":
-            return f"{event.task} gets the words of a person"
-        case _:
-            return f"a person ordered: {order}{f' {event.task}' if event.task else ''}"
-
-
-def tries_again(retry: Decided) -> str:
-    """Why a call is sent again, and when, if not at once."""
-    after: float = retry.value["after_s"]
-    return f"tries again{f' in {duration(after)}' if after >= 1 else ''}: {retry.reason}"
-
-
-def detail(event: Event) -> str:
-    """Any event on one line."""
-    small = {name: value for name, value in event.data.items() if name not in ("messages", "output_schema", "tools")}
-    words = dump_json(small)
-    return f"{event.kind} {event.task or ''} {words}"
-
-
-def _describe_end(task: str, view: RunState) -> str:
-    ended = view.tasks[task]
-    outcome: dict[str, Any] = ended.outcome or {}
-    took = duration(worked) if (worked := ended.worked_seconds()) else ""
-    figures = ", ".join(part for part in (took, f"{ended.tokens:,} tokens" if ended.tokens else "") if part)
-    return f"{task} {ended.status}{f' ({figures})' if figures else ''}: {outcome.get('summary', '')}"
