@@ -12,6 +12,7 @@
     │   └── JournalTooNew     written by a newer chargehand
     ├── StorageError          the disk: full, read-only                               exit 2
     │   ├── RecordDamaged     a run's record is not what was written
+    │   ├── StoreUnreachable  a blob store does not answer, or refuses
     │   └── RecordGone        a run's record was removed under it (`report`: what it came to)
     ├── IncompleteRun         `report.unwrap()` of a run that is not complete (`report`)  exit of the run
     ├── PlanningFailed        the planner gave no valid plan                          exit 1
@@ -118,6 +119,10 @@ class StorageError(ChargehandError):
 
 class RecordDamaged(StorageError):
     """The record of a run is damaged; restore it from a copy, or start the run again."""
+
+
+class StoreUnreachable(StorageError):
+    """The blob store does not answer."""
 
 
 class RecordGone(StorageError):
