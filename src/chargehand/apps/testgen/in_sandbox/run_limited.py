@@ -86,20 +86,27 @@ class Waiting:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self._known: dict[str, int] = {}
+        # Thread -> nanoseconds on a processor, and in the queue for one.
+        self._known: dict[str, tuple[int, int]] = {}
         self._looked_at = time.monotonic()
 
     def look(self, pids: list[int]) -> None:
-        """Add what came since the last look: at most the time that passed, however many of them waited at once."""
-        now, known = time.monotonic(), dict[str, int]()
+        """Add what came since the last look: at most the time they did not run, however many of them waited at once."""
+        now, known, ready = time.monotonic(), dict[str, tuple[int, int]](), False
         for pid in pids:
             with contextlib.suppress(OSError):
                 for thread in os.listdir(f"/proc/{pid}/task"):
                     with contextlib.suppress(OSError, ValueError, IndexError):
-                        # Nanoseconds on a processor, and nanoseconds in the queue for one.
-                        known[thread] = int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1])
-        waited = sum(delay - self._known.get(thread, 0) for thread, delay in known.items()) / 1e9
-        self.seconds += max(0.0, min(waited, now - self._looked_at))
+                        place = Path(f"/proc/{pid}/task/{thread}")
+                        ran, queued, _ = (place / "schedstat").read_text().split()
+                        known[thread] = int(ran), int(queued)
+                        ready = ready or (place / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+        before = [self._known.get(thread, (0, 0)) for thread in known]
+        ran, queued = (sum(each[at] for each in known.values()) - sum(each[at] for each in before) for at in (0, 1))
+        idle = max(0.0, now - self._looked_at - ran / 1e9)
+        # A wait is in the queue's figure only once it is over: for a thread that still wants to run, all of it counts.
+        # Where the kernel reports nothing, nothing does.
+        self.seconds += idle if ready else min(idle, queued / 1e9)
         self._known, self._looked_at = known, now
 
 
@@ -163,20 +170,21 @@ def watch(
                 for key in left:
                     reading.unregister(key.fileobj)
             return None, out, err
-        # Where the kernel does not report waiting times, nothing is subtracted.
-        if now - began >= min(limits["seconds"] + waiting.seconds, limits["seconds"] * LONGEST_WAIT):
-            return "time", out, err
-        if out.total + err.total > limits["output"]:
-            return "output", out, err
         if now - looked_at >= POLL_S:
             looked_at = now
             ours = household()
+            # Before the time is judged: when others had the machine, this process waited too.
             waiting.look(ours)
             threads, memory = weight(ours)
             if threads > limits["processes"]:
                 return "processes", out, err
             if memory > limits["memory"]:
                 return "memory", out, err
+        # Where the kernel does not report waiting times, nothing is subtracted.
+        if now - began >= min(limits["seconds"] + waiting.seconds, limits["seconds"] * LONGEST_WAIT):
+            return "time", out, err
+        if out.total + err.total > limits["output"]:
+            return "output", out, err
 
 
 def _drain_once(key: selectors.SelectorKey) -> bool:
