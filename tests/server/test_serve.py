@@ -120,6 +120,30 @@ def test_a_watcher_that_never_reads_keeps_nobody_waiting(tmp_path: Path) -> None
         assert any("chargehand_watchers 0" in _metrics(server.client) for _ in range(1_000))
 
 
+def test_no_connection_is_left_open_when_the_server_stops(tmp_path: Path) -> None:
+    """A browser keeps connections for its next request, and a stream of events has no end of its own."""
+    with serving(make_supervisor(tmp_path)) as client:
+        kept = [http.client.HTTPConnection("127.0.0.1", client.port, timeout=PATIENCE_S) for _ in range(3)]
+        for connection in kept:
+            connection.request("GET", RUNS, headers={"authorization": f"Bearer {TOKEN}"})
+            assert connection.getresponse().read()
+        run = client.start(approve=True)
+        kept[0].request("GET", f"{RUNS}/{run}/stream", headers={"authorization": f"Bearer {TOKEN}"})
+        assert kept[0].getresponse().status == 200
+    assert all(_is_ended(connection.sock) for connection in kept)
+    for connection in kept:
+        connection.close()
+
+
+def _is_ended(sock: socket.socket) -> bool:
+    try:
+        while sock.recv(1 << 16):
+            pass
+    except ConnectionResetError:
+        return True
+    return True
+
+
 def test_a_body_in_chunks_is_refused_when_it_grows_too_large(tmp_path: Path) -> None:
     """Its length is not known before: it is not read to its end."""
 

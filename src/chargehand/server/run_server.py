@@ -145,12 +145,14 @@ async def run_server(server: Server, options: ServeOptions, listening: socket.so
         timeout_graceful_shutdown=GRACE_S,
     )
     continuing = asyncio.create_task(continue_wanted(server), name="wanted runs")
+    answering = _Uvicorn(config, server.stop)
     try:
-        await _Uvicorn(config, server.stop).serve([listening])
+        await answering.serve([listening])
     finally:
         continuing.cancel()
         await asyncio.gather(continuing, return_exceptions=True)
         await server.stop()
+        await answering.close_connections()
         server.reading.close()
 
 
@@ -164,6 +166,13 @@ class _Uvicorn(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._stop_runs()
         await super().shutdown(sockets)
+
+    async def close_connections(self) -> None:
+        """Close what is still open: uvicorn leaves it so when it is cancelled, or when answers outlast the grace."""
+        while connections := list(self.server_state.connections):
+            for connection in connections:
+                connection.transport.abort()
+            await asyncio.sleep(0)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
