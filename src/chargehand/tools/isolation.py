@@ -27,7 +27,11 @@ START = (
 
 
 class NoResult(ToolError):
-    """The process of a tool ended without a result."""
+    """The process of a tool ended without a result. A negative code is the signal that ended it."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_text: int) -> ToolResult:
@@ -53,7 +57,7 @@ async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_t
     except ValidationError:
         how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with code {ended.code}"
         said = f": {ended.last_words}" if ended.last_words else "."
-        raise NoResult(f"The process of tool {tool.name} {how} and gave no result{said}") from None
+        raise NoResult(f"The process of tool {tool.name} {how} and gave no result{said}", ended.code) from None
 
 
 def _importable(tool: Tool) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     import duckdb
     from duckdb import DuckDBPyConnection
 
-SECONDS = 30.0
+# A query's own time of a processor: one on a busy machine may wait longer than this for its turn.
+SECONDS = 30
+# How many times longer than that its process may take on the clock.
+LONGEST = 4
 MAX_SQL = 20_000
 MAX_ROWS = 200
 MAX_CELL = 500
@@ -40,6 +44,7 @@ AT_ONCE = 3
 # DuckDB's own limit does not count everything, such as one enormous value.
 MAX_ADDRESSES = 4 * 2**30
 INSTALL = "query_data needs DuckDB: pip install 'chargehand[data]'"
+TOO_SLOW = "The query took more than {} s and was stopped; make it smaller."
 TOO_MUCH = f"There is not enough memory for it ({MEMORY}); select, join or sort less."
 READ_ONLY = "The data is read-only: write one SELECT (or WITH, DESCRIBE, SUMMARIZE, SHOW TABLES)."
 NO_DATA = "There are no data files (CSV, TSV, JSON, Parquet, SQLite) in the request's material, so there is no table."
@@ -74,11 +79,14 @@ async def query_data(context: ToolContext, sql: str) -> str:
         # Made and removed here, so that nothing stays behind when the child is killed.
         async with _turn():
             with tempfile.TemporaryDirectory(prefix="chargehand-") as scratch:
-                async with asyncio.timeout(SECONDS):
-                    result = await isolation.run(_query, {"sql": sql, "scratch": scratch}, context, MAX_TEXT)
+                async with asyncio.timeout(LONGEST * SECONDS):
+                    given = {"sql": sql, "scratch": scratch, "seconds": SECONDS}
+                    result = await isolation.run(_query, given, context, MAX_TEXT)
     except TimeoutError:
-        raise ToolError(f"The query took more than {SECONDS:.0f} s and was stopped; make it smaller.") from None
-    except isolation.NoResult:
+        raise ToolError(TOO_SLOW.format(SECONDS)) from None
+    except isolation.NoResult as ended:
+        if ended.code == -signal.SIGXCPU:
+            raise ToolError(TOO_SLOW.format(SECONDS)) from None
         raise ToolError(f"The query ended its process. {TOO_MUCH}") from None
     for name, digest in result.reads.items():
         context.record_hash(name, digest)
@@ -89,7 +97,7 @@ async def query_data(context: ToolContext, sql: str) -> str:
     return result.text
 
 
-def _in_child(context: ToolContext, sql: str, scratch: str) -> str:
+def _in_child(context: ToolContext, sql: str, scratch: str, seconds: int) -> str:
     """Run the query in this process, which can open nothing afterwards: only for a child process."""
     # DuckDB needs no variables, and a query must not find any.
     os.environ.clear()
@@ -98,6 +106,8 @@ def _in_child(context: ToolContext, sql: str, scratch: str) -> str:
     except ImportError:
         raise ToolError(INSTALL) from None
     _limit("RLIMIT_AS", MAX_ADDRESSES)
+    # The higher limit kills; the lower one ends the process with a signal that says why.
+    _limit("RLIMIT_CPU", seconds, seconds + 1)
     if len(sql) > MAX_SQL:
         raise ToolError(f"The query has {len(sql)} characters; at most {MAX_SQL} are run.")
     known = tables.catalog(context)
@@ -223,12 +233,12 @@ def _give_up() -> None:
     _limit("RLIMIT_NOFILE", 0)
 
 
-def _limit(kind: str, most: int) -> None:
+def _limit(kind: str, most: int, hard: int | None = None) -> None:
     import resource
 
     # A system may lack one of these limits and have the others.
     with suppress(AttributeError, ValueError, OSError):
-        resource.setrlimit(getattr(resource, kind), (most, most))
+        resource.setrlimit(getattr(resource, kind), (most, most if hard is None else hard))
 
 
 def _result(base: DuckDBPyConnection, sql: str) -> str:
