@@ -149,6 +149,15 @@ def serving(supervisor: Supervisor, **options: Any) -> Generator[Client]:
 def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None]) -> None:
     try:
         loop.run_until_complete(asyncio.gather(work, return_exceptions=True))
+        loop.run_until_complete(_cancel_others())
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
+
+
+async def _cancel_others() -> None:
+    """Libraries leave tasks behind, which end with the loop."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)

@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diff": ("diff", "Compare two runs: plans, tasks, cost, time, and answers side by side."),
     "trace": ("trace", "Export the record of a run as JSON, JSON lines or a page."),
     "serve": ("serve", "Answer over HTTP: start, watch and read runs in a browser or a program."),
+    "mcp": ("mcp", "Offer teams to other programs as MCP tools, on standard input and output."),
     "eval": ("eval", "Measure how well teams and models do on labelled cases."),
     "models": ("models", "Show the model of each role, its price and whether its key is set."),
     "teams": ("teams", "List the teams that ship and those in this folder, or make a new one."),

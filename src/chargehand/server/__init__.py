@@ -15,6 +15,8 @@
     started_runs.py   the runs that this server carries out; `wanted_runs.py` keeps which those are, over restarts
     event_feed.py     the committed events of runs that are watched; `event_stream.py` sends them
     draft_texts.py    answers that are being written, for the same streams; `frames.py` writes both as text
+    mcp_server.py     the same over MCP: `mcp_tools.py` is the table, `mcp_http.py` and `mcp_stdio.py` the ways in
+    wait_for_run.py   lines about a run while somebody waits for it; `run_summary.py` says what became of it
     pages.py          the list of runs and the page of a run, for browsers
     notify.py         starts a program when a run ends or needs a person
     metrics.py, log_lines.py   figures and lines about the server itself

@@ -17,6 +17,7 @@ from chargehand.server.access import Guard, path_below_root
 from chargehand.server.calls import LONGEST_QUERY, Call
 from chargehand.server.endpoints import ENDPOINTS, PREFIX, Handler
 from chargehand.server.log_lines import LogLines
+from chargehand.server.mcp_http import McpEndpoint
 from chargehand.server.metrics import MEDIA_TYPE
 from chargehand.server.openapi import describe_api
 from chargehand.server.parts import Server
@@ -36,6 +37,8 @@ def make_app(server: Server) -> ASGIApp:
 
         return Route(path, answer, methods=[method])
 
+    mcp = McpEndpoint(server)
+    server.closing.append(mcp.close)
     routes = [
         *(route(PREFIX + each.path, each.method, each.handle) for each in ENDPOINTS),
         route(f"{PREFIX}/openapi.json", "GET", _get_description),
@@ -44,6 +47,7 @@ def make_app(server: Server) -> ASGIApp:
         route("/", "GET", pages.show_runs),
         route("/runs/{run}", "GET", pages.show_run),
         route("/page/{name}", "GET", pages.get_page_file),
+        Route("/mcp", mcp),
     ]
     router = Router(routes, redirect_slashes=False, default=_not_found)
     return _Counted(Guard(_Refusing(router, server.log), server.access), server)

@@ -126,14 +126,14 @@ def start_of(supervisor: Supervisor, body: StartRun, material: list[Path]) -> Be
 
 
 async def begin_review(server: Server, caller: Caller, body: ReviewRequest) -> str:
-    """The id of a review of a patch. No file of this machine is read."""
+    """The id of a review of a patch. Files it changes are read only where a person started the server for a folder."""
     from chargehand.apps import review
 
     model = server.offered.model(body.model)
     run = new_run_id(time.time())
-    # Names in the patch are looked up in an empty folder.
-    empty = Path(tempfile.mkdtemp(prefix="chargehand-review-"))
-    begin = partial(review.run, empty, patch=body.patch, model=model, home=server.home.path)
+    # Without a folder, names in the patch are looked up in an empty one.
+    tree = server.tree or Path(tempfile.mkdtemp(prefix="chargehand-review-"))
+    begin = partial(review.run, tree, patch=body.patch, model=model, home=server.home.path)
     await server.reading.run(mark_run, server.home, run, caller)
     return await server.started.begin(Wanted(run, caller, None), begin, partial(server.home.create, run))
 

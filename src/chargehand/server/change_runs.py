@@ -153,12 +153,17 @@ async def fork_run(call: Call) -> Response:
 
 async def continue_wanted(server: Server) -> None:
     """Continue the wanted runs that no process owns: what a server does first."""
-    server.started.continue_run = partial(_continue_waiting, server)
+    continue_waiting_runs(server)
     for wanted in await server.reading.run(server.started.wanted.all):
         try:
             await _continue_wanted(server, wanted)
         except Exception as error:  # noqa: BLE001 -- recorded: one run must not keep the others from being continued
             server.log.write("run not continued", run=wanted.run, error=str(error))
+
+
+def continue_waiting_runs(server: Server) -> None:
+    """Let wanted runs that wait for a provider continue when the time has come."""
+    server.started.continue_run = partial(_continue_waiting, server)
 
 
 async def _continue_wanted(server: Server, wanted: Wanted) -> None:
@@ -230,11 +235,15 @@ async def answer_question(call: Call) -> Response:
 async def cancel_run(call: Call) -> Response:
     """Stop a run, whichever process owns it. It can be resumed."""
     await call.body(Nothing)
-    server, run = call.server, await find_run(call)
+    return json_response(await stop_run(call.server, await find_run(call)))
+
+
+async def stop_run(server: Server, run: str) -> dict[str, Any]:
+    """Stop a run, whichever process owns it: its status now, and whether this stopped it."""
     await server.reading.run(server.started.wanted.clear, run)
     await server.started.cancel_queued(run)
     status, stopped = await server.supervisor.cancel(run)
-    return json_response({"run": run, "status": status, "stopped": stopped})
+    return {"run": run, "status": status, "stopped": stopped}
 
 
 # -- without running ---------------------------------------------------------------------------------------------------

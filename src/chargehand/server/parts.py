@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from chargehand.record.home import Home
 from chargehand.record.run_source import RunSource
@@ -20,6 +22,7 @@ from chargehand.server.run_figures import RunFigures
 from chargehand.server.run_list import RunList
 from chargehand.server.run_states import RunStates
 from chargehand.server.started_runs import StartedRuns
+from chargehand.server.wanted_runs import UnmarkedRuns, WantedRuns
 from chargehand.text.redaction import Redactor
 
 
@@ -35,6 +38,12 @@ class Server:
     url: str = ""
     max_runs: int = 8
     notify: tuple[str, ...] = ()
+    # Whether the next server continues the runs that this one leaves.
+    survives: bool = True
+    # The folder whose files a patch changes; None where callers may be elsewhere.
+    tree: Path | None = None
+    # Called first when the server stops.
+    closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list[Callable[[], Awaitable[None]]])
     reading: ReadingThreads = field(default_factory=ReadingThreads)
     metrics: Metrics = field(default_factory=Metrics)
 
@@ -64,7 +73,9 @@ class Server:
 
     @cached_property
     def started(self) -> StartedRuns:
-        return StartedRuns(self.home, self.reading, self.feeds, self.log, self.metrics, self.notifier, self.max_runs)
+        wanted = WantedRuns(self.home) if self.survives else UnmarkedRuns(self.home)
+        shared = (self.home, self.reading, self.feeds, self.log, self.metrics, self.notifier)
+        return StartedRuns(*shared, self.max_runs, wanted)
 
     @cached_property
     def notifier(self) -> Notifier:
@@ -76,7 +87,9 @@ class Server:
         return asyncio.Lock()
 
     async def stop(self) -> None:
-        """Park the runs, then end the streams of events."""
+        """End what waits for runs, park the runs, then end the streams of events."""
+        for close in self.closing:
+            await close()
         await self.started.park()
         await self.feeds.close()
         await self.notifier.close()

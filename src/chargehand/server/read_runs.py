@@ -18,6 +18,7 @@ from chargehand.server.calls import Call
 from chargehand.server.checked_input import Input
 from chargehand.server.client_runs import find_run_of
 from chargehand.server.event_stream import EventStream
+from chargehand.server.parts import Server
 from chargehand.server.refusals import Refusal
 from chargehand.server.run_list import RunList, RunsQuery
 from chargehand.settings.model_table import describe_models
@@ -72,8 +73,11 @@ async def diff_runs(call: Call) -> Response:
 
 async def get_run(call: Call) -> Response:
     """The report of a run as it is now, with the questions that are open."""
-    server = call.server
-    run = await find_run(call)
+    return json_response(await read_run(call.server, await find_run(call)))
+
+
+async def read_run(server: Server, run: str) -> dict[str, Any]:
+    """The report of a run as it is now, without secrets, with the questions that are open."""
     report, questions = await server.reading.run(read_report, server.source, run)
     waiting = await server.reading.run(waiting_json, server.source, run, report["status"])
     whole = server.redactor.json(report | {"questions": questions_json(questions)} | waiting)
@@ -81,7 +85,7 @@ async def get_run(call: Call) -> Response:
     for name in ("answer", "data"):
         if report.get(name) is not None:
             whole[name] = server.redactor.redact_delivered(report[name])
-    return json_response(whole)
+    return whole
 
 
 async def get_state(call: Call) -> Response:

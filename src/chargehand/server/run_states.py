@@ -74,7 +74,7 @@ class RunStates:
     def _catch_up(self, run: str, held: _Held) -> str:
         for event in self._source.events(run, held.view.seq):
             held.view.apply(event)
-        return self._status(run, held.view)
+        return current_status(self._source, run, held.view)
 
     def _dump(self, run: str, view: RunState, status: str, since: int = 0) -> str:
         state: dict[str, Any] = page_state(view, since=since) | {"run": run, "status": status}
@@ -87,8 +87,9 @@ class RunStates:
             state["report"] = (state["report"] or {}) | {name: shown[name] for name in ("findings", "gaps", "notes")}
         return dump_json(self._redactor.json(state))
 
-    def _status(self, run: str, view: RunState) -> str:
-        """As the record says, unless its process died before it could say so."""
-        if view.status in (*FINISHED, "paused") or view.ended is not None or self._source.owner(run) is not None:
-            return view.status
-        return "waiting" if view.questions else "interrupted"
+
+def current_status(source: RunSource, run: str, view: RunState) -> str:
+    """As the record says, unless its process died before it could say so."""
+    if view.status in (*FINISHED, "paused") or view.ended is not None or source.owner(run) is not None:
+        return view.status
+    return "waiting" if view.questions else "interrupted"

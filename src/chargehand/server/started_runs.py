@@ -62,8 +62,9 @@ class StartedRuns:
         metrics: Metrics,
         notifier: Notifier,
         max_runs: int,
+        wanted: WantedRuns | None = None,
     ) -> None:
-        self.wanted = WantedRuns(home)
+        self.wanted = wanted or WantedRuns(home)
         self._home = home
         self._reading = reading
         self._feeds = feeds

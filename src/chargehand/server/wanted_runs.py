@@ -74,6 +74,13 @@ class WantedRuns:
         return self._keys / f"{hash_of([caller, key])}.json"
 
 
+class UnmarkedRuns(WantedRuns):
+    """For a process whose runs stop with it: nobody continues them by itself."""
+
+    def mark(self, wanted: Wanted) -> None:
+        """Leaves no mark."""
+
+
 def hash_of(body: Any) -> str:
     """The same for bodies that are the same JSON."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
