@@ -60,6 +60,7 @@ def test_refusals_with_no_success_in_between_are_paused_longer_and_longer() -> N
         adaptive.record_throttle(0.0, adaptive.epoch, 1, None)
         pauses.append(adaptive.resume_at)
     assert pauses[1:] == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+    assert adaptive.asked_until < 0, "the provider asked for none of them: this is not a quota"
     adaptive.record_success(adaptive.epoch, 1)
     adaptive.record_throttle(1_000.0, adaptive.epoch, 1, None)
     assert adaptive.resume_at == 60.0

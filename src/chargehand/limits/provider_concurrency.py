@@ -29,6 +29,8 @@ class Adaptive:
     limit: int = field(init=False)
     # Nothing new starts before this.
     resume_at: float = field(default=-math.inf, init=False)
+    # Until when the provider itself asked for that; a pause that is chosen here is not such a wish.
+    asked_until: float = field(default=-math.inf, init=False)
     # Counts halvings.
     epoch: int = field(default=0, init=False)
     # Successes of this epoch since the limit last grew.
@@ -74,7 +76,8 @@ class Adaptive:
             self._refusals += 1
             if retry_after is None and self._refusals > 1:
                 # Fewer at once did not help, so the limit is one of time: probe rarely, not with every waiter.
-                retry_after = min(FIRST_PAUSE_S * 2.0 ** min(self._refusals - 2, 10), LONGEST_PAUSE_S)
+                pause = min(FIRST_PAUSE_S * 2.0 ** min(self._refusals - 2, 10), LONGEST_PAUSE_S)
+                self.resume_at = max(self.resume_at, now + pause)
         self.shrink(epoch, in_flight)
         self.hold(now, retry_after)
 
@@ -88,7 +91,8 @@ class Adaptive:
     def hold(self, now: float, retry_after: float | None) -> None:
         if retry_after is None:
             return
-        self.resume_at = max(self.resume_at, now + retry_after)
+        self.asked_until = max(self.asked_until, now + retry_after)
+        self.resume_at = max(self.resume_at, self.asked_until)
         if retry_after > QUOTA_S and self._before_quota is None:
             # Calls under way began before it: what becomes of them says nothing about the time after.
             self._before_quota, self.limit, self.epoch = self.limit, 1, self.epoch + 1

@@ -315,7 +315,7 @@ class ProviderLimits:
                 continue
             gives_up = max(waiter.arrived, self._out_since) + waiter.max_wait
             if gives_up <= now or outage.at_least > gives_up:
-                asked = self.adaptive.resume_at if self.adaptive.resume_at > now else None
+                asked = self.adaptive.asked_until if self.adaptive.asked_until > now else None
                 waiter.turn.set_result(Refused(max(outage.until, now), outage.reason, asked))
             else:
                 soonest = min(soonest, gives_up)
@@ -325,7 +325,9 @@ class ProviderLimits:
         resume = self.adaptive.resume_at
         if self.breaker.state == "closed":
             asked = f"{self.name} asked to be left alone until then"
-            return _Outage(resume, resume, asked) if now < resume else None
+            refuses = f"{self.name} refuses calls again and again (429)"
+            reason = asked if resume == self.adaptive.asked_until else refuses
+            return _Outage(resume, resume, reason) if now < resume else None
         retry = self.breaker.retry_at(now)
         assert retry is not None, "a provider is never given up on, only by a run"
         reason = f"{self.name} is out: {self.breaker.reason}"
