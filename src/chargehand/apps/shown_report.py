@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -73,6 +74,8 @@ def parts_shown_by_app(source: RunSource, run: str) -> dict[str, Any] | None:
     from chargehand.apps.registry import find_app
     from chargehand.runs.report_from_record import report_so_far
 
+    if _names_no_app(source, run):
+        return None
     state = source.state(run)
     app = find_app(state)
     if app is None:
@@ -83,3 +86,11 @@ def parts_shown_by_app(source: RunSource, run: str) -> dict[str, Any] | None:
         return None
     whole = shown.to_json()
     return {name: whole[name] for name in ("answer", "findings", "gaps", "notes")}
+
+
+def _names_no_app(source: RunSource, run: str) -> bool:
+    """Whether the first event already says that no app started the run: then the record need not be folded."""
+    with closing(source.events(run)) as events:
+        first = next(events, None)
+    request: dict[str, Any] = {} if first is None else first.data.get("request") or {}
+    return request.get("app", "") is None

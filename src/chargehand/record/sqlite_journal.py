@@ -26,7 +26,7 @@ from chargehand.record.event_body import pack, unpack
 from chargehand.record.journal import check_order, next_epoch
 from chargehand.record.lock import OwnerLock
 from chargehand.record.private_files import private_file
-from chargehand.record.storage_errors import damage_error, reading, storage
+from chargehand.record.storage_errors import MISSHAPEN, damage_error, misread_error, storage
 from chargehand.values.event import Event, read_body
 
 if TYPE_CHECKING:
@@ -180,9 +180,9 @@ class SqliteJournal:
         seq, at, kind, task, attempt, body, crc = row
         if seq != expected:
             raise damage_error(self.path, f"event {expected} is missing")
-        with reading(self.path):
-            if body is None:
-                raise damage_error(self.path, f"what event {seq} holds is missing")
+        if body is None:
+            raise damage_error(self.path, f"what event {seq} holds is missing")
+        try:
             if crc is None:
                 _check_types(row)
             elif not isinstance(body, bytes) or crc != _checksum(seq, at, kind, task, attempt, body):
@@ -191,6 +191,8 @@ class SqliteJournal:
             if not isinstance(data, dict):
                 raise TypeError(f"event {seq} holds no fields")
             return Event(self.run, seq, at, task, attempt, read_body(kind, cast("dict[str, Any]", data)))
+        except MISSHAPEN as error:
+            raise misread_error(self.path, error) from error
 
     def _connection(self) -> sqlite3.Connection:
         if self._closed:

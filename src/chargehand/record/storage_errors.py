@@ -41,8 +41,13 @@ def reading(record: Path | str) -> Generator[None]:
     try:
         yield
     except (*MISSHAPEN, InvalidPlan) as error:
-        said = " ".join(str(error).split())[:200]
-        raise damage_error(record, f"{type(error).__name__}: {said}") from error
+        raise misread_error(record, error) from error
+
+
+def misread_error(record: Path | str, error: Exception) -> RecordDamaged:
+    """For an error of MISSHAPEN, or InvalidPlan."""
+    said = " ".join(str(error).split())[:200]
+    return damage_error(record, f"{type(error).__name__}: {said}")
 
 
 def _full(path: Path) -> str:

@@ -420,16 +420,21 @@ def read_body(kind: str, data: Data) -> EventBody:
     body = BODIES.get(kind)
     if body is None:
         return _unread(Unknown, kind)(**data)
-    return cast("EventBody", (_unread(Unreadable, kind) if shape_problem(body, data) else body)(**data))
+    if shape_problem(body, data):
+        return _unread(Unreadable, kind)(**data)
+    made = object.__new__(body)
+    # The fields as they were read, not a copy: a record has many events.
+    object.__setattr__(made, "__dict__", data)
+    return cast("EventBody", made)
 
 
 def shape_problem(body: type[Body], data: Data) -> str:
     """Which field of the JSON is not as the class says, "" if all are."""
-    for name, field in fields_of(body).items():
+    for name, (type, types, required) in fields_of(body).items():
         if name in data:
-            if not isinstance(data[name], field.types):
-                return f"the field {name} is not of the type {field.type.replace('Data', 'object')}"
-        elif field.required:
+            if not isinstance(data[name], types):
+                return f"the field {name} is not of the type {type.replace('Data', 'object')}"
+        elif required:
             return f"the field {name} is missing"
     return ""
 
