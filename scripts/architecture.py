@@ -102,7 +102,7 @@ def static_figures() -> dict[str, str]:
 
 def measured_paths() -> dict[str, str]:
     """How many modules three ways through the code pass, and how deep."""
-    script = ROOT / "examples" / "first-run" / "script.json"
+    script = ROOT / "src" / "chargehand" / "apps" / "demo" / "tutorial.json"
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "sample.py").write_text("def f(x=[]):\n    return eval(x)\n", encoding="utf-8")
         run = _profile_command(folder, ["run", "Describe Oslo", "--model", f"scripted:{script}", "-q"])

@@ -17,7 +17,7 @@ from chargehand.cli import main
 from tests.pace import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples" / "first-run" / "script.json"
+EXAMPLE = ROOT / "src" / "chargehand" / "apps" / "demo" / "tutorial.json"
 COMMAND = [sys.executable, "-m", "chargehand"]
 # By the test that runs; what it leaves running is killed after it.
 STARTED: list[subprocess.Popen[str]] = []

@@ -41,6 +41,7 @@ def test_the_demo_answers_and_leaves_its_page(shown: Result, shell: Shell) -> No
     assert str(shell.folder / "here" / "page.html") in shown.err
     assert "chargehand serve --open" in shown.err
     assert "0147_gift_note" in (shell.folder / "here" / "page.html").read_text(encoding="utf-8")
+    assert (shell.folder / "here" / "tutorial.json").read_bytes() == demo.TUTORIAL.read_bytes()
 
 
 def test_the_demo_shows_what_it_promises(shown: Result, shell: Shell) -> None:

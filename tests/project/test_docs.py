@@ -1,8 +1,9 @@
 """README and docs are executed: commands run, Python runs, links lead somewhere, tables say what the code says.
 
-In every page: a `console` block is a session that needs no key, and each line of output shown must come (figures and
-ids aside, `...` stands for anything); a `python` block runs against a provider on loopback; a block below a line that
-is only a file name is that file. `sh` blocks need a key or the network: only their commands and flags are checked.
+In every page: a `console` block is a session that needs no key, and each line of output shown must come, in the order
+shown (figures and ids aside, `...` stands for anything); a `python` block runs against a provider on loopback; a block
+below a line that is only a file name is that file. `sh` blocks need a key or the network: only their commands and flags
+are checked.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -26,6 +28,7 @@ import click
 import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
+from chargehand.apps.demo import TUTORIAL
 from chargehand.cli import COMMANDS, cli
 from chargehand.errors import ErrorKind
 from chargehand.models.scripted import Script, ScriptedModel
@@ -137,7 +140,7 @@ def provider(seen: Seen) -> Answer:
 
 @dataclass
 class Workspace:
-    """A folder as a reader would have it after `make install`, with a home of its own and no keys."""
+    """A folder as a reader has it after `make install` and `chargehand demo`, with a home of its own and no keys."""
 
     folder: Path
     base_url: str
@@ -145,6 +148,8 @@ class Workspace:
     def __post_init__(self) -> None:
         for name in ("examples", "Makefile", "pyproject.toml", "constraints.txt", "README.md", "docs", "src"):
             (self.folder / name).symlink_to(ROOT / name)
+        (self.folder / "chargehand-demo").mkdir()
+        shutil.copy(TUTORIAL, self.folder / "chargehand-demo")
         (self.folder / ".venv").mkdir()
         (self.folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
         for stamp in (".created", ".installed"):
@@ -168,13 +173,15 @@ class Workspace:
             if set_here := re.fullmatch(r"export (\w+)=(\S+)", command):
                 self.environment[set_here[1]] = set_here[2]
                 continue
-            ended = self.run(["bash", "-c", command])
-            where = f"line {block.line}: {command}\n{ended.stdout}\n{ended.stderr}"
+            # Both streams in the order in which they reach a terminal.
+            ended = self.run(["bash", "-c", f"exec 2>&1; {command}"], PYTHONUNBUFFERED="1")
+            where = f"line {block.line}: {command}\n{ended.stdout}"
             assert ended.returncode == 0, where
-            came = plain(ended.stderr + ended.stdout)
+            came = plain(ended.stdout)
             for line in shown:
-                for part in filter(None, map(str.strip, line.split("..."))):
-                    assert plain(part) in came, f"not shown: {line}\n{where}"
+                for part in map(plain, filter(None, map(str.strip, line.split("...")))):
+                    assert part in came, f"not shown, or not after the line before it: {line}\n{where}"
+                    came = came.partition(part)[2]
 
     def python(self, block: Block) -> subprocess.CompletedProcess[str]:
         more = {"ANTHROPIC_API_KEY": "sk-ant-not-a-key", "ANTHROPIC_BASE_URL": self.base_url}
@@ -229,10 +236,10 @@ def test_the_example_of_the_readme_uses_its_tool_and_prints_its_answer(tmp_path:
 
 
 def test_a_page_that_shows_what_does_not_come_is_found(tmp_path: Path) -> None:
-    """The check of sessions can fail: on an exit code, and on a line of output that is not there."""
+    """The check of sessions can fail: on an exit code, on a line that is not there, on lines in another order."""
     space = Workspace(tmp_path, "http://127.0.0.1:9")
     space.session(Block("console", "$ echo one two\none ...\n", 1, None))
-    for wrong in ("$ exit 3\n", "$ echo one\ntwo\n"):
+    for wrong in ("$ exit 3\n", "$ echo one\ntwo\n", "$ echo one; echo two\ntwo\none\n"):
         with pytest.raises(AssertionError, match="line 1"):
             space.session(Block("console", wrong, 1, None))
 

@@ -27,11 +27,11 @@ def demo(folder: Path) -> int:
     why checkout failed. A script answers in place of the model; the planner's checks, the dispatcher, the tools, the
     recovery, the record and the report are those of every run. You see parallel work, a rate limit, a worker that fails
     and is tried again, two logs that contradict each other, and an answer that says what is missing. FOLDER/page.html
-    is the page of the run.
+    is the page of the run, FOLDER/tutorial.json the script of the tutorial.
 
     The run ends partial, for which `chargehand run` has exit code 3. `demo` itself exits with 0 when it has shown that.
     """
-    from chargehand.apps.demo import REQUEST
+    from chargehand.apps.demo import REQUEST, TUTORIAL
     from chargehand.apps.demo.material import LOGS, write_logs
     from chargehand.apps.shown_report import export_run
     from chargehand.cli.screen import WIDEST, write_file
@@ -39,14 +39,15 @@ def demo(folder: Path) -> int:
     from chargehand.cli.watch_run import deliver, drive
     from chargehand.errors import UsageError
 
-    logs, page = folder / "logs", folder / "page.html"
-    if folder.is_dir() and any(folder.iterdir()) and not logs.is_dir():
+    logs, page, tutorial = folder / "logs", folder / "page.html", folder / TUTORIAL.name
+    if folder.is_dir() and any(folder.iterdir()) and not (logs.is_dir() or tutorial.is_file()):
         raise UsageError(f"{folder} has files of yours: name a folder that is new or empty, `chargehand demo FOLDER`.")
     try:
         size = write_logs(logs)
+        shutil.copyfile(TUTORIAL, tutorial)
     except OSError as error:
         raise UsageError(
-            f"{logs} cannot be written: {error.strerror}. Name another folder: `chargehand demo FOLDER`."
+            f"{folder} cannot be written to: {error.strerror}. Name another folder: `chargehand demo FOLDER`."
         ) from None
     out = screen()
     for line in (

@@ -8,3 +8,5 @@ REQUEST = "Why did checkout fail on 12 March, for how long, what did it cost us,
 # It is asked of the shipped team of this name.
 TEAM = "general"
 SCRIPT = Path(__file__).with_name("script.json")
+# The script of docs/tutorial.md, which the demo leaves in its folder.
+TUTORIAL = Path(__file__).with_name("tutorial.json")
