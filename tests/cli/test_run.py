@@ -71,7 +71,7 @@ def test_the_footer_names_contradictions_and_unused_results(shell: Shell) -> Non
     found = {"subject": "Height", "claims": ["t1: 3 m", "t2: 4 m"], "resolved": False}
     says = {"answer": "It is high [t1].", "contradictions": [found]}
     got = shell("run", "x", "--model", shell.script({"when": {"role": "synthesizer"}, "reply": {"json": says}}))
-    assert "contradiction  Height: t1: 3 m / t2: 4 m (unresolved)" in got.err
+    assert "contradiction  Height: t1: 3 m / t2: 4 m. Not resolved." in got.err
     assert "not used       t2" in got.err
 
 

@@ -139,7 +139,7 @@ def test_a_share_of_passed_cases_can_be_asked_for(shell: Shell) -> None:
     bad = model(shell, {"when": {"role": "router"}, "reply": {"json": {"primary": "teller"}}}, name="bad.json")
     got = shell("eval", folder, "--model", bad, "--fail-under", "0.5")
     assert got.code == 1
-    assert "passed 0 of 1 cases (0.00), less than --fail-under 0.5." in got.err
+    assert "0 of 1 passed, 1 failed (0.00), less than --fail-under 0.5." in got.err
     assert shell("eval", folder, "--model", bad, "--fail-under", "0").code == 0
     assert shell("eval", folder, "--model", bad, "--fail-under", "90").code == 2
 
@@ -158,9 +158,11 @@ def test_models_are_put_side_by_side(shell: Shell) -> None:
     page = (shell.folder / "page.html").read_text()
     assert "12 of 12 passed" in page
     assert "0 of 12 passed" in page
+    assert page.index("Cases that did not pass (12)") < page.index("<h2>Workers</h2>") < page.index("that passed (12)")
     assert page.count('<svg class="plot') == 2
     table = shell("eval", folder, "--model", model(shell), "--model", bad).out
     assert "worker passed differs by -1\n" in table
+    assert table.endswith("scripted:good.json: 12 of 12 passed\nscripted:bad.json: 0 of 12 passed, 12 failed\n")
 
 
 def test_teams_are_put_side_by_side(shell: Shell) -> None:
@@ -188,7 +190,9 @@ def test_cases_are_repeated(shell: Shell) -> None:
     kind = document["candidates"][0]["kinds"][0]
     assert (kind["cases"], kind["results"], kind["metrics"]["passed"]["estimate"]["n"]) == (1, 3, 1)
     bad = model(shell, says("finder", "No."), name="bad.json")
-    told = [line for line in shell("eval", folder, "--model", bad, "--repeat", 2).out.splitlines() if "failed" in line]
+    told = [
+        line for line in shell("eval", folder, "--model", bad, "--repeat", 2).out.splitlines() if "failed with" in line
+    ]
     assert [f"(repeat {number}): numeric" in line for number, line in enumerate(told, 1)] == [True, True]
 
 

@@ -20,7 +20,7 @@ def test_one_plain_call_is_shown_beside_the_team(shell: Shell) -> None:
     """On whole runs with an expected answer, held to what an answer alone can have; its cost is said first."""
     folder = team(shell.folder / "fjord", WHOLE, COSTS, ROUTE)
     done = shell("eval", str(folder), "--model", model(shell, ASSISTANT), "--single", "--json")
-    assert "one plain call gives 1 answer" in done.err
+    assert "one plain call each (1 answer)" in done.err
     assert {each["name"]: each["is_plain"] for each in done.json["candidates"]} == {
         "desk · scripted:good.json": False,
         "one plain call": True,

@@ -27,7 +27,8 @@ from typing import Any, get_args
 import click
 import pytest
 
-from chargehand import Supervisor, Team, Worker, tool
+import chargehand
+from chargehand import Supervisor, Team, Worker, testing, tool
 from chargehand.apps.demo import TUTORIAL
 from chargehand.cli import COMMANDS, cli
 from chargehand.errors import ErrorKind
@@ -233,6 +234,14 @@ def test_the_example_of_the_readme_uses_its_tool_and_prints_its_answer(tmp_path:
     assert [seen.task for seen in told] == ["t1"]
     assert "717710" in told[0].text
     assert {seen.body["model"] for seen in server.requests} == {"claude-sonnet-5-5"}
+
+
+def test_every_public_name_is_in_an_example_of_the_reference() -> None:
+    """The example runs, as all Python of the pages does; events have a page of their own."""
+    page = ROOT / "docs" / "reference" / "python.md"
+    shown = "\n".join(block.text for block in blocks(page) if block.language == "python")
+    names = {*chargehand.__all__, *testing.__all__}
+    assert {name for name in names if not re.search(rf"\b{name}\b", shown)} == set()
 
 
 def test_a_page_that_shows_what_does_not_come_is_found(tmp_path: Path) -> None:

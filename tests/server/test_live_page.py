@@ -93,6 +93,7 @@ def test_a_run_is_forked_in_the_page(client: Client, browser: Browser, run: str)
     page.wait_for_selector(f".facts:has-text('forked from {run} at b')")
     page.wait_for_selector(".pill.r-complete")
     page.goto(f"{page.url}#task/a")
+    page.locator(".orders-part summary").click()
     page.get_by_role("button", name="Fork from here").click()
     page.wait_for_selector(".facts:has-text('at a')")
     page.wait_for_selector(".pill.r-complete")
@@ -200,6 +201,7 @@ def test_the_whole_story_of_a_run_with_the_keyboard_alone(tmp_path: Path, browse
         press(".drawer button:text-is('Stop')")
         page.wait_for_selector(".drawer .badge.s-failed")
         page.wait_for_selector(".pill.r-failed")
+        press(".orders-part summary")
         press(".drawer button:text-is('Restart')")
         page.wait_for_selector(".question:has-text('Which year?')")
 
@@ -215,6 +217,7 @@ def test_the_whole_story_of_a_run_with_the_keyboard_alone(tmp_path: Path, browse
         first = page.url
         page.keyboard.press("Escape")
         page.goto(f"{first.partition('#')[0]}#task/b")
+        press(".orders-part summary")
         press(".drawer button:text-is('Fork from here')")
         page.wait_for_selector(".facts:has-text('forked from')")
         page.wait_for_selector(".pill.r-complete")

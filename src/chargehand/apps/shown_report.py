@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -90,7 +89,6 @@ def parts_shown_by_app(source: RunSource, run: str) -> dict[str, Any] | None:
 
 def _names_no_app(source: RunSource, run: str) -> bool:
     """Whether the first event already says that no app started the run: then the record need not be folded."""
-    with closing(source.events(run)) as events:
-        first = next(events, None)
+    first = next(source.events(run), None)
     request: dict[str, Any] = {} if first is None else first.data.get("request") or {}
     return request.get("app", "") is None

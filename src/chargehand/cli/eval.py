@@ -149,7 +149,9 @@ def _plain_calls(
         return []
     found = plain_calls(wanted)
     answers = several(cases * repeat * len(found), "answer")
-    out.say(f"For comparison, one plain call gives {answers} to the whole runs; --no-single saves their cost.")
+    out.say(
+        f"For comparison, whole runs are also asked in one plain call each ({answers}); --no-single leaves that out."
+    )
     return found
 
 
@@ -284,18 +286,19 @@ def _table(evaluation: Evaluation, out: Screen) -> None:
         out.put(f"{result.file}:{result.line}: {result.case} failed with {result.candidate}{which}: {why}")
     if len(wrong) > MOST_LISTED:
         out.put(f"and {len(wrong) - MOST_LISTED:,} more; -o FILE.html shows all.")
+    for candidate in evaluation.candidates:
+        out.put(f"{candidate.name}: {evaluation.verdict_of(candidate.name)}")
 
 
 def _held_to(evaluation: Evaluation, least: float, out: Screen) -> int:
     """1 if a team passed less than that share of its cases; what could not be tried has not passed."""
     failed = 0
     for candidate in (each for each in evaluation.candidates if not each.is_plain):
-        results = [result for result in evaluation.results if result.candidate == candidate.name]
-        passed = sum(result.passed and result.error is None for result in results)
-        if passed < least * len(results):
+        verdict = evaluation.verdict_of(candidate.name)
+        if verdict.passed < least * verdict.results:
             failed = FAILED
-            share = f"{passed} of {len(results)} cases ({passed / len(results):.2f})"
-            out.complain(f"{candidate.name} passed {share}, less than --fail-under {least:g}.")
+            share = f"{verdict} ({verdict.passed / verdict.results:.2f})"
+            out.complain(f"{candidate.name}: {share}, less than --fail-under {least:g}.")
     return failed
 
 

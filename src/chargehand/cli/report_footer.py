@@ -124,9 +124,14 @@ def _gap(gap: dict[str, Any]) -> str:
 
 
 def _contradiction(found: dict[str, Any]) -> str:
-    claims = f": {' / '.join(found['claims'])}" if found["claims"] else ""
-    verdict = f"; {found['verdict']}" if found["verdict"] else ""
-    return f"{found['subject']}{claims}{verdict}{'' if found['resolved'] else ' (unresolved)'}"
+    claims = f": {' / '.join(found['claims']).removesuffix('.')}" if found["claims"] else ""
+    if not found["resolved"]:
+        return f"{found['subject']}{claims}. Not resolved.{_sentence(found['reason'])}"
+    return f"{found['subject']}{claims}.{_sentence(found['verdict'], 'Resolved: ')}{_sentence(found['reason'])}"
+
+
+def _sentence(text: str | None, before: str = "") -> str:
+    return f" {before}{text.removesuffix('.')}." if text else ""
 
 
 def commands(report: ReportData) -> list[str]:

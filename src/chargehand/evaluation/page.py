@@ -13,7 +13,7 @@ from chargehand.evaluation.baseline import BaselineVerdict, Regression
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.plots import Bar, Point, number, span
 from chargehand.evaluation.result import Result
-from chargehand.evaluation.summary import Evaluation, KindSummary
+from chargehand.evaluation.summary import Evaluation, KindSummary, is_pass
 from chargehand.text.escaping import show_controls
 from chargehand.trace.elements import folded_section, more, quiet, section, table
 from chargehand.trace.number_text import duration, money, several, short
@@ -40,13 +40,36 @@ _SHARES = (
     "tasks_done",
 )
 
+# What a figure says, where its name alone does not.
+_MEANINGS = {
+    "accuracy": "cases in which the right worker was chosen",
+    "by_rule": "cases that a rule decided, without a model",
+    "unreadable": "answers of the router that could not be read",
+    "extra_worker": "cases with a second worker that nobody asked for",
+    "passed": "cases in which every check was met",
+    "score": "checks that were met",
+    "validity": "plans without an error",
+    "graph_f1": "how much the plan is like the reference, 1 is the same",
+    "node_f1": "the same for tasks alone",
+    "edge_f1": "the same for dependencies alone",
+    "parallelism": "tasks for each step of the longest chain",
+    "parallelism_kept": "of the parallelism of the reference",
+    "complete": "runs that ended complete",
+    "tasks_done": "tasks that were done",
+    "tokens": "for each case",
+    "usd": "dollars for each case",
+    "seconds": "of work for each case",
+    "wall_seconds": "from start to end of a run",
+    "speedup": "times as fast as one task after the other",
+}
+
 
 def to_html(evaluation: Evaluation, verdict: BaselineVerdict | None = None) -> str:
     """The page. What is in the evaluation is shown as it is: remove secrets first."""
     style = _asset("chargehand.trace.page", "style.css") + "\n" + _asset("chargehand.evaluation", "plots.css")
     policy = f"default-src 'none'; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
     name = escape(short(evaluation.suite.name, 120))
-    parts = [_verdict(verdict), *_kinds(evaluation), _comparisons(evaluation), _results(evaluation)]
+    parts = [_verdict(verdict), _failed(evaluation), *_kinds(evaluation), _comparisons(evaluation), _passed(evaluation)]
     return show_controls(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -80,10 +103,8 @@ def _cards(evaluation: Evaluation) -> str:
     cards: list[tuple[str, str, str]] = []
     for candidate in evaluation.candidates:
         results = [result for result in evaluation.results if result.candidate == candidate.name]
-        errors = sum(result.error is not None for result in results)
-        beside = several(errors, "error") if errors else _cost(results)
-        passed = sum(result.passed for result in results)
-        cards.append((short(candidate.name, 40), f"{passed:,} of {len(results):,} passed", beside))
+        passed, _, rest = str(evaluation.verdict_of(candidate.name)).partition(", ")
+        cards.append((short(candidate.name, 40), passed, ", ".join(filter(None, (rest, _cost(results))))))
     return "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(figure)}<small>{escape(beside)}</small></dd></div>"
         for name, figure, beside in cards
@@ -159,7 +180,7 @@ def _scatter(found: Sequence[tuple[int, str, KindSummary]]) -> str:
 def _figures(found: Sequence[tuple[int, str, KindSummary]]) -> str:
     names = dict.fromkeys(name for _, _, summary in found for name in summary.metrics)
     rows = "".join(
-        f"<tr><td>{escape(name.replace('_', ' '))}</td>"
+        f"<tr><td>{escape(name.replace('_', ' '))}{quiet(_MEANINGS.get(name, ''))}</td>"
         + "".join(
             f"<td>{escape(span(summary.metrics[name].estimate)) if name in summary.metrics else '–'}</td>"
             for _, _, summary in found
@@ -190,12 +211,24 @@ def _comparisons(evaluation: Evaluation) -> str:
     return section("Side by side", body)
 
 
-def _results(evaluation: Evaluation) -> str:
-    # What did not pass comes first.
-    ordered = sorted(evaluation.results, key=lambda result: result.passed)
-    rows = "".join(_row(result) for result in ordered[:MOST_RESULTS])
+def _failed(evaluation: Evaluation) -> str:
+    """First what failed, then what could not be tried: a reader looks for these."""
+    failed = [result for result in evaluation.results if not is_pass(result)]
+    failed.sort(key=lambda result: result.error is not None)
+    if not failed:
+        return ""
+    return section(f"Cases that did not pass ({len(failed):,})", _cases(failed), "alert")
+
+
+def _passed(evaluation: Evaluation) -> str:
+    passed = [result for result in evaluation.results if is_pass(result)]
+    return folded_section(f"Cases that passed ({len(passed):,})", _cases(passed)) if passed else ""
+
+
+def _cases(results: Sequence[Result]) -> str:
+    rows = "".join(_row(result) for result in results[:MOST_RESULTS])
     body = table("", ("case", "candidate", "result", "score", "what was checked", "answer", "time"), rows)
-    return folded_section("Cases", body + more(len(ordered), MOST_RESULTS, "results"))
+    return body + more(len(results), MOST_RESULTS, "results")
 
 
 def _row(result: Result) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.result import Result
@@ -75,6 +75,24 @@ class Comparison(Value):
     clear: bool
 
 
+class CandidateVerdict(NamedTuple):
+    passed: int
+    results: int
+    # Those that could not be tried; they have not passed.
+    errors: int
+
+    def __str__(self) -> str:
+        failed = self.results - self.passed - self.errors
+        parts = [f"{self.passed:,} of {self.results:,} passed"]
+        parts += [f"{failed:,} failed"] if failed else []
+        parts += [f"{self.errors:,} could not be tried"] if self.errors else []
+        return ", ".join(parts)
+
+
+def is_pass(result: Result) -> bool:
+    return result.passed and result.error is None
+
+
 class SuiteInfo(Value):
     name: str
     hash: str
@@ -92,6 +110,12 @@ class Evaluation(Value):
     @property
     def errors(self) -> tuple[Result, ...]:
         return tuple(result for result in self.results if result.error is not None)
+
+    def verdict_of(self, candidate: str) -> CandidateVerdict:
+        """How many results of a candidate passed: the same in the table, on the page and for --fail-under."""
+        results = [result for result in self.results if result.candidate == candidate]
+        errors = sum(result.error is not None for result in results)
+        return CandidateVerdict(sum(map(is_pass, results)), len(results), errors)
 
     def to_json(self) -> dict[str, JSON]:
         return self.model_dump(mode="json", exclude={"results": {"__all__": {"key"}}})

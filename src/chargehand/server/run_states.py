@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -77,14 +77,15 @@ class RunStates:
         return current_status(self._source, run, held.view)
 
     def _dump(self, run: str, view: RunState, status: str, since: int = 0) -> str:
+        shown = None if view.ended is None else parts_shown_by_app(self._source, run)
+        if shown is not None:
+            view = replace(view, report=(view.report or {}) | shown)
         state: dict[str, Any] = page_state(view, since=since) | {"run": run, "status": status}
+        state["findings_first"] = shown is not None
         state["orders"] = possible_orders(status)
         if status == "waiting" and not view.questions:
             # A process that waits for a provider says so itself; of a run that is parked, the record does.
             state |= {} if view.waiting else waiting_json(self._source, run, status)
-        if since == 0 and view.ended is not None and (shown := parts_shown_by_app(self._source, run)) is not None:
-            state["findings_first"] = True
-            state["report"] = (state["report"] or {}) | {name: shown[name] for name in ("findings", "gaps", "notes")}
         return dump_json(self._redactor.json(state))
 
 

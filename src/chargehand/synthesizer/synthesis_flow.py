@@ -228,7 +228,7 @@ class Flow:
         """Everything that is known, listed."""
         known, gaps = self._reconcile(), self._gaps
         if (why := self._why_rejected()) is not None:
-            rejected = f"The answer that was written was rejected: {why}."
+            rejected = f"The answer that was written was rejected: {why.removesuffix('.')}."
             gaps = (*gaps, Gap(reason=rejected, impact="The answer lists the results instead."))
         section = mention.section(known.disagreements) if known.disagreements else ""
         answer = plain.report(self._plan, self.outcomes, known.claims, known.findings, section, gaps)

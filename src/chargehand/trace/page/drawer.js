@@ -144,7 +144,9 @@ export function drawer(source, close) {
     ].filter(Boolean);
     const fork = ended && !task.depth ? button("Fork from here", () => send("fork", { at: task.id })) : null;
     if (!buttons.length && !fork) return null;
-    return h("form", { class: "orders", onsubmit: (event) => event.preventDefault() }, buttons.length ? words : null, h("div", { class: "buttons" }, buttons, fork), note);
+    const form = h("form", { class: "orders", onsubmit: (event) => event.preventDefault() }, buttons.length ? words : null, h("div", { class: "buttons" }, buttons, fork), note);
+    // A task that has ended is there to be read.
+    return ended ? h("details", { class: "orders-part", "data-key": "orders" }, h("summary", {}, fork ? "Restart, or fork from here" : "Restart"), form) : form;
   }
 
   return {

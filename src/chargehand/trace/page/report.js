@@ -3,6 +3,8 @@ import { h, prose } from "./dom.js";
 import { count, duration, isEnded, money, pretty, several } from "./words.js";
 
 const SHORT_LIST = 3;
+// Characters of HTML. A longer answer is cut off by height, so that the tasks below it are in reach.
+const LONG_ANSWER = 16_000;
 
 const section = (title, kind, ...body) => h("section", { class: kind }, h("h2", {}, title), body);
 const task = (id) => (id ? [h("a", { class: "cite", href: `#task/${id}` }, id), " "] : null);
@@ -33,10 +35,20 @@ export function answer(state, draft) {
   if (draft && state.status === "running") return section("Answer", "answer", h("p", { class: "quiet" }, "It is being written."), h("pre", { class: "draft" }, draft));
   if (!isEnded(state.status)) return null;
   if (report?.answer_html) {
-    return section("Answer", "answer", prose(report.answer_html), report.answer_cut ? h("p", { class: "quiet" }, "The answer is longer; the export has all of it.") : null,
+    return section("Answer", "answer", folded(prose(report.answer_html), report.answer_html.length > LONG_ANSWER), report.answer_cut ? h("p", { class: "quiet" }, "The answer is longer; the export has all of it.") : null,
       problems(report));
   }
   return section("Answer", "answer", h("p", { class: "quiet" }, "There is no answer on the record."));
+}
+
+function folded(box, isLong) {
+  if (!isLong) return box;
+  box.classList.add("cut-off");
+  const button = h("button", { type: "button", onclick: () => {
+    box.classList.remove("cut-off");
+    button.remove();
+  } }, "Show the whole answer");
+  return [box, button];
 }
 
 /** What the check of the answer found. */

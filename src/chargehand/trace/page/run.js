@@ -34,7 +34,14 @@ export async function showRun(main, id) {
     const { tasks, ...rest } = newer;
     const before = state.status;
     Object.assign(state, rest);
-    for (const task of tasks) state.tasks.set(task.id, task);
+    for (const task of tasks) state.tasks.set(task.id, { ...task, recorded: task.status });
+    // The record last saw them at work; while the run is paused, waits or is interrupted, nothing is.
+    const halted = state.status !== "running";
+    for (const task of state.tasks.values()) task.status = halted && task.recorded === "running" ? "waiting" : task.recorded;
+    if (halted && state.counts.running) {
+      const { running, waiting = 0, ...others } = state.counts;
+      state.counts = { waiting: waiting + running, ...others };
+    }
     state.order ??= [...state.tasks.keys()];
     const skew = newer.now ? newer.now - Date.now() / 1000 : null;
     state.now = () => (skew === null ? state.last_event : Date.now() / 1000 + skew);

@@ -38,7 +38,7 @@ export function timeline(open) {
   /** How long a task took; one at work is counted from where its attempt began. */
   function secondsOf(task) {
     const attempt = task.attempts.at(-1);
-    return task.status === "running" && attempt ? clock.total - clock.running(attempt[1]) : task.seconds;
+    return task.recorded === "running" && attempt ? clock.total - clock.running(attempt[1]) : task.seconds;
   }
 
   const indent = (depth) => (depth ? h("span", { class: "in" }, "· ".repeat(Math.min(depth, 4))) : null);
@@ -81,7 +81,9 @@ export function timeline(open) {
   function groupRow(row) {
     const counts = {};
     for (const task of row.group) counts[task.status] = (counts[task.status] ?? 0) + 1;
-    const said = Object.entries(counts).map(([status, number]) => `${GLYPHS[status]} ${count(number)} ${status}`).join("  ");
+    const each = Object.entries(counts);
+    const whole = each.map(([status, number]) => `${GLYPHS[status]} ${count(number)} ${status}`).join("  ");
+    const said = each.length === 1 ? whole : each.map(([status, number]) => `${GLYPHS[status]} ${count(number)}`).join("  ");
     const marks = ["done", "running", "escalated", "failed"].flatMap((status) => {
       const of = row.group.filter((task) => task.status === status && task.started !== null);
       if (!of.length) return [];
@@ -100,7 +102,7 @@ export function timeline(open) {
     },
     h("span", { class: "name" }, indent(row.group[0].depth), isOpen ? "▾ " : "▸ ", h("b", {}, `${count(row.group.length)} ×`), " ", h("i", {}, row.group[0].worker)),
     h("span", { class: "track" }, marks),
-    h("span", { class: "tail" }, said));
+    h("span", { class: "tail", title: whole, "aria-label": whole }, said));
   }
 
   const fits = (task) =>

@@ -57,8 +57,20 @@ export const modelName = (model) => model.replace(/^([a-z]+:).*[/\\]/, (whole, k
 
 export const moment = (at) => new Date(at * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
 
-export const pretty = (value) =>
-  value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2);
+export const pretty = (value) => (value === null || value === undefined ? "" : typeof value === "string" ? value : json(value, ""));
+
+/** JSON with two spaces a level, and short lists of plain values on one line. */
+function json(value, indent) {
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  const isList = Array.isArray(value);
+  const inner = `${indent}  `;
+  const parts = isList ? value.map((each) => json(each, inner)) : Object.entries(value).map(([key, each]) => `${JSON.stringify(key)}: ${json(each, inner)}`);
+  const [open, close] = isList ? "[]" : "{}";
+  if (!parts.length) return open + close;
+  const line = parts.join(", ");
+  if (isList && line.length <= 70 && value.every((each) => each === null || typeof each !== "object")) return `[${line}]`;
+  return `${open}\n${inner}${parts.join(`,\n${inner}`)}\n${indent}${close}`;
+}
 
 export const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1).trimEnd()}…`);
 
