@@ -1,13 +1,15 @@
-"""Outcomes and reports by ref, in memory: what this session's steps came to, and what earlier ones ended with."""
+"""Outcomes, reports and words of tasks by ref, in memory: what this session's steps came to, and what earlier ones ended with."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from chargehand.values.head import Head
 from chargehand.values.outcome import Outcome, Usage
 
 if TYPE_CHECKING:
+    from chargehand.values.plan import Task
     from chargehand.values.report import Report
 
 
@@ -17,6 +19,7 @@ class KeptOutcomes:
     def __init__(self) -> None:
         self._kept: dict[str, Outcome] = {}
         self._reports: dict[str, Report] = {}
+        self._tasks: dict[str, tuple[Task, ...]] = {}
 
     def keep(self, ref: str, outcome: Outcome) -> Head:
         self._kept[ref] = outcome
@@ -33,15 +36,21 @@ class KeptOutcomes:
     def report_at(self, ref: str) -> Report:
         return self._reports[ref]
 
+    def keep_tasks(self, ref: str, tasks: Iterable[Task]) -> None:
+        self._tasks[ref] = tuple(tasks)
+
+    def tasks_at(self, ref: str) -> tuple[Task, ...]:
+        return self._tasks[ref]
+
     def end(self, ref: str, head: Head) -> Outcome:
         """The outcome that a head is of, kept under the ref of its task."""
-        outcome = head.outcome() if head.ref is None else self._kept[head.ref]
+        outcome = head.outcome() if head.ref is None else self.at(head.ref)
         changes: dict[str, Any] = {}
         if head.attempts != outcome.attempts:
             changes["attempts"] = head.attempts
         if head.usage != outcome.usage:
             changes["usage"] = head.usage
         if head.output_of is not None:
-            changes |= {"output": self._kept[head.output_of].output, "partial": True}
+            changes |= {"output": self.at(head.output_of).output, "partial": True}
         self._kept[ref] = outcome = outcome.model_copy(update=changes) if changes else outcome
         return outcome

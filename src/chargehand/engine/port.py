@@ -15,7 +15,7 @@ in which things finish, so replay needs no deterministic scheduler.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
@@ -28,6 +28,7 @@ from chargehand.values.outcome import Outcome, Usage
 
 if TYPE_CHECKING:
     from chargehand.values.order import Restart
+    from chargehand.values.plan import Task
     from chargehand.values.report import Report
 
 T = TypeVar("T")
@@ -149,7 +150,7 @@ class RunOrders(Protocol):
 
 
 class Outcomes(Protocol):
-    """The outcomes and the report behind heads. Only code inside of steps, and what ends a run, reads them."""
+    """The outcomes, the report and the words behind heads. Only code inside of steps, and what ends a run, reads them."""
 
     def keep(self, ref: str, outcome: Outcome) -> Head:
         """Keep an outcome under a ref, and give its head."""
@@ -165,6 +166,14 @@ class Outcomes(Protocol):
 
     def report_at(self, ref: str) -> Report:
         """The report kept under a ref."""
+        ...
+
+    def keep_tasks(self, ref: str, tasks: Iterable[Task]) -> None:
+        """Keep tasks with their words under a ref: one in other words, or those that were added or took a place."""
+        ...
+
+    def tasks_at(self, ref: str) -> tuple[Task, ...]:
+        """The tasks kept under a ref."""
         ...
 
 

@@ -82,18 +82,27 @@ class RunSteps:
         if not isinstance(agreed, Agreed):
             report = report_nothing_run(request, self.team, engine, agreed)
             return engine.outcomes.keep_report(key, report, agreed.usage)
-        if factory is not None and agreed.plan.workers:
-            self.team = self.team.with_workers(agreed.plan.workers)
-            self.roster = {**self.roster, **factory.make_agents(agreed.plan.workers)}
         plan = agreed.plan.model_copy(update={"tasks": self._as_restarted(agreed.plan.tasks)})
-        terms = RunTerms(request, _workers_stop_at(request), self.team.recovery.evidence)
+        tasks = self.continue_with(plan, {task.id: task for task in plan.tasks}, [agreed.usage], planned=agreed.planned)
+        head = self._plan_head(agreed, tasks.roster, tasks.help)
+        return Head(status="done", parts=drop_words(plan.tasks), usage=agreed.usage, plan=head)
+
+    def continue_with(
+        self, plan: Plan, tasks: dict[str, Task], used: list[Usage], *, planned: bool, ids: frozenset[str] | None = None
+    ) -> TaskSteps:
+        """Take over a plan that may run, whichever session or machine settled it, and what planning used.
+
+        `tasks` and `ids` are its tasks and their ids, to be shared by steps of the same run.
+        """
+        if self.factory is not None and plan.workers:
+            self.team = self.team.with_workers(plan.workers)
+            self.roster = {**self.roster, **self.factory.make_agents(plan.workers)}
+        terms = RunTerms(self.request, _workers_stop_at(self.request), self.team.recovery.evidence)
         workers = {name: worker.bind(terms) for name, worker in self.roster.items()}
-        help = make_help(request, self.team, engine, models, planned_here=agreed.planned)
-        self._tasks = TaskSteps(engine, workers, help)
-        self._tasks.add_tasks(plan.tasks)
-        self._plan, self._used = plan, [agreed.usage]
-        parts = drop_words(plan.tasks)
-        return Head(status="done", parts=parts, usage=agreed.usage, plan=self._plan_head(agreed, workers, help))
+        help = make_help(self.request, self.team, self.engine, self.role_models, planned_here=planned)
+        self._tasks = TaskSteps(self.engine, workers, help, tasks, _ids=frozenset(tasks) if ids is None else ids)
+        self._plan, self._used = plan, used
+        return self._tasks
 
     async def extend(self, key: str, refs: StepRefs) -> Head:
         from chargehand.planner.extend import extend_plan  # few runs extend their plan
@@ -109,6 +118,7 @@ class RunSteps:
         if extension is None:
             return Head(status="skipped", usage=Usage.total(used))
         added = self._as_restarted(extension.tasks)
+        self.engine.outcomes.keep_tasks(key, added)
         self._plan = self._plan.with_tasks(added)
         self.tasks.add_tasks(added)
         parts, fills = drop_words(extension.tasks), dict(extension.fills)

@@ -49,11 +49,8 @@ class TaskSteps:
     engine: Engine
     roster: Roster
     help: SupervisorHelp = field(default_factory=SupervisorHelp)
-    # The tasks of the plan and of what was added to it, by id; and those that took a task's place, by that task.
+    # The tasks of the plan and of what was added to it, by id.
     _tasks: dict[str, Task] = field(default_factory=dict[str, Task])
-    _parts: dict[str, dict[str, Task]] = field(default_factory=dict[str, dict[str, Task]])
-    # Tasks with words other than the plan's, by ref.
-    _rewritten: dict[str, Task] = field(default_factory=dict[str, Task])
     _attempts: dict[str, AttemptWork] = field(default_factory=dict[str, AttemptWork])
     # The ids of all tasks of the plan: one value for all attempts.
     _ids: frozenset[str] = frozenset()
@@ -113,7 +110,7 @@ class TaskSteps:
         if isinstance(plan, Outcome):
             return self._fail(key, plan, used)
         parts = () if plan is None else plan.tasks
-        self._parts[task.id] = {part.id: part for part in parts}
+        self.engine.outcomes.keep_tasks(_parts_ref(task.id), parts)
         usage = Usage.total(used)
         return Head(task=task.id, worker=task.worker, status="done", usage=usage, parts=drop_words(parts))
 
@@ -190,15 +187,15 @@ class TaskSteps:
         return self.engine.outcomes.keep(key, outcome.model_copy(update={"usage": Usage.total(used)}))
 
     def _with_words(self, key: str, task: Task, used: list[Usage]) -> Head:
-        self._rewritten[key] = task
+        self.engine.outcomes.keep_tasks(key, [task])
         return Head(task=task.id, worker=task.worker, status="done", usage=Usage.total(used), words=key)
 
     def _task(self, refs: StepRefs) -> Task:
         """The task as it is to be done: by which worker, at which tier, in which words."""
-        task = self._tasks.get(refs.task) or self._parts[refs.task.rpartition(".s.")[0]][refs.task]
+        task = self._tasks.get(refs.task) or next(each for each in self._parts_with(refs.task) if each.id == refs.task)
         changes: dict[str, JSON] = {}
         if refs.words is not None:
-            rewritten = self._rewritten[refs.words]
+            (rewritten,) = self.engine.outcomes.tasks_at(refs.words)
             changes = {name: getattr(rewritten, name) for name in _WORDLESS}
         if refs.worker != task.worker:
             changes["worker"] = refs.worker
@@ -209,7 +206,11 @@ class TaskSteps:
     def _known_ids(self, task: str) -> frozenset[str]:
         if task in self._tasks:
             return self._ids
-        return self._ids.union(self._parts[task.rpartition(".s.")[0]])
+        return self._ids.union(part.id for part in self._parts_with(task))
+
+    def _parts_with(self, task: str) -> tuple[Task, ...]:
+        """A part of a task that was split, and its other parts."""
+        return self.engine.outcomes.tasks_at(_parts_ref(task.rpartition(".s.")[0]))
 
     def _inputs(self, refs: StepRefs) -> Mapping[str, Outcome]:
         return {task: self.engine.outcomes.at(task) for task in refs.inputs}
@@ -220,6 +221,11 @@ class TaskSteps:
 
     def _time(self, refs: StepRefs) -> TimeLimits:
         return TimeLimits(self.engine, refs.task, refs.stop_at, refs.ends_at)
+
+
+def _parts_ref(task: str) -> str:
+    """Under which ref the parts of a task are kept: a task is split once."""
+    return f"{task}/parts"
 
 
 _STEPS: dict[StepKind, Callable[[TaskSteps, str, StepRefs], Awaitable[Head]]] = {
