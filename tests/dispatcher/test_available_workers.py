@@ -14,7 +14,8 @@ from chargehand.errors import ModelError
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models, Provider
 from chargehand.record.memory_journal import MemoryJournal
-from chargehand.runs.session import RunJob, Session
+from chargehand.runs.make_steps import RunJob
+from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.values.budget import SMALLEST_SHARE, Budget

@@ -15,7 +15,8 @@ from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.journal import Journal
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
-from chargehand.runs.session import RunJob, Session
+from chargehand.runs.make_steps import RunJob
+from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.testing import run_virtual

@@ -10,7 +10,8 @@ from chargehand.engine.local.engine import LocalEngine
 from chargehand.errors import UsageError
 from chargehand.models.resolve import Models
 from chargehand.record.memory_journal import MemoryJournal
-from chargehand.runs.session import RunJob, Session
+from chargehand.runs.make_steps import RunJob
+from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.testing import run_virtual
 from chargehand.values.request import Request

@@ -25,7 +25,8 @@ from chargehand.engine.local.retry_rule import TRANSPORT_RETRIES
 from chargehand.models.resolve import Models, Provider
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
-from chargehand.runs.session import RunJob, Session
+from chargehand.runs.make_steps import RunJob
+from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.tools import tool

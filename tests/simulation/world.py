@@ -21,7 +21,7 @@ from chargehand.dispatcher.recovery import LADDER
 from chargehand.errors import ModelError, ToolError
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
-from chargehand.runs.session import RunJob
+from chargehand.runs.make_steps import RunJob
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.tools import tool

@@ -1,4 +1,4 @@
-"""Outcomes, reports and words of tasks by ref, in memory: what this session's steps came to, and what earlier ones ended with."""
+"""Outcomes, reports and words of tasks by ref, in memory: what steps came to, and what earlier sessions left."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class RunOrders(Protocol):
 
 
 class Outcomes(Protocol):
-    """The outcomes, the report and the words behind heads. Only code inside of steps, and what ends a run, reads them."""
+    """The outcomes, the report and the words behind heads. Only code in steps, and what ends a run, reads them."""
 
     def keep(self, ref: str, outcome: Outcome) -> Head:
         """Keep an outcome under a ref, and give its head."""

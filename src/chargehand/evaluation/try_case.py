@@ -23,7 +23,8 @@ from chargehand.planner.draft import make_plan
 from chargehand.planner.planned import Planned
 from chargehand.planner.route import route
 from chargehand.record.memory_journal import MemoryJournal
-from chargehand.runs.session import RunJob, Session
+from chargehand.runs.make_steps import RunJob
+from chargehand.runs.session import Session
 from chargehand.runs.supervisor import Supervisor, materials
 from chargehand.steps.score import score
 from chargehand.synthesizer import Synthesis, write_answer

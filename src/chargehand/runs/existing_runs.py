@@ -24,12 +24,13 @@ from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.record.storage_errors import reading
 from chargehand.runs.answer_question import check_answer, record_answer
 from chargehand.runs.event_loop import less_collecting
+from chargehand.runs.make_steps import RunJob
 from chargehand.runs.prepared_team import PreparedTeam, team_reference
 from chargehand.runs.record_in_thread import open_record
 from chargehand.runs.report_from_record import final_report, open_questions, report_so_far, unfinished_report
 from chargehand.runs.resumed_job import Added, check_begun, job_of
 from chargehand.runs.send_order import SentOrder, send_order
-from chargehand.runs.session import RunJob, Session, check_models
+from chargehand.runs.session import Session, check_models
 from chargehand.settings import Settings, as_before, found_from
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team, load

@@ -12,7 +12,7 @@ from chargehand.record.copied_events import Kept, copy_events, root_task, round_
 from chargehand.record.private_files import private_folder
 from chargehand.record.replay import Replay
 from chargehand.record.storage_errors import storage
-from chargehand.runs.session import RunJob
+from chargehand.runs.make_steps import RunJob
 from chargehand.settings import Settings, found_from
 from chargehand.text.plan_json import parse
 from chargehand.values.event import Reused, ToolCalled

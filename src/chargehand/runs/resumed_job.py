@@ -10,7 +10,7 @@ from chargehand.errors import RunNotFound, UsageError
 from chargehand.record.replay import Replay
 from chargehand.record.storage_errors import damage_error
 from chargehand.record.trusted_folders import TrustRegistry
-from chargehand.runs.session import RunJob
+from chargehand.runs.make_steps import RunJob
 from chargehand.settings import Settings, check_endpoints
 from chargehand.team import Team
 from chargehand.team.team_tools import stored_tools

@@ -11,16 +11,13 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from chargehand import flow
-from chargehand.engine.engine_session import EngineInputs, EngineSession, Fork, Listener, Opening, Parked, Prior, Spent
+from chargehand.engine.engine_session import EngineInputs, EngineSession, Listener, Opening, Parked, Spent
 from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Person, read_words
-from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
 from chargehand.models.resolve import Models
-from chargehand.models.supervisor_models import RoleName, SupervisorModels
 from chargehand.planner.preview import estimate_by_plan
 from chargehand.record.cache import Cache
 from chargehand.record.home import Home
@@ -28,15 +25,16 @@ from chargehand.record.index import Lesson
 from chargehand.record.journal import Journal
 from chargehand.record.mailbox import Mailbox
 from chargehand.record.replay import Replay, replay
+from chargehand.runs.make_steps import SUPERVISOR_ROLES, RunJob, make_steps, role_models, run_steps, tools_of
 from chargehand.runs.record_in_thread import in_thread
 from chargehand.runs.report_from_record import estimate_notes, unfinished_report
-from chargehand.settings import Limits, ModelChoice, Settings
+from chargehand.settings import Limits, Settings
 from chargehand.steps.run_steps import RunSteps
-from chargehand.synthesizer import OnDraft, Validate
+from chargehand.synthesizer import OnDraft
 from chargehand.team import Team
-from chargehand.team.roster import TIERS, factory, roster, supervisor_model
+from chargehand.team.roster import TIERS
 from chargehand.text.plan_json import parse
-from chargehand.tools import BUILTIN, ToolContext
+from chargehand.tools import ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
@@ -47,32 +45,10 @@ from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
 from chargehand.values.request import Request
-from chargehand.values.role import Role
 from chargehand.values.status_words import FINISHED, RunStatus
-from chargehand.workers import TeamRun
 
 # How often the owner of a run looks for orders to it.
 ORDERS_POLL_S = 0.5
-SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "router", "refiner", "scorer", "judge", "synthesizer", "critic")
-
-
-class RunJob(NamedTuple):
-    """What a session is to do. `plan` is a plan given by the user; the planner is not asked then."""
-
-    run: str
-    request: Request
-    team: Team
-    settings: Settings
-    plan: Plan | None = None
-    team_ref: str | None = None
-    prior: Prior | None = None
-    # Tasks to run again, and with them the supervisor's own failed calls; None leaves everything as it ended.
-    reopen: tuple[str, ...] | None = None
-    warnings: tuple[str, ...] = ()
-    # What a run that begins takes over from the one it was forked from.
-    fork: Fork | None = None
-    # Judges the answer as data. Code of the caller's, so a resume in another process goes without.
-    validate: Validate | None = None
 
 
 class Session:
@@ -142,12 +118,8 @@ class Session:
     async def _work_once(self, job: RunJob, earlier: Replay | None) -> Report | None:
         """The report; None when a person has restarted tasks, and another session is to follow."""
         reopen, restarts = _reopened(job, earlier)
-        workers = roster(
-            job.team, job.settings, ask=job.request.ask, nest=partial(self._run_nested, settings=job.settings)
-        )
-        role_models = self._role_models(job.settings)
-        held = job.team.tools()
-        tools = {**held, **BUILTIN.called_by_code(held)}
+        supervisors = role_models(job.settings, self._models)
+        tools = tools_of(job.team)
         holds_files = bool(job.request.material) or "write_document" in tools
         folder = self._home.folder(job.run) if self._home is not None and holds_files else None
         hidden = None if self._home is None else self._home.path
@@ -175,7 +147,7 @@ class Session:
             wait_s=job.request.wait_s,
             deadline_s=job.request.deadline_s,
             hedge_after_s=job.team.recovery.hedge_after_s,
-            writer=role_models["synthesizer"].model if "synthesizer" in role_models else None,
+            writer=supervisors["synthesizer"].model if "synthesizer" in supervisors else None,
             listeners=self._listeners,
             people=None if self._person is None else self._answer,
             read_answer=self._read_answer,
@@ -191,19 +163,9 @@ class Session:
                 await engine.read_orders()
                 if engine.restarting:
                     return None
-            steps = RunSteps(
-                job.request,
-                job.team,
-                workers,
-                engine,
-                role_models,
-                job.plan,
-                job.validate,
-                on_draft=self._on_draft,
-                factory=factory(job.team, job.settings, ask=job.request.ask),
-                past=self._past(job) if job.request.approve else (),
-            )
-            report = await self._drive(engine, _run(steps))
+            past = self._past(job) if job.request.approve else ()
+            steps = make_steps(job, self._models, engine, supervisors, on_draft=self._on_draft, past=past)
+            report = await self._drive(engine, run_steps(steps))
             if report is not None and report.status in FINISHED:
                 await engine.read_last_orders()
                 report = None if engine.restarting else report
@@ -316,25 +278,6 @@ class Session:
         if self._main is not None:
             self._main.cancel()
 
-    def _run_nested(self, team: Team, settings: Settings) -> TeamRun:
-        """How a team in the team is run, with its own models where it names any."""
-        own, ask = settings.for_team(team.models, Budget(), Limits()), self._job.request.ask
-        workers = roster(team, own, ask=ask, nest=partial(self._run_nested, settings=own))
-        role_models, makes = self._role_models(own), factory(team, own, ask=ask)
-
-        async def run(request: Request, engine: Engine) -> Report:
-            return await _run(RunSteps(request, team, workers, engine, role_models, factory=makes))
-
-        return run
-
-    def _role_models(self, settings: Settings) -> SupervisorModels:
-        """The supervisor's own models."""
-        if not settings.has_model:
-            return {}
-        choices: dict[RoleName, ModelChoice] = {role: settings.model_for(role) for role in SUPERVISOR_ROLES}
-        choices["examiner"] = settings.model_for("scorer", "large")
-        return {role: supervisor_model(choice, self._models) for role, choice in choices.items()}
-
 
 def _reopened(job: RunJob, earlier: Replay | None) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """The tasks to run again, and the orders of people to restart some that were not carried out yet."""
@@ -344,15 +287,6 @@ def _reopened(job: RunJob, earlier: Replay | None) -> tuple[tuple[str, ...] | No
     tasks = {TaskPath.parse(restart.task).whole for restart in restarts.values()}
     again = parse(earlier.plan).with_dependents(tasks.union(job.reopen or ())) if earlier.plan else ()
     return again, tuple(restarts)
-
-
-async def _run(steps: RunSteps) -> Report:
-    """The report that a run, or a team within it, comes to."""
-    engine = steps.engine
-    engine.serve(steps)
-    head = await flow.run(engine)
-    assert head.ref is not None
-    return engine.outcomes.report_at(head.ref)
 
 
 def check_models(models: Models, settings: Settings, team: Team, budget: Budget, plan: Plan | None = None) -> None:

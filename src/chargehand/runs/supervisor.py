@@ -23,8 +23,8 @@ from chargehand.planner.planned import Unplanned
 from chargehand.planner.settle_plan import plan_or_route
 from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.existing_runs import OnSession, OpenRecord, RunLife, check_plan, positive, team_for
+from chargehand.runs.make_steps import RunJob
 from chargehand.runs.record_in_thread import open_record
-from chargehand.runs.session import RunJob
 from chargehand.synthesizer import OnDraft
 from chargehand.team.roster import supervisor_model
 from chargehand.text.json_schema import problems_in
