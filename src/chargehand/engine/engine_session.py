@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
+from chargehand.engine.outcomes import KeptOutcomes
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError
 from chargehand.models.resolve import Models
@@ -128,6 +129,12 @@ class EngineInputs:
     stays: bool = False
     wall_clock: Callable[[], float] = time.time
     chance: random.Random | None = None
+    # Where outcomes are kept: in memory, unless steps of the run are carried out elsewhere too.
+    outcomes: KeptOutcomes = field(default_factory=KeptOutcomes)
+    # Urls in what tools of the run returned elsewhere.
+    urls: tuple[str, ...] = ()
+    # Whether what workers write is set aside a second time, for the synthesizer that reads it on the same budget.
+    sets_aside_reading: bool = True
 
 
 class EngineSession(Engine, Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -252,6 +252,17 @@ class Replay:
                 pass
         self.owned_s = self._owned_seconds_at(event)
 
+    def move_clock(self, now: float, waited: Mapping[str, float]) -> None:
+        """Let the run's clock be at `now`: this record is a part of a run, whose other parts have taken time too.
+
+        `waited` are the seconds that tasks have waited for people.
+        """
+        shift = now - self.owned_s
+        self.begun = {key: begun + shift for key, begun in self.begun.items()}
+        self._waiting.clear()
+        self._waited |= waited
+        self.owned_s = now
+
     def take_order(self, control: Control, task: str | None) -> None:
         """What an order changes of a run that is continued from here."""
         self.controls[control.key] = control
@@ -486,9 +497,9 @@ def _output_tokens(result: Data) -> int:
     return counted.get("output_tokens") or 0
 
 
-def replay(events: Iterable[Event], run: str = "") -> Replay:
-    """The fold over a record; RecordDamaged names the event that cannot be read."""
-    state = Replay(run=run)
+def replay(events: Iterable[Event], run: str = "", state: Replay | None = None) -> Replay:
+    """The fold over a record, from a state before it; RecordDamaged names the event that cannot be read."""
+    state = Replay(run=run) if state is None else state
     for event in events:
         if isinstance(event.body, Unreadable):
             problem = shape_problem(BODIES[event.kind], event.data)

@@ -171,7 +171,7 @@ class Session:
                 report = None if engine.restarting else report
             if report is None:
                 return None
-            report = _with_spent(report, engine.spent)
+            report = add_spent(report, engine.spent)
             if earlier is None and job.prior is None and job.fork is None:
                 self._by_plan = _estimate(steps, report)
             engine.emit(RunEnded(status=report.status, report=report.to_json()))
@@ -340,7 +340,7 @@ def _figures_of(report: Report) -> Figures:
     return Figures(usage.calls, usage.input_tokens + usage.output_tokens, report.timing.wall_s, usage.usd)
 
 
-def _with_spent(report: Report, spent: Spent) -> Report:
+def add_spent(report: Report, spent: Spent) -> Report:
     """The report with all that is on the record as used, whichever outcome counts it, and what of it is an estimate."""
     usage, notes = report.usage, list(report.notes)
     if report.status in FINISHED:

@@ -80,6 +80,20 @@ class ServeSettings(Value):
     teams: tuple[str, ...] = ()
 
 
+class TemporalSettings(Value):
+    """The server and the blob store of runs on Temporal, as `[temporal]` has them."""
+
+    address: str = "127.0.0.1:7233"
+    namespace: str = "default"
+    tls: bool = False
+    # What the names of queues begin with.
+    queue: str = "ch"
+    # `file:///FOLDER` or `s3://BUCKET/PREFIX`.
+    blobs: str | None = None
+    # The variable that holds the key with which blobs are encrypted.
+    key_env: str | None = None
+
+
 class Settings(Value):
     """Holds names of key variables, never a key, so that it can be stored with a run."""
 
@@ -100,10 +114,11 @@ class Settings(Value):
     engine: str = "local"
     pinned: tuple[Pinned, ...] = ()
     serve: ServeSettings = Field(default_factory=ServeSettings)
+    temporal: TemporalSettings = Field(default_factory=TemporalSettings)
 
     def to_json(self) -> dict[str, JSON]:
-        """As it is stored with a run: what is of the server is not of a run."""
-        return {name: value for name, value in super().to_json().items() if name != "serve"}
+        """As it is stored with a run: what is of a server is not of a run."""
+        return {name: value for name, value in super().to_json().items() if name not in ("serve", "temporal")}
 
     @property
     def has_model(self) -> bool:

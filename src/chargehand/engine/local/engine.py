@@ -33,7 +33,6 @@ from chargehand.engine.local.run_record import LocalRecord
 from chargehand.engine.local.sending import Sender
 from chargehand.engine.local.shared_ledger import LocalBudget, SharedLedger
 from chargehand.engine.local.slots import Slots
-from chargehand.engine.outcomes import KeptOutcomes
 from chargehand.engine.port import Steps
 from chargehand.record.replay import RECORDED_ONCE, Replay, mark_of
 from chargehand.values.base import JSON
@@ -74,7 +73,7 @@ class LocalEngine:
     def __init__(self, inputs: EngineInputs) -> None:
         self.run = inputs.run
         self.replay = inputs.replay or Replay(run=inputs.run)
-        self._resumed = inputs.replay is not None
+        self._resumed = self.replay.seq > 0
         self._opening = inputs.opening
         if self._opening is not None and self._opening.reopen is not None:
             self.replay.reopen(self._opening.reopen, self._opening.restarts)
@@ -92,10 +91,13 @@ class LocalEngine:
         self._recorder = Recorder(
             self.run, inputs.journal, seq=self.replay.seq, clock=self.clock.wall, listeners=inputs.listeners
         )
-        self.outcomes = KeptOutcomes()
+        self.outcomes = inputs.outcomes
         self.record = LocalRecord(self.replay, self.outcomes)
+        self.record.keep_urls(inputs.urls)
         self._steps: Steps | None = None
-        shared = SharedLedger(inputs.budget or Budget(), resources, self._recorder, inputs.writer)
+        shared = SharedLedger(
+            inputs.budget or Budget(), resources, self._recorder, inputs.writer, echoes=inputs.sets_aside_reading
+        )
         self.budget = LocalBudget(shared, self.replay, self._recorder)
         limits = inputs.wait_s, inputs.deadline_s
         waits = ProviderWaits(self._activity, self.clock, self._recorder, self.replay, *limits)

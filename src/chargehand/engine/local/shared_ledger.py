@@ -23,7 +23,11 @@ TOO_LITTLE = 1.05
 class SharedLedger:
     """One per session. What it does is decided by the ledger; here is only the waiting and the record of it."""
 
-    def __init__(self, budget: Budget, resources: Resources, recorder: Recorder, writer: str | None) -> None:
+    def __init__(
+        self, budget: Budget, resources: Resources, recorder: Recorder, writer: str | None, *, echoes: bool = True
+    ) -> None:
+        # Whether what workers write is set aside twice: it is read by the synthesizer, on the same budget.
+        self.echoes = echoes
         price = None if writer is None else resources.models.price(writer)
         self.ledger = Ledger(budget, writer=_per_token(price))
         # How many tasks still want something: what is left is shared between them.
@@ -131,7 +135,7 @@ class SharedLedger:
             usd_per_token=_per_token(self._resources.price(effect)),
             task=site.task,
             share=self.unfinished,
-            echo=effect.role == "worker",
+            echo=self.echoes and effect.role == "worker",
             held=effect.role == "synthesizer" and site.task is None,
         )
 
@@ -181,7 +185,7 @@ class LocalBudget:
         # Tasks not ended, of the run and of each nested team.
         self._expected: dict[str, int] = {}
         shared.ledger.charge(replay.spent_tokens, replay.spent_usd)
-        shared.ledger.to_read = replay.written
+        shared.ledger.to_read = replay.written if shared.echoes else 0
         shared.ledger.short = replay.short
         # In flight at the crash: counted in full, and settled on the record by this session.
         self._left_behind = replay.in_flight()

@@ -29,6 +29,7 @@ class Commit(NamedTuple):
     """What one object holds: who wrote it, events without their data, the data as bytes, and messages by hash."""
 
     epoch: int
+    segment: str
     # Which handle wrote it: an owner whose reply was lost knows its own commit again.
     writer: str
     events: tuple[tuple[Event, bytes], ...] = ()
@@ -37,7 +38,7 @@ class Commit(NamedTuple):
     def to_bytes(self) -> bytes:
         events = [[e.seq, e.at, e.task, e.attempt, e.kind, len(body)] for e, body in self.events]
         blobs = [[name, len(body)] for name, body in self.blobs.items()]
-        head = {"epoch": self.epoch, "writer": self.writer, "events": events, "blobs": blobs}
+        head = {"epoch": self.epoch, "segment": self.segment, "writer": self.writer, "events": events, "blobs": blobs}
         packed = json.dumps(head, separators=(",", ":")).encode()
         bodies = (body for _, body in self.events)
         return b"".join((_LENGTH.pack(len(packed)), packed, *bodies, *self.blobs.values()))
@@ -55,7 +56,7 @@ class Commit(NamedTuple):
         for name, size in head["blobs"]:
             blobs[name] = whole[at : at + size]
             at += size
-        return Commit(head["epoch"], head["writer"], tuple(events), blobs)
+        return Commit(head["epoch"], head["segment"], head["writer"], tuple(events), blobs)
 
 
 class BlobJournal:
@@ -82,9 +83,21 @@ class BlobJournal:
         while True:
             journal.refresh()
             epoch = next_epoch(journal._last_epoch, token)
-            if journal._put(Commit(epoch, journal._writer)):
+            if journal._put(Commit(epoch, segment, journal._writer)):
                 journal.epoch = epoch
                 return journal
+
+    @classmethod
+    def at(cls, store: BlobStore, run: str, folder: str) -> BlobJournal:
+        """A reader of the segment in a folder, whose name may be hidden: its first commit says it."""
+        journal = cls(store, run, "")
+        journal._folder = folder
+        journal.refresh()
+        return journal
+
+    @property
+    def segment(self) -> str:
+        return self._segment
 
     @classmethod
     def read(cls, store: BlobStore, run: str, segment: str) -> BlobJournal:
@@ -116,7 +129,7 @@ class BlobJournal:
         check_order(events, len(self._events))
         packed = tuple((event.with_data({}), pack(event.data)) for event in events)
         fresh = {name: body for name, body in blobs.items() if name not in self._blobs}
-        commit = Commit(self.epoch, self._writer, packed, fresh)
+        commit = Commit(self.epoch, self._segment, self._writer, packed, fresh)
         name, body = self._name(self._commits + 1), commit.to_bytes()
         if not await self._store.create_async(name, body):
             self._check_own(name, body)
@@ -153,6 +166,7 @@ class BlobJournal:
     def _take(self, commit: Commit) -> None:
         self._commits += 1
         self._last_epoch = commit.epoch
+        self._segment = commit.segment
         self._events += commit.events
         for name, body in commit.blobs.items():
             self._blobs.setdefault(name, body)

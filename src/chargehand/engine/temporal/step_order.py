@@ -1,0 +1,119 @@
+"""What goes into an activity and comes out of it, as JSON: an order for one step, and the head that it came to.
+
+Both become part of the history of a workflow, so neither holds a text of the user, of a model or of a tool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from chargehand.values.head import Head, StepKind, StepRefs
+from chargehand.values.outcome import Usage
+from chargehand.values.plan import Task
+
+# What ends a run, beside the steps of its flow: the report and what was not carried by another step go on the record.
+CLOSE = "close"
+# What a run begins with that has run before: what is on its record, a page at a time.
+RECALL = "recall"
+# Turns and tries are counted within an opening of the run, tries within a turn: together they make a token.
+MOST_TURNS, MOST_TRIES = 100_000, 10_000
+
+JsonObject = dict[str, Any]
+
+
+@dataclass
+class StepOrder:
+    """One step of a run. `turn` counts the steps of its segment; with the try of the activity it makes the token."""
+
+    run: str
+    key: str
+    kind: str
+    segment: str
+    turn: int
+    refs: JsonObject = field(default_factory=dict[str, Any])
+    # Seconds of the run at `at`, which is a time of day; and how long its task has waited for people.
+    now: float = 0.0
+    at: float = 0.0
+    waited: float = 0.0
+    # What the whole segment may use, in all its steps; and what the task may.
+    tokens: int | None = None
+    usd: float | None = None
+    task_budget: JsonObject | None = None
+    # Task -> the attempt that it ended with, or the head that it ended with.
+    ends: dict[str, Any] = field(default_factory=dict[str, Any])
+    # Where tasks are kept that were added to the plan, and what planning them used.
+    added: list[str] = field(default_factory=list[str])
+    planning: list[JsonObject] = field(default_factory=list[JsonObject])
+    # Events of the workflow that this step puts on the record: kind, task, attempt, fields.
+    notes: list[list[Any]] = field(default_factory=list[list[Any]])
+    # An attempt that is done ends its task: attempts before it, and what they used.
+    ends_task: bool = False
+    first: int = 0
+    used: list[JsonObject] = field(default_factory=list[JsonObject])
+    # For the last step: how the run ended, the ref of its report, and what the run spent beside its outcomes.
+    status: str | None = None
+    extras: list[JsonObject] = field(default_factory=list[JsonObject])
+
+
+@dataclass
+class StepResult:
+    """How a step ended; or, while it waits, for what."""
+
+    head: JsonObject | None = None
+    # What its segment has spent in all its steps.
+    tokens: int = 0
+    usd: float = 0.0
+    # What the head does not tell of what was spent: calls broken off, calls that did not say what they used.
+    extra: JsonObject | None = None
+    # `person`, or `provider` until a time of day.
+    waits: str | None = None
+    until: float | None = None
+    # Whether the attempt ended its task, as ordered.
+    ended: bool = False
+    page: JsonObject | None = None
+
+
+def pack_refs(refs: StepRefs) -> JsonObject:
+    return {name: value for name, value in refs._asdict().items() if value != StepRefs._field_defaults[name]}
+
+
+def read_refs(data: JsonObject) -> StepRefs:
+    fields: JsonObject = {}
+    for name, value in data.items():
+        fields[name] = tuple(cast("list[str]", value)) if isinstance(value, list) else value
+    return StepRefs(**fields)
+
+
+def pack_head(head: Head) -> JsonObject:
+    """A head without what it has by default, and without its words."""
+    data = head.model_dump(mode="json", exclude_defaults=True)
+    if "why" in data:
+        data["why"] = why_mark(head.ref) if head.ref else ""
+    return data
+
+
+def read_head(data: JsonObject) -> Head:
+    return Head.model_validate(data)
+
+
+def why_mark(ref: str) -> str:
+    """Stands for the words of the outcome under a ref, where only the ref may be known."""
+    return f"\x02{ref}\x03"
+
+
+def segment_of(kind: StepKind, key: str, refs: StepRefs) -> str:
+    """Which segment of the record a step is written to: its task's, or one of the supervisor's own."""
+    if refs.task:
+        return refs.task
+    if kind == "plan":
+        return "@plan"
+    return key if kind == "extend" and refs.draft is None else "@synthesis"
+
+
+def total_usage(data: list[JsonObject]) -> Usage:
+    return Usage.total([Usage.model_validate(each) for each in data])
+
+
+def pack_tasks(tasks: tuple[Task, ...]) -> list[JsonObject]:
+    return [task.model_dump(mode="json", exclude_defaults=True) for task in tasks]

@@ -1,0 +1,427 @@
+"""The engine port above steps, inside of a workflow: each step becomes one activity, of which only the head is known.
+
+No file, thread, clock or randomness of its own: time and chance are the workflow's, so that a replay decides the same.
+What the code above steps puts on the record is carried by the next step, which writes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+from chargehand.engine.temporal.step_order import (
+    StepOrder,
+    StepResult,
+    pack_refs,
+    read_head,
+    segment_of,
+)
+from chargehand.engine.temporal.workflow_ledger import WorkflowLedger
+from chargehand.values.base import JSON
+from chargehand.values.event import Control, Decided, EventBody, PlanApproved
+from chargehand.values.head import Head, StepKind, StepRefs
+from chargehand.values.key import Key, TaskPath
+from chargehand.values.order import Restart
+
+T = TypeVar("T")
+
+# The server refuses a workflow with more than 2,000 activities at once, in silence.
+MOST_UNDER_WAY = 1_000
+# Steps of a supervisor that takes all that is left of the budget.
+_WHOLE = ("plan", "extend", "write", "finish", "close")
+
+
+class Activities(Protocol):
+    """How an order is carried out, and what time it is."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        ...
+
+    def chance(self) -> float: ...
+
+    async def carry_out(self, order: StepOrder, worker: str) -> StepResult: ...
+
+    async def wait_until(self, condition: Callable[[], bool], seconds: float | None = None) -> None:
+        """Returns when the condition holds, or the seconds are over."""
+        ...
+
+
+@dataclass
+class Recalled:
+    """What earlier executions of the run left."""
+
+    ended: dict[str, Head] = field(default_factory=dict[str, Head])
+    attempted: dict[str, Head] = field(default_factory=dict[str, Head])
+    decisions: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    attempts: dict[str, int] = field(default_factory=dict[str, int])
+    # Which attempt ended a task, where it wrote that itself.
+    ends: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class WorkflowEngine:
+    """One per execution of a run."""
+
+    def __init__(self, run: str, activities: Activities, ledger: WorkflowLedger, width: int, began: float) -> None:
+        self.run = run
+        self.activities = activities
+        self.budget = ledger
+        self.clock = WorkflowClock(activities, began)
+        self.orders = WorkflowOrders(self)
+        self.recalled = Recalled()
+        self.record = WorkflowRecord(self.recalled)
+        self._slots = asyncio.Semaphore(min(width, MOST_UNDER_WAY))
+        self._turns: dict[str, int] = {}
+        # What the turns of this execution are counted from.
+        self.first_turn = 0
+        # The run's time is over: attempts that nobody began are not waited for.
+        self.overdue = False
+        # What was put on the record and is not carried yet, by segment; and that of the run as a whole.
+        self._notes: dict[str, list[list[Any]]] = {}
+        self._loose: list[list[Any]] = []
+        # Task -> how it ended, as later steps are given it.
+        self._ends: dict[str, Any] = {}
+        self._added: list[str] = []
+        self._planning: list[dict[str, Any]] = []
+        self.extras: dict[str, dict[str, Any]] = {}
+        # Key -> the step that is under way or waits for a slot; those that are not to begin.
+        self.under_way: dict[str, asyncio.Task[StepResult]] = {}
+        self._queued: set[str] = set()
+        self._recalled_keys: set[str] = set()
+        # Segments that wait for a person or a provider, and those that something has come for.
+        self.waiting: dict[str, str] = {}
+        self.woken: set[str] = set()
+        # What tasks used in attempts and recovery so far.
+        self._used: dict[str, list[dict[str, Any]]] = {}
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    async def step(self, key: str, kind: StepKind, refs: StepRefs) -> Head:
+        segment = segment_of(kind, key, refs)
+        if kind == "attempt" and key in self._recalled_keys:
+            return self._skip(key, refs)
+        self._queued.add(key)
+        try:
+            async with self._slots:
+                self._queued.discard(key)
+                if key in self._recalled_keys:
+                    return self._skip(key, refs)
+                await self.activities.wait_until(lambda: not self.orders.paused)
+                if refs.task and self._is_over(refs.task):
+                    return self._stop(refs)
+                result = await self._carry_out(segment, key, kind, refs)
+            while result.waits is not None:
+                await self._wait(segment, refs.task, result)
+                async with self._slots:
+                    if refs.task and self._is_over(refs.task):
+                        return self._stop(refs)
+                    result = await self._carry_out(segment, key, kind, refs)
+        except _BrokenOff:
+            return self._stop(refs)
+        finally:
+            self._queued.discard(key)
+        assert result.head is not None
+        return self._take(key, kind, refs, result)
+
+    def end_overdue(self) -> None:
+        """The run's time is over, and so are the steps of tasks that no worker has ended by then."""
+        self.overdue = True
+        for key, work in list(self.under_way.items()):
+            if not key.startswith("@"):
+                work.cancel()
+
+    def _is_over(self, task: str) -> bool:
+        return self.overdue or self.orders.stopped(task) is not None
+
+    def recall(self, key: str) -> None:
+        if key in self._queued:
+            self._recalled_keys.add(key)
+
+    def _skip(self, key: str, refs: StepRefs) -> Head:
+        self._recalled_keys.discard(key)
+        return Head(task=refs.task, worker=refs.worker, status="skipped")
+
+    def _stop(self, refs: StepRefs) -> Head:
+        if self.orders.stopped(refs.task) is None:
+            why = "The run's time was over before a worker had done it."
+            return Head.failed(refs.task, refs.worker, "deadline", why)
+        return Head.failed(refs.task, refs.worker, "cancelled", f"A person stopped {refs.task}.")
+
+    async def _carry_out(self, segment: str, key: str, kind: str, refs: StepRefs) -> StepResult:
+        allotment = await self.budget.reserve(segment, whole=kind in _WHOLE)
+        spent, cost = self.budget.spent_in(segment)
+        self._turns[segment] = turn = self._turns.get(segment, self.first_turn) + 1
+        budget = self.budget.tasks.get(refs.task)
+        order = StepOrder(
+            run=self.run,
+            key=key,
+            kind=kind,
+            segment=segment,
+            turn=turn,
+            refs=pack_refs(refs),
+            now=self.clock.now(),
+            at=self.activities.now(),
+            waited=self.clock.waited(refs.task),
+            tokens=None if allotment.tokens is None else spent + allotment.tokens,
+            usd=None if allotment.usd is None else cost + allotment.usd,
+            task_budget=None if budget is None else budget.model_dump(mode="json", exclude_none=True),
+            ends={task: self._ends[task] for task in (*refs.inputs, *refs.parts) if task in self._ends},
+            added=list(self._added),
+            planning=self._planning if kind in ("write", "finish") else [],
+            notes=self._take_notes(segment),
+            ends_task=kind == "attempt",
+            first=self.recalled.attempts.get(refs.task, 0),
+            used=self._used.get(refs.task, []) if kind == "attempt" else [],
+        )
+        work = asyncio.ensure_future(self.activities.carry_out(order, refs.worker if kind == "attempt" else ""))
+        self.under_way[key] = work
+        try:
+            result = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            broken_off = work.cancelled() and (self.overdue or self.orders.stopped(refs.task or "@") is not None)
+            if refs.task and broken_off:
+                self.budget.settle(segment, spent + (allotment.tokens or 0), cost + (allotment.usd or 0.0))
+                raise _BrokenOff from None
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            raise
+        finally:
+            self.under_way.pop(key, None)
+        written = _written(result) if kind == "attempt" else 0
+        self.budget.settle(segment, result.tokens, result.usd, written)
+        if result.extra is not None:
+            self.extras[segment] = result.extra
+        return result
+
+    def _take(self, key: str, kind: StepKind, refs: StepRefs, result: StepResult) -> Head:
+        assert result.head is not None
+        head = read_head(result.head)
+        if refs.task and result.head.get("usage"):
+            self._used.setdefault(refs.task, []).append(result.head["usage"])
+        if result.ended:
+            self._ends[refs.task] = refs.attempt
+        if kind == "extend":
+            if head.parts:
+                self._added.append(key)
+            if result.head.get("usage"):
+                self._planning.append(result.head["usage"])
+        return head
+
+    async def _wait(self, segment: str, task: str, result: StepResult) -> None:
+        """Until somebody has answered, or the provider may be asked again."""
+        assert result.waits is not None
+        self.waiting[segment] = result.waits
+        seconds = None if result.until is None else max(result.until - self.activities.now(), 0.0)
+        stopped = self.orders.stopped
+        try:
+            with self.clock.wait(task):
+                await self.activities.wait_until(
+                    lambda: segment in self.woken or bool(task and stopped(task) is not None), seconds
+                )
+        finally:
+            self.woken.discard(segment)
+            self.waiting.pop(segment, None)
+
+    # -- the record --------------------------------------------------------------------------------------------------
+
+    async def decide(self, key: str, decision: str, choose: Callable[[], JSON], reason: str = "") -> JSON:
+        if key in self.recalled.decisions:
+            return self.recalled.decisions[key]
+        value, at = choose(), Key.parse(key)
+        self.emit(Decided(key=key, decision=decision, value=value, reason=reason), task=at.task, attempt=at.attempt)
+        return value
+
+    def emit(self, body: EventBody, *, task: str | None = None, attempt: int | None = None) -> None:
+        note = [body.kind, task, attempt, vars(body), self.activities.now()]
+        if task is None:
+            self._loose.append(note)
+        else:
+            self._notes.setdefault(task, []).append(note)
+
+    def end_task(self, head: Head) -> None:
+        if self._ends.get(head.task) is not None and head.ok:
+            return  # its last attempt has put that on the record itself
+        packed = head.model_dump(mode="json", exclude_defaults=True)
+        self._ends[head.task] = packed
+        ended = ["task_ended", head.task, head.attempts, packed, self.activities.now()]
+        self._loose += [*self._notes.pop(head.task, []), ended]
+
+    def _take_notes(self, segment: str) -> list[list[Any]]:
+        """What a step of this segment carries: what is its own, and what is nobody's."""
+        notes, self._loose = [*self._loose, *self._notes.pop(segment, [])], []
+        return notes
+
+    def take_all_notes(self) -> list[list[Any]]:
+        notes = [*self._loose, *(note for notes in self._notes.values() for note in notes)]
+        self._loose, self._notes = [], {}
+        return notes
+
+    @property
+    def ends(self) -> dict[str, Any]:
+        return self._ends
+
+
+class _BrokenOff(Exception):
+    """The step was broken off because a person stopped its task, or the run's time is over."""
+
+
+def _written(result: StepResult) -> int:
+    head = result.head or {}
+    usage: dict[str, Any] = head.get("usage") or {}
+    return int(usage.get("output_tokens") or 0) if head.get("status") == "done" else 0
+
+
+class WorkflowRecord:
+    """What earlier executions left; within one, the workflow's own replay is the memory."""
+
+    def __init__(self, recalled: Recalled) -> None:
+        self._recalled = recalled
+
+    def decided(self, key: str) -> JSON:
+        return self._recalled.decisions.get(key)
+
+    def plan(self, within: str = "") -> PlanApproved | None:
+        return None
+
+    def ended(self, task: str) -> Head | None:
+        return self._recalled.ended.get(task)
+
+    def attempted(self, task: str, attempt: int) -> Head | None:
+        return self._recalled.attempted.get(f"{task}/{attempt}")
+
+    def began(self, task: str, attempt: int | None = None) -> float | None:
+        return None
+
+    def attempts(self, task: str) -> int:
+        return self._recalled.attempts.get(task, 0)
+
+    def restarted(self, task: str) -> Restart | None:
+        return None
+
+    def has_sent(self, task: str, attempt: int) -> bool:
+        return False
+
+    def urls(self) -> Collection[str]:
+        return ()
+
+
+class WorkflowOrders:
+    """What people ordered of this run, as far as the code above steps acts on it."""
+
+    def __init__(self, engine: WorkflowEngine) -> None:
+        self._engine = engine
+        self._stopped: dict[str, str] = {}
+        self.paused = False
+
+    def stopped(self, task: str) -> str | None:
+        if not self._stopped:
+            return None
+        return next((self._stopped[each] for each in TaskPath.parse(task).wholes if each in self._stopped), None)
+
+    def words(self, task: str, call: str) -> list[str]:
+        return []
+
+    def take(self, id: str, order: str, task: str | None, by: str, sent_at: float) -> None:
+        """Act on an order of which the texts, if any, are in the store."""
+        control = Control(key=f"@control/{id}", order=order, by=by, sent_at=sent_at, verdict="accepted")
+        self._engine.emit(control, task=task)
+        match order:
+            case "pause" | "continue":
+                self.paused = order == "pause"
+            case "stop" if task is not None:
+                self._stopped[task] = ""
+                self._engine.clock.fire(task)
+                for key, work in list(self._engine.under_way.items()):
+                    if task in (Key.parse(key).path or TaskPath.parse(task)).wholes and not key.startswith("@"):
+                        work.cancel()
+            case _:
+                pass
+
+
+class WorkflowClock:
+    """The seconds of a run, without those in which all of it waited for people."""
+
+    def __init__(self, activities: Activities, began: float) -> None:
+        self._activities = activities
+        self._began = began
+        # Task -> seconds it waited, and since when it does.
+        self._waited: dict[str, float] = {}
+        self._since: dict[str, float] = {}
+        self._timeouts: dict[str, list[_Timeout]] = {}
+
+    def now(self, task: str | None = None) -> float:
+        running = self._activities.now() - self._began
+        return running if task is None else running - self.waited(task)
+
+    def waited(self, task: str) -> float:
+        since = self._since.get(task)
+        return self._waited.get(task, 0.0) + (0.0 if since is None else self._activities.now() - since)
+
+    @contextmanager
+    def wait(self, task: str) -> Generator[None]:
+        """Inside, the task waits for a person or a provider."""
+        self._since[task] = self._activities.now()
+        try:
+            yield
+        finally:
+            self._waited[task] = self.waited(task)
+            del self._since[task]
+
+    def until_deadline(self) -> float | None:
+        return None
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        return work()
+
+    def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        return _StoppableTimeout(self._timeouts, task, left)
+
+    @contextmanager
+    def gate(self, gate: Callable[[], Awaitable[None]]) -> Generator[None]:
+        yield
+
+    def chance(self) -> float:
+        return self._activities.chance()
+
+    def fire(self, task: str) -> None:
+        """Let the timeouts of a task that was stopped, and those of its parts, fire now."""
+        for each, timeouts in self._timeouts.items():
+            if task in TaskPath.parse(each).wholes:
+                for timeout, left in timeouts:
+                    if not timeout.expired():
+                        left()  # it says from now on why it has fired
+                        timeout.reschedule(asyncio.get_running_loop().time())
+
+
+# A timeout under way, and the function that says how long it has left.
+_Timeout = tuple[asyncio.Timeout, Callable[[], float | None]]
+
+
+class _StoppableTimeout:
+    """A timeout that an order can let fire; without a limit it is no timer."""
+
+    def __init__(self, timeouts: dict[str, list[_Timeout]], task: str, left: Callable[[], float | None]) -> None:
+        self._timeouts = timeouts
+        self._task = task
+        self._left = left
+        self._timeout: _Timeout
+
+    async def __aenter__(self) -> asyncio.Timeout:
+        timeout = asyncio.timeout(self._left())
+        self._timeout = timeout, self._left
+        await timeout.__aenter__()
+        self._timeouts.setdefault(self._task, []).append(self._timeout)
+        return timeout
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._timeouts[self._task].remove(self._timeout)
+        return await self._timeout[0].__aexit__(kind, error, trace)

@@ -1,0 +1,171 @@
+"""A job -> a run on Temporal, started, watched to its end and reported; and orders to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeAlias
+
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.service import RPCError, RPCStatusCode
+
+from chargehand.engine.engine_session import Listener
+from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.errors import ChargehandError, UsageError
+from chargehand.runs.make_steps import RunJob
+from chargehand.runs.report_from_record import final_report, unfinished_report
+from chargehand.runs.temporal.blob_source import fold_run, merged_events
+from chargehand.runs.temporal.run_workflow import WORKFLOW, RunStart
+from chargehand.runs.temporal.stored_run import store_run, team_queue
+from chargehand.values.report import Report
+
+# The most steps that fit into the history of one workflow.
+MOST_STEPS = 12_000
+WORKFLOW_TASK_TIMEOUT = timedelta(seconds=60)
+# How often the record is looked at for what is new.
+_LOOK_S = 0.5
+# A queue that nobody polls is reported after this long.
+UNSERVED_S = 30.0
+Say = Callable[[str], None]
+Handle: TypeAlias = "WorkflowHandle[object, object]"
+
+
+class WorkflowFailed(ChargehandError):
+    """The workflow of the run failed."""
+
+
+def check_size(job: RunJob) -> None:
+    """UsageError for a plan of more steps than one workflow carries."""
+    tasks = len(job.plan.tasks) if job.plan is not None else job.request.max_tasks
+    if tasks + 3 > MOST_STEPS:
+        what = "The plan has" if job.plan is not None else "max_tasks allows"
+        raise UsageError(
+            f"{what} {tasks:,} tasks: a run on Temporal has at most {MOST_STEPS:,} steps. Split the work into several "
+            "runs or nested teams, or run it with --engine local."
+        )
+
+
+async def start_run(client: Client, store: BlobStore, job: RunJob, prefix: str = "ch") -> Handle:
+    """Store what the run is about, and start its workflow."""
+    check_size(job)
+    queue = team_queue(job.team, prefix)
+    await asyncio.to_thread(store_run, store, job, queue)
+    start = RunStart(
+        run=job.run,
+        queue=queue,
+        workers=[worker.name for worker in job.team.workers],
+        width=job.request.max_concurrent,
+        tokens=job.request.budget.tokens,
+        usd=job.request.budget.usd,
+        deadline_s=job.request.deadline_s,
+    )
+    return await launch(client, start)
+
+
+async def launch(client: Client, start: RunStart) -> Handle:
+    return await client.start_workflow(  # pyright: ignore[reportUnknownMemberType]
+        WORKFLOW,
+        start,
+        id=start.run,
+        task_queue=start.queue,
+        task_timeout=WORKFLOW_TASK_TIMEOUT,
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+    )
+
+
+async def follow_run(
+    client: Client, store: BlobStore, run: str, on_event: Listener | None = None, say: Say | None = None
+) -> Report:
+    """The report, once the run has ended or only waits for people; events are handed on as they are recorded."""
+    handle = client.get_workflow_handle(run)
+    watch = _Watch(client, store, handle, on_event, say)
+    try:
+        while (report := await watch.look()) is None:  # noqa: ASYNC110 -- another process ends it
+            await asyncio.sleep(_LOOK_S)
+    except RPCError as error:
+        if error.status == RPCStatusCode.NOT_FOUND:
+            raise UsageError(f"The Temporal server knows no run {run}.") from None
+        raise UsageError(
+            f"The Temporal server failed: {error.message}. The run continues without this command."
+        ) from None
+    return report
+
+
+class _Watch:
+    """Looks at one run again and again, and says what it waits for."""
+
+    def __init__(
+        self,
+        client: Client,
+        store: BlobStore,
+        handle: Handle,
+        on_event: Listener | None,
+        say: Say | None,
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._handle = handle
+        self._on_event = on_event
+        self._say = say
+        # Events that were handed on, by segment-free identity.
+        self._seen = 0
+        self._looks = 0
+        self._said: set[str] = set()
+
+    async def look(self) -> Report | None:
+        run = self._handle.id
+        described = await self._handle.describe()
+        status = described.status
+        if self._on_event is not None and (self._looks % 4 == 0 or status != WorkflowExecutionStatus.RUNNING):
+            for event in await asyncio.to_thread(lambda: list(merged_events(self._store, run))[self._seen :]):
+                self._seen += 1
+                self._on_event(event)
+        self._looks += 1
+        if status == WorkflowExecutionStatus.RUNNING:
+            if self._looks % 10 == 9:
+                return await self._waits(described)
+            return None
+        state = await asyncio.to_thread(fold_run, self._store, run)
+        if status == WorkflowExecutionStatus.COMPLETED:
+            return final_report(state)
+        if status == WorkflowExecutionStatus.FAILED:
+            raise WorkflowFailed(await self._why_failed())
+        return unfinished_report(state, "interrupted")
+
+    async def _waits(self, described: object) -> Report | None:
+        """The report of a run that only waits for people; what else it waits for is said once."""
+        pending = described.raw_description.pending_activities  # type: ignore[attr-defined] # pyright: ignore
+        for each in pending:  # pyright: ignore[reportUnknownVariableType]
+            if each.attempt > 2 and each.HasField("last_failure"):  # pyright: ignore
+                self._say_once(f"A step is tried again ({each.attempt} times): {each.last_failure.message}")  # pyright: ignore
+        if not pending:
+            try:
+                progress: dict[str, object] = await asyncio.wait_for(self._handle.query("progress"), 5.0)
+            except (RPCError, TimeoutError):
+                self._say_once("No worker answers for this run: start one with `chargehand worker`.")
+                return None
+            waiting = progress.get("waiting")
+            if isinstance(waiting, dict) and "person" in waiting.values() and not progress.get("under_way"):
+                state = await asyncio.to_thread(fold_run, self._store, self._handle.id)
+                return unfinished_report(state, "waiting")
+        return None
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said and self._say is not None:
+            self._said.add(text)
+            self._say(text)
+
+    async def _why_failed(self) -> str:
+        from temporalio.client import WorkflowFailureError
+
+        try:
+            await self._handle.result()
+        except WorkflowFailureError as failure:
+            cause: BaseException = failure
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            kind = getattr(cause, "type", None) or type(cause).__name__
+            return f"The workflow of {self._handle.id} failed ({kind}): {cause}. See: chargehand show {self._handle.id}"
+        return f"The workflow of {self._handle.id} failed."

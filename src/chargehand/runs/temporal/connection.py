@@ -1,0 +1,60 @@
+"""The `[temporal]` settings -> a client of the server and the blob store; problems with either within seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from chargehand.engine.temporal.blob_store import INSTALL, BlobStore
+from chargehand.errors import UsageError
+from chargehand.settings.settings import TemporalSettings
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
+
+_CONNECT_S = 10.0
+
+
+def open_store(settings: TemporalSettings, environ: Mapping[str, str] | None = None) -> BlobStore:
+    """The blob store; UsageError where none is named, or its key is not set."""
+    environ = os.environ if environ is None else environ
+    if settings.blobs is None:
+        raise UsageError(
+            'Runs on Temporal need a blob store: set blobs = "file:///FOLDER" or "s3://..." in [temporal].'
+        )
+    key = None
+    if settings.key_env is not None:
+        key = environ.get(settings.key_env, "").encode()
+        if not key:
+            raise UsageError(f"[temporal] key_env names {settings.key_env}, which is not set: set it to encrypt blobs.")
+    return BlobStore(settings.blobs, key)
+
+
+async def connect(settings: TemporalSettings) -> Client:
+    """A client of the server; UsageError says what is wrong with address, TLS or namespace."""
+    try:
+        from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+        from temporalio.client import Client
+        from temporalio.service import RPCError
+    except ImportError as error:
+        raise UsageError(f"Temporal needs {error.name}, which is not installed: {INSTALL}") from None
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            client = await Client.connect(settings.address, namespace=settings.namespace, tls=settings.tls)
+    except (RuntimeError, TimeoutError, OSError) as error:
+        said = " ".join(str(error).split())[:200] or "no answer"
+        raise UsageError(
+            f"No Temporal server answers at {settings.address} ({said}). Start one (`chargehand worker --dev`, or "
+            "`temporal server start-dev`), or correct [temporal] address."
+        ) from None
+    try:
+        asked = DescribeNamespaceRequest(namespace=settings.namespace)
+        await client.workflow_service.describe_namespace(asked)
+    except RPCError as error:
+        raise UsageError(
+            f"The Temporal server at {settings.address} has no namespace {settings.namespace!r} ({error.message}). "
+            "Create it, or correct [temporal] namespace."
+        ) from None
+    return client

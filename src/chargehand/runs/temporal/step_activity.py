@@ -1,0 +1,363 @@
+"""An order for one step -> its head: the local engine runs the step on the record of its segment, in the blob store.
+
+A step that is tried again, on this machine or another, folds what the try before it has committed and continues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from chargehand.engine.engine_session import EngineInputs, EngineSession, Opening, Parked
+from chargehand.engine.make_engine import make_engine
+from chargehand.engine.people import read_words
+from chargehand.engine.temporal.blob_journal import BlobJournal
+from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.engine.temporal.step_order import (
+    CLOSE,
+    MOST_TRIES,
+    RECALL,
+    StepOrder,
+    StepResult,
+    pack_head,
+    read_refs,
+    total_usage,
+)
+from chargehand.errors import ChargehandError, OwnershipLost, StoreUnreachable
+from chargehand.models.resolve import Models
+from chargehand.record.replay import Replay, replay
+from chargehand.runs.make_steps import RunJob, make_steps, role_models, tools_of
+from chargehand.runs.temporal.carried_notes import marked_refs, notes_as_events
+from chargehand.runs.temporal.close_run import close_run
+from chargehand.runs.temporal.recall_run import recall_page
+from chargehand.runs.temporal.stored_run import BlobMailbox, StoredOutcomes, fetch_material, read_start, read_step
+from chargehand.settings import Settings
+from chargehand.steps.run_steps import RunSteps
+from chargehand.team import Team
+from chargehand.text.plan_json import parse
+from chargehand.tools import ToolContext
+from chargehand.values.base import JSON
+from chargehand.values.budget import Budget
+from chargehand.values.effect import Question
+from chargehand.values.event import Event, PlanApproved
+from chargehand.values.head import Head, StepRefs
+from chargehand.values.outcome import Usage
+from chargehand.values.plan import Plan, Task
+
+HEARTBEAT_S = 2.0
+FIRST_HEARTBEAT_S = 1.0
+# How often a step looks for words to its worker.
+ORDERS_POLL_S = 1.0
+# What another try, here or elsewhere, may do better.
+_TRY_AGAIN = (OwnershipLost, StoreUnreachable)
+
+
+@dataclass
+class LoadedRun:
+    """What is the same for all steps of a run, read once in a process."""
+
+    job: RunJob
+    folder: Path
+    approved: PlanApproved | None = None
+    plan: Plan | None = None
+    tasks: dict[str, Task] = field(default_factory=dict[str, Task])
+    ids: frozenset[str] = frozenset()
+
+
+class StepActivity:
+    """One per worker process and team."""
+
+    def __init__(self, store: BlobStore, team: Team, settings: Settings, models: Models, folder: Path) -> None:
+        self._store = store
+        self._team = team
+        self._settings = settings
+        self._models = models
+        self._folder = folder
+        self._runs: dict[str, LoadedRun] = {}
+        self._loading: dict[str, asyncio.Lock] = {}
+        # Set when this process is asked to end: its steps are tried again elsewhere.
+        self.ending = asyncio.Event()
+
+    @activity.defn(name="chargehand.step")
+    async def carry_out(self, order: StepOrder) -> StepResult:
+        async with _heartbeats():
+            try:
+                return await self._carry_out(order)
+            except asyncio.CancelledError:
+                if self.ending.is_set() or activity.is_worker_shutdown():
+                    raise ApplicationError("This worker ends.", type="Shutdown") from None
+                raise
+            except _TRY_AGAIN as error:
+                raise ApplicationError(_place(error), type=type(error).__name__) from None
+            except ChargehandError as error:
+                raise ApplicationError(_place(error), type=type(error).__name__, non_retryable=True) from None
+            except Exception as error:  # noqa: BLE001 -- a bug: in the log with its trace, and not tried again
+                activity.logger.exception("step %s of %s", order.key, order.run)
+                raise ApplicationError("It is a bug.", type=type(error).__name__, non_retryable=True) from None
+
+    async def _carry_out(self, order: StepOrder) -> StepResult:
+        store, run = self._store, order.run
+        if order.kind == RECALL:
+            return await asyncio.to_thread(recall_page, store, order)
+        if order.kind == CLOSE:
+            return await close_run(store, order, _token(order))
+        done = await asyncio.to_thread(read_step, store, run, order.key)
+        if done is not None and done["result"].get("turn", 0) >= order.turn:
+            return StepResult(**done["result"]["step"])
+        loaded = await self._load(run)
+        journal = await asyncio.to_thread(BlobJournal.open, store, run, order.segment, _token(order))
+        outcomes = StoredOutcomes(store, run)
+        refs = read_refs(order.refs)
+        await asyncio.to_thread(self._load_outcomes, outcomes, order, refs)
+        return await _Step(order, refs, loaded, journal, outcomes, store, self._models, self).run()
+
+    def _load_outcomes(self, outcomes: StoredOutcomes, order: StepOrder, refs: StepRefs) -> None:
+        words = [refs.words, *order.added]
+        whole = refs.task.rpartition(".s.")[0]
+        if whole:
+            words.append(f"{whole}/parts")
+        ends = {note[1]: note[3] for note in order.notes if note[0] == "task_ended"}
+        outcomes.load({**ends, **order.ends}, [refs.outcome, *marked_refs(order.notes)], words)
+
+    async def _load(self, run: str) -> LoadedRun:
+        async with self._loading.setdefault(run, asyncio.Lock()):
+            if (known := self._runs.get(run)) is None:
+                known = self._runs[run] = await asyncio.to_thread(self._read_run, run)
+                while len(self._runs) > 50:
+                    self._runs.pop(next(iter(self._runs)))
+            if known.plan is None:
+                await asyncio.to_thread(self._read_plan, known)
+            return known
+
+    def _read_run(self, run: str) -> LoadedRun:
+        start = read_start(self._store, run)
+        folder = self._folder / run
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        request = fetch_material(self._store, run, start, folder / "material")
+        settings = Settings.model_validate(start["settings"])
+        own = self._settings
+        # Endpoints and names of key variables are this machine's, never the record's.
+        settings = settings.model_copy(update={"providers": own.providers, "home": own.home})
+        team = self._team.with_web() if request.web else self._team
+        plan = None if start["plan"] is None else parse(start["plan"])
+        return LoadedRun(RunJob(run, request, team, settings, plan, warnings=tuple(start["warnings"])), folder)
+
+    def _read_plan(self, loaded: LoadedRun) -> None:
+        """The plan that may run, once there is one."""
+        record = BlobJournal.read(self._store, loaded.job.run, "@plan")
+        for event in record.events():
+            if isinstance(event.body, PlanApproved) and event.body.within is None:
+                loaded.approved = event.body
+                loaded.plan = parse(event.body.plan)
+                loaded.tasks = {task.id: task for task in loaded.plan.tasks}
+                loaded.ids = frozenset(loaded.tasks)
+
+
+@dataclass
+class _Step:
+    """One try at a step."""
+
+    order: StepOrder
+    refs: StepRefs
+    loaded: LoadedRun
+    journal: BlobJournal
+    outcomes: StoredOutcomes
+    store: BlobStore
+    models: Models
+    owner: StepActivity
+
+    async def run(self) -> StepResult:
+        order, job = self.order, self.loaded.job
+        events = list(self.journal.events())
+        task = self._planned_task()
+        known = Replay(run=job.run, plan=None if order.segment == "@plan" else {"tasks": [task] if task else []})
+        state = replay(events, job.run, known)
+        now = order.now + max(time.time() - order.at, 0.0)
+        state.move_clock(now, {self.refs.task: order.waited} if order.waited else {})
+        supervisors = role_models(job.settings, self.models)
+        writer = supervisors["synthesizer"].model if "synthesizer" in supervisors else None
+        async with make_engine("local", self._inputs(state, writer)) as engine:
+            if order.task_budget is not None:
+                engine.budget.allot(self.refs.task, Budget.model_validate(order.task_budget))
+            self._carry_notes(engine, events)
+            steps = make_steps(job, self.models, engine, supervisors)
+            engine.serve(steps)
+            if events:
+                await engine.read_orders()
+            result = await self._work(engine, steps, state)
+        if result.waits is None:
+            urls = engine.record.urls() if order.kind == "attempt" else ()
+            kept = {"step": asdict(result), "turn": order.turn, "segment": order.segment, "refs": order.refs}
+            await asyncio.to_thread(self.outcomes.save, order.key, kept, self.journal.last_seq, time.time(), urls)
+        return result
+
+    def _planned_task(self) -> dict[str, Any] | None:
+        task = self.loaded.tasks.get(self.refs.task)
+        return None if task is None else task.to_json()
+
+    def _inputs(self, state: Replay, writer: str | None) -> EngineInputs:
+        order, job = self.order, self.loaded.job
+        whole = order.segment == "@plan"
+        request = job.request.to_json()
+        request["material"] = [{"name": each.name, "path": ""} for each in job.request.material]
+        opening = Opening(
+            request if whole else {},
+            job.team.to_json() if whole else {},
+            job.settings.model_copy(update={"home": ""}).to_json() if whole else {},
+            warnings=job.warnings if whole and not state.seq else (),
+        )
+        return EngineInputs(
+            run=job.run,
+            journal=self.journal,
+            models=self.models,
+            tools=tools_of(job.team),
+            context=ToolContext(material=job.request.material, folder=self.loaded.folder),
+            replay=state,
+            opening=opening,
+            wait_s=job.request.wait_s,
+            deadline_s=job.request.deadline_s,
+            budget=Budget(tokens=order.tokens, usd=order.usd),
+            max_concurrent=job.request.max_concurrent,
+            hedge_after_s=job.team.recovery.hedge_after_s,
+            writer=writer,
+            read_answer=self._read_answer,
+            mailbox=BlobMailbox(self.store, job.run, order.segment),
+            outcomes=self.outcomes,
+            urls=tuple(self.outcomes.urls),
+            sets_aside_reading=False,
+        )
+
+    def _read_answer(self, question: Question, words: str) -> JSON:
+        job = self.loaded.job
+        return read_words(question, words, job.request, job.team.names, job.team.factory)
+
+    def _carry_notes(self, engine: EngineSession, events: list[Event]) -> None:
+        """Put on the record what the workflow gave along, unless a try before this one has."""
+        for event in notes_as_events(self.order, self.outcomes):
+            same = (event.kind, event.task, event.attempt, event.data)
+            if all((each.kind, each.task, each.attempt, each.data) != same for each in events):
+                engine.emit(event.body, task=event.task, attempt=event.attempt)
+
+    async def _work(self, engine: EngineSession, steps: RunSteps, state: Replay) -> StepResult:
+        main = asyncio.ensure_future(engine.until_parked(self._step(engine, steps, state)))
+        watch = asyncio.ensure_future(self._watch(engine))
+        try:
+            head, ended = await main
+        except Parked:
+            await engine.commit()
+            return self._waiting(engine)
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+        finally:
+            for each in (watch, main):
+                each.cancel()
+            await asyncio.gather(watch, main, return_exceptions=True)
+        return self._result(engine, head=pack_head(head), ended=ended)
+
+    async def _step(self, engine: EngineSession, steps: RunSteps, state: Replay) -> tuple[Head, bool]:
+        order, refs = self.order, self.refs
+        kind: Any = order.kind
+        if kind == "plan":
+            return await steps.run(order.key, kind, refs), False
+        self._continue(steps)
+        if refs.draft is not None:
+            # Its calls are on the record: it is written again without any.
+            draft = await asyncio.to_thread(read_step, self.store, order.run, refs.draft)
+            assert draft is not None
+            await steps.run(refs.draft, "write", read_refs(draft["result"]["refs"]))
+        if kind != "attempt":
+            return await steps.run(order.key, kind, refs), False
+        if (
+            (before := state.ended.get(refs.task)) is not None
+            and before.ok
+            and state.attempts[refs.task] == refs.attempt
+        ):
+            head = engine.outcomes.keep(refs.task, before)  # a try before this one has come so far
+            return head.model_copy(update={"ref": order.key, "usage": self._last_usage(before.usage)}), True
+        head = engine.record.attempted(refs.task, refs.attempt) or await steps.run(order.key, kind, refs)
+        if not head.ok or not order.ends_task:
+            return head, False
+        usage = Usage.total([total_usage(order.used), head.usage]) if order.used else head.usage
+        engine.end_task(head.model_copy(update={"attempts": refs.attempt - order.first, "usage": usage}))
+        return head, True
+
+    def _last_usage(self, whole: Usage) -> Usage:
+        """What an attempt used, of what its task used with those before."""
+        return whole if not self.order.used else Usage()
+
+    def _continue(self, steps: RunSteps) -> None:
+        loaded, order = self.loaded, self.order
+        assert loaded.plan is not None
+        assert loaded.approved is not None
+        plan, tasks, ids = loaded.plan, loaded.tasks, loaded.ids
+        for ref in order.added:
+            added = self.outcomes.tasks_at(ref)
+            plan = plan.with_tasks(added)
+            tasks = {**tasks, **{task.id: task for task in added}}
+            ids = frozenset(tasks)
+        used = [Usage.model_validate(loaded.approved.usage or {}), *(Usage.model_validate(u) for u in order.planning)]
+        planned = not loaded.approved.given and loaded.job.team.mode != "route"
+        steps.continue_with(plan, tasks, used, planned=planned, ids=ids)
+
+    async def _watch(self, engine: EngineSession) -> None:
+        """Look for words to the worker, and for answers."""
+        while True:
+            await asyncio.sleep(ORDERS_POLL_S)
+            await engine.read_orders()
+
+    def _waiting(self, engine: EngineSession) -> StepResult:
+        state = replay(self.journal.events(), self.order.run, Replay(plan={"tasks": []}))
+        wait = state.provider_wait
+        until = None if wait is None else wait[0]
+        waits = "person" if state.open_questions() or wait is None else "provider"
+        return self._result(engine, waits=waits, until=until)
+
+    def _result(self, engine: EngineSession, **fields: Any) -> StepResult:
+        spent, extra = engine.spent, None
+        if spent.lost.calls or spent.estimated or spent.short:
+            extra = {"lost": spent.lost.to_json(), "estimated": list(spent.estimated), "short": spent.short}
+        return StepResult(tokens=spent.tokens, usd=spent.usd, extra=extra, **fields)
+
+
+def _token(order: StepOrder) -> int:
+    return order.turn * MOST_TRIES + min(activity.info().attempt, MOST_TRIES - 1)
+
+
+def _place(error: Exception) -> str:
+    """What may be known of an error in a history: where it is from, never its words."""
+    return f"{type(error).__name__}: see the log of the worker, or `chargehand show`."
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    found: list[BaseException] = [group]
+    for error in found:
+        if isinstance(error, BaseExceptionGroup):
+            found.extend(error.exceptions)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        else:
+            return error
+    return group
+
+
+@asynccontextmanager
+async def _heartbeats() -> AsyncGenerator[None]:
+    async def beat() -> None:
+        await asyncio.sleep(FIRST_HEARTBEAT_S)
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(HEARTBEAT_S)
+
+    beating = asyncio.ensure_future(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+        with suppress(asyncio.CancelledError):
+            await beating

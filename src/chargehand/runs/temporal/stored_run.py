@@ -1,0 +1,199 @@
+"""A run as it is in the blob store: what was asked, its material, what its steps came to. No path of a machine.
+
+runs/RUN/start           request, team, settings, plan
+runs/RUN/material/HASH   a file that was given
+runs/RUN/steps/KEY       the result of a step, with the outcomes and words it leaves for other steps
+runs/RUN/segments/...    the record (engine/temporal/blob_journal.py)
+runs/RUN/orders/SEGMENT  orders of people that have no verdict yet
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic_core import from_json, to_json
+
+from chargehand import __version__
+from chargehand.engine.outcomes import KeptOutcomes
+from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.engine.temporal.step_order import JsonObject, read_head
+from chargehand.errors import UsageError
+from chargehand.record.mailbox import UnreadableOrder, read_order
+from chargehand.record.storage_errors import damage_error
+from chargehand.runs.make_steps import RunJob
+from chargehand.team import Team
+from chargehand.values.order import Order
+from chargehand.values.outcome import Outcome
+from chargehand.values.plan import Task
+from chargehand.values.report import Report
+from chargehand.values.request import Material, Request
+
+# A file larger than this is not taken along.
+MOST_BYTES = 64_000_000
+_PATHS = ("tools_path", "ref")
+
+
+def team_queue(team: Team, prefix: str = "ch") -> str:
+    """The queue of a team as it is: workers with another team, or another version of chargehand, do not poll it."""
+    parts = json.dumps(_without_paths(team.to_json()), sort_keys=True, default=str)
+    digest = hashlib.sha256(f"{__version__}\n{parts}".encode()).hexdigest()[:8]
+    return f"{prefix}.{team.name}@{digest}"
+
+
+def _without_paths(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _without_paths(value) for name, value in data.items() if name not in _PATHS}  # pyright: ignore
+    return [_without_paths(each) for each in data] if isinstance(data, list) else data  # pyright: ignore
+
+
+def store_run(store: BlobStore, job: RunJob, queue: str) -> None:
+    """Put what a run is about into the store, before it begins."""
+    files = [file for each in job.request.material for file in _store_material(store, job.run, each)]
+    material = tuple(Material(name=each.name, path="") for each in job.request.material)
+    start = {
+        "request": job.request.model_copy(update={"material": material}).to_json(),
+        "team": _without_paths(job.team.to_json()),
+        "settings": job.settings.model_copy(update={"home": ""}).to_json(),
+        "plan": None if job.plan is None else job.plan.to_json(),
+        "queue": queue,
+        "files": files,
+        "warnings": list(job.warnings),
+        "rerun_of": None,
+    }
+    store.put(store.path(job.run, "start"), to_json(start))
+
+
+def read_start(store: BlobStore, run: str) -> JsonObject:
+    """What a run is about; UsageError where there is no such run."""
+    try:
+        return from_json(store.get(store.path(run, "start")))
+    except FileNotFoundError:
+        raise UsageError(f"There is no run {run} in {store.url}.") from None
+
+
+def _store_material(store: BlobStore, run: str, material: Material) -> list[list[str]]:
+    """[name, path below it, hash] of each file."""
+    whole = Path(material.path)
+    found = [whole] if whole.is_file() else sorted(path for path in whole.rglob("*") if path.is_file())
+    stored: list[list[str]] = []
+    for path in found:
+        if path.stat().st_size > MOST_BYTES or ".git" in path.parts:
+            continue
+        data = path.read_bytes()
+        digest = hashlib.sha256(data).hexdigest()
+        store.create(store.path(run, "material", digest), data)
+        stored.append([material.name, "" if path == whole else path.relative_to(whole).as_posix(), digest])
+    return stored
+
+
+def fetch_material(store: BlobStore, run: str, start: JsonObject, folder: Path) -> Request:
+    """The request with its material as files below a folder of this machine."""
+    request = Request.model_validate(start["request"])
+    for name, below, digest in start["files"]:
+        place = (folder / name / below) if below else folder / name
+        if not place.resolve().is_relative_to(folder.resolve()):
+            raise damage_error(f"of run {run}", "a name of its material leads out of its folder")
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            place.write_bytes(store.get(store.path(run, "material", digest)))
+    material = tuple(Material(name=each.name, path=str(folder / each.name)) for each in request.material)
+    return request.model_copy(update={"material": material})
+
+
+class StoredOutcomes(KeptOutcomes):
+    """What steps came to, in memory and in the store: `load` brings what a step needs, `save` keeps what it made."""
+
+    def __init__(self, store: BlobStore, run: str) -> None:
+        super().__init__()
+        self._store = store
+        self._run = run
+        # What was loaded is not saved again.
+        self._loaded: set[str] = set()
+        self.urls: list[str] = []
+
+    def load(self, ends: JsonObject, refs: Iterable[str | None], tasks: Iterable[str | None]) -> None:
+        """Outcomes that tasks ended with, outcomes by ref, words of tasks by ref."""
+        plain = {task: end for task, end in ends.items() if not isinstance(end, dict)}
+        heads = {task: read_head(cast("JsonObject", end)) for task, end in ends.items() if isinstance(end, dict)}
+        wanted = [f"{task}/{attempt}" for task, attempt in plain.items()]
+        wanted += [ref for ref in refs if ref]
+        wanted += [ref for head in heads.values() for ref in (head.ref, head.output_of) if ref]
+        self._load_steps([*dict.fromkeys(wanted), *(ref for ref in tasks if ref)])
+        for task, head in heads.items():
+            self.end(task, head)
+        self._loaded |= {*self._kept, *self._tasks}
+
+    def _load_steps(self, keys: list[str]) -> None:
+        try:
+            found = self._store.get_many([self._store.path(self._run, "steps", key) for key in keys])
+        except FileNotFoundError as error:
+            raise damage_error(f"of run {self._run}", f"an object is missing: {error}".splitlines()[0]) from error
+        for data in map(from_json, found):
+            for ref, outcome in data["outcomes"].items():
+                self._kept[ref] = Outcome.model_validate(outcome)
+            for ref, tasks in data["tasks"].items():
+                self._tasks[ref] = tuple(Task.model_validate(task) for task in tasks)
+            self.urls += data["urls"]
+
+    def save(self, key: str, result: JsonObject, seq: int, at: float, urls: Iterable[str]) -> None:
+        """Put the result of a step with all that it keeps into the store: from here on it has ended."""
+        kept: JsonObject = {
+            "result": result,
+            "seq": seq,
+            "at": at,
+            "outcomes": {ref: each.to_json() for ref, each in self._kept.items() if ref not in self._loaded},
+            "tasks": {
+                ref: [task.to_json() for task in tasks] for ref, tasks in self._tasks.items() if ref not in self._loaded
+            },
+            "reports": {ref: report.to_json() for ref, report in self._reports.items()},
+            "urls": list(urls),
+        }
+        for ref in kept["tasks"]:
+            if ref != key:  # found by its own name as well
+                self._store.put(self._store.path(self._run, "steps", ref), to_json(kept, inf_nan_mode="null"))
+        self._store.put(self._store.path(self._run, "steps", key), to_json(kept, inf_nan_mode="null"))
+
+    def kept(self, ref: str) -> bool:
+        return ref in self._kept
+
+
+def read_step(store: BlobStore, run: str, key: str) -> JsonObject | None:
+    """What a step has left, once it has ended."""
+    try:
+        return from_json(store.get(store.path(run, "steps", key)))
+    except FileNotFoundError:
+        return None
+
+
+def read_report(store: BlobStore, run: str, ref: str) -> Report:
+    step = read_step(store, run, ref)
+    if step is None or ref not in step["reports"]:
+        raise damage_error(f"of run {run}", f"its report {ref} is missing")
+    return Report.model_validate(step["reports"][ref])
+
+
+class BlobMailbox:
+    """The orders to one segment of a run."""
+
+    def __init__(self, store: BlobStore, run: str, segment: str) -> None:
+        self._store = store
+        self._folder = store.path(run, "orders", segment)
+
+    def send(self, order: Order) -> None:
+        self._store.create(f"{self._folder}/{order.id}", order.model_dump_json(exclude_none=True).encode())
+
+    def pending(self) -> list[Order | UnreadableOrder]:
+        found: list[Order | UnreadableOrder] = []
+        for path in self._store.list(self._folder):
+            try:
+                found.append(read_order(path.rpartition("/")[2], self._store.get(path)))
+            except FileNotFoundError:
+                continue
+        return found
+
+    def remove(self, id: str) -> None:
+        self._store.delete([f"{self._folder}/{id}"])

@@ -1,0 +1,135 @@
+"""A development server of Temporal and workers of a flow's team in this process, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from temporalio.client import Client
+
+from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.models.resolve import Models
+from chargehand.runs.make_steps import RunJob
+from chargehand.runs.temporal.blob_source import merged_events
+from chargehand.runs.temporal.client import follow_run, start_run
+from chargehand.runs.temporal.worker import ServedTeam, serve_teams
+from chargehand.settings import Settings
+from chargehand.values.event import Event
+from chargehand.values.report import Report
+from chargehand.values.request import Request
+from tests.flows import TIERS, Flow
+
+T = TypeVar("T")
+TEMPORAL = shutil.which("temporal", path=str(Path(sys.executable).parent)) or "temporal"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Server:
+    """A development server on a file, which can be killed and started again."""
+
+    file: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [TEMPORAL, "server", "start-dev", "--headless", "--port", str(self.port), "--db-filename", str(self.file),
+             "--log-level", "never", "--http-port", str(free_port()), "--metrics-port", str(free_port())],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    async def connect(self) -> Client:
+        for _ in range(300):
+            try:
+                return await Client.connect(self.address)
+            except RuntimeError:
+                await asyncio.sleep(0.1)
+        raise TimeoutError("the server does not answer")
+
+
+@dataclass
+class Fleet:
+    """A flow on Temporal: one worker in this process, a folder as the blob store."""
+
+    client: Client
+    store: BlobStore
+    flow: Flow
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(home="unused", tiers=TIERS)  # type: ignore[arg-type]
+
+    @property
+    def served(self) -> ServedTeam:
+        models = Models({}, {}, dict.fromkeys(self.flow.scripts, self.flow.model))
+        return ServedTeam(self.flow.team, self.settings, models)
+
+    async def start(self, run: str | None = None) -> str:
+        run = run or f"r{uuid4().hex[:12]}"
+        request = Request(text="The request.", **self.flow.request)
+        await start_run(self.client, self.store, RunJob(run, request, self.flow.team, self.settings, self.flow.plan))
+        return run
+
+    async def report(self, run: str, seconds: float = 60.0) -> Report:
+        return await asyncio.wait_for(follow_run(self.client, self.store, run), seconds)
+
+    def events(self, run: str) -> list[Event]:
+        return list(merged_events(self.store, run))
+
+    @asynccontextmanager
+    async def working(self, **options: Any) -> AsyncIterator[None]:
+        until, started = asyncio.Event(), asyncio.Event()
+        work = asyncio.ensure_future(
+            serve_teams(self.client, self.store, [self.served], until=until, started=started, **options)
+        )
+        begun = asyncio.ensure_future(started.wait())
+        await asyncio.wait([work, begun], return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+        try:
+            if work.done():
+                work.result()
+            yield
+        finally:
+            until.set()
+            await work
+
+
+def run_on(server: Server, folder: Path, flow: Flow) -> tuple[Report, list[Event]]:
+    """One whole run with one worker."""
+
+    async def work() -> tuple[Report, list[Event]]:
+        fleet = Fleet(await server.connect(), BlobStore(folder.as_uri()), flow)
+        async with fleet.working():
+            run = await fleet.start()
+            report = await fleet.report(run)
+        return report, fleet.events(run)
+
+    return run_async(work())
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
