@@ -46,6 +46,11 @@ from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS,
 @click.option("--single", is_flag=True, help="Answer with one plain call instead of a team: same record, same report.")
 @click.option("--web", is_flag=True, help="Let the workers that the team names for it search the web and fetch pages.")
 @click.option("--from", "follow_up", metavar="RUN", help="Follow up on that run: this one is given its answer.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "temporal"]),
+    help="Where the steps run: here, or on workers of Temporal (`chargehand worker`). [default: local]",
+)
 @output_options
 def run(
     request: str | None,
@@ -66,6 +71,7 @@ def run(
     single: bool,
     web: bool,
     follow_up: str | None,
+    engine: str | None,
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -101,6 +107,7 @@ def run(
         "deadline": deadline,
         "max_concurrent": max_concurrent,
         "max_tasks": max_tasks,
+        "engine": engine,
     }
     supervisor = make_supervisor(team or (plan.team if plan else None), flags, given=team is not None)
     text = inputs.text_of_stdin("the request") if request == "-" else request or ""

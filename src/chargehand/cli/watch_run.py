@@ -97,6 +97,7 @@ def watch(
 ) -> int:
     """`app` is the one that began the run, if one did."""
     out = screen()
+    supervisor.say = out.say
     result: HasReport | None = None
     try:
         if app is None:

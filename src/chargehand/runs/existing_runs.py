@@ -19,6 +19,7 @@ from chargehand.engine.people import Person
 from chargehand.errors import InvalidPlan, NoOpenQuestion, RunOwned, UsageError
 from chargehand.models import ModelClient
 from chargehand.models.resolve import Models
+from chargehand.record.home import Home
 from chargehand.record.replay import Replay, replay
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.record.storage_errors import reading
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 # How long `cancel` waits for the owner to have stopped.
 CANCEL_WAIT_S = 3.0
+# The same for workers on other machines, one of which may just have died.
+REMOTE_CANCEL_WAIT_S = 20.0
 OnSession = Callable[[Session], None]
 # Opens the record of a run that is about to begin or to continue, perhaps when it is its turn.
 OpenRecord = Callable[[], AbstractAsyncContextManager[SqliteJournal]]
@@ -69,6 +72,8 @@ class RunLife(PreparedTeam):
     ) -> None:
         super().__init__(team, model=model, home=home, settings=settings)
         self._in_use: dict[str, tuple[Models, int]] = {}
+        # Where to say what a run on other machines waits for.
+        self.say: Callable[[str], None] | None = None
 
     def for_team(self, team: str | None, model: str | None = None) -> Self:
         """The same for another team or model, where one is given: settings, home and clients are shared."""
@@ -102,8 +107,12 @@ class RunLife(PreparedTeam):
         continued. With `stay` a run that is paused waits in this process; else it returns with status `paused`.
         """
         positive(tokens=tokens, usd=usd, deadline=deadline)
-        run = self.home.find(run)
+        run = self.source.find(run)
         added = Added(tokens, usd, deadline, retry_failed)
+        if not isinstance(source := self.source, Home) and source.settings_of(run) is not None:
+            from chargehand.runs.temporal.front import resume_run  # few runs are there
+
+            return await resume_run(source, run, added, on_event, self.say)
         state = self.home.state(run)
         if self._stays_ended(state, added):
             return final_report(state)
@@ -219,10 +228,12 @@ class RunLife(PreparedTeam):
 
     async def cancel(self, run: str) -> tuple[RunStatus, bool]:
         """Stop a run, whoever has it: its status now, and whether this stopped it. Resumable."""
-        run = self.home.find(run)
-        if self.home.owner(run) is not None:
-            self.home.request_cancel(run)
+        run = self.source.find(run)
+        if self.source.owner(run) is not None:
+            self.source.request_cancel(run)
             return await self._stopped_by_owner(run)
+        if not self.home.has(run):
+            return self.report(run).status, False
         if not self.home.state(run).seq:
             return "interrupted", False  # stopped before anything of it was recorded
         with closing(self.home.open(run)) as journal:
@@ -239,8 +250,9 @@ class RunLife(PreparedTeam):
 
     async def _stopped_by_owner(self, run: str) -> tuple[RunStatus, bool]:
         """The owner looks for the request twice a second, and may end by itself before."""
-        for _ in range(int(CANCEL_WAIT_S / 0.05)):
-            if self.home.owner(run) is None:
+        wait_s = CANCEL_WAIT_S if self.home.has(run) else REMOTE_CANCEL_WAIT_S
+        for _ in range(int(wait_s / 0.05)):
+            if self.source.owner(run) is None:
                 break
             await asyncio.sleep(0.05)
         else:
@@ -315,8 +327,8 @@ class RunLife(PreparedTeam):
 
     def report(self, run: str) -> Report:
         """What the record says now: the final report, or how far it has come."""
-        run = self.home.find(run)
-        return report_so_far(self.home, self.home.state(run))
+        run = self.source.find(run)
+        return report_so_far(self.source, self.source.state(run))
 
     def diff(self, a: str, b: str) -> RunDiff:
         """What differs between two runs, each as far as it has come: plans, tasks, cost, time and answers."""
@@ -326,7 +338,7 @@ class RunLife(PreparedTeam):
 
     def questions(self, run: str) -> tuple[Question, ...]:
         """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""
-        return open_questions(self.home.state(self.home.find(run)))
+        return open_questions(self.source.state(self.source.find(run)))
 
     async def answer(self, run: str, question: str, words: str, *, by: str = "python") -> tuple[Question, ...]:
         """Put a person's answer on the record; `resume` continues a run that no process runs, another continues itself.
@@ -334,7 +346,9 @@ class RunLife(PreparedTeam):
         Gives what is still open. An answer that cannot be used is refused and changes nothing: InvalidAnswer. The first
         one counts; another is refused with it: NoOpenQuestion.
         """
-        run = self.home.find(run)
+        run = self.source.find(run)
+        if not self.home.has(run):
+            return await self._answer_as_order(run, question, words, by, RunOwned(f"{run} is on Temporal."))
         try:
             journal = self.home.open(run)
         except RunOwned as owned:
@@ -397,6 +411,10 @@ class RunLife(PreparedTeam):
 
     def _new_models(self, settings: Settings) -> Models:
         return Models(settings.providers, os.environ, self._clients, wide=settings.max_concurrent_set)
+
+    def shared_models(self, settings: Settings) -> AbstractAsyncContextManager[Models]:
+        """The clients, for as long as they are used."""
+        return self._models(settings)
 
     @asynccontextmanager
     async def _models(self, settings: Settings) -> AsyncGenerator[Models]:

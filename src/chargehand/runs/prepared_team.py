@@ -14,7 +14,7 @@ from chargehand.team import Team, folder_of, load
 
 if TYPE_CHECKING:
     from chargehand.models import ModelClient
-    from chargehand.record.run_source import RunSource
+    from chargehand.runs.temporal.all_runs import AllRuns
 
 
 class PreparedTeam:
@@ -61,9 +61,13 @@ class PreparedTeam:
                 check_model_name(worker.model, self.settings.providers, f"The model of the worker {worker.name}")
 
     @property
-    def source(self) -> RunSource:
-        """The runs on record, to be read."""
-        return self.home
+    def source(self) -> Home | AllRuns:
+        """The runs on record, to be read: those of the home, and where there are any, those on Temporal."""
+        if not (self.home.path / "temporal").is_dir():
+            return self.home
+        from chargehand.runs.temporal.all_runs import AllRuns  # few homes have such runs
+
+        return AllRuns(self.home)
 
     @property
     def team(self) -> Team:

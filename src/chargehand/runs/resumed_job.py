@@ -58,7 +58,7 @@ def job_of(
     then = Settings.model_validate(state.start["settings"])
     check_endpoints(run, then, settings, _models_of(whole), os.environ)
     # What rests on a task was given what is about to change.
-    reopen = plan.with_dependents(_tasks_to_reopen(state, added)) if plan else ()
+    reopen = plan.with_dependents(reopened_tasks(state, added)) if plan else ()
     return RunJob(
         run,
         _top_up(state, added),
@@ -103,7 +103,7 @@ def _top_up(state: Replay, added: Added) -> Request:
     return request.model_copy(update={"budget": budget})
 
 
-def _tasks_to_reopen(state: Replay, added: Added) -> set[str]:
+def reopened_tasks(state: Replay, added: Added) -> set[str]:
     """The tasks that ended for lack of what is added now, and those that failed where that is wanted.
 
     Of a nested task the whole team has another go, of a part the whole; what was replaced is done, and so is what a

@@ -184,6 +184,14 @@ class Supervisor(RunLife):
         team, notes = team_for(base or self.team, asked)
         if given is not None:
             check_plan(given, team, asked)
+        if settings.engine == "temporal":
+            if single or stdin is not None or output_type is not None:
+                raise UsageError("A run on Temporal takes no --single, no material on stdin and no type in Python.")
+            from chargehand.runs.temporal.front import run_job  # few runs are there
+
+            warnings = (*self.warnings, *notes, *missing_material(asked))
+            job = RunJob("", asked, team, settings, given, self.team_ref, warnings=warnings)
+            return await run_job(self.home, job, on_event, self.say)
         async with (
             self._checked_models(settings, team, asked.budget, given) as models,
             (record or partial(open_record, self.home.create))() as journal,

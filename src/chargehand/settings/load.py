@@ -12,7 +12,7 @@ from chargehand.models.provider_settings import Provider, built_in
 from chargehand.record.home import default_path
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings.script_path import OF_TEAM, found_from
-from chargehand.settings.settings import Pinned, RoleModel, ServeSettings, Settings
+from chargehand.settings.settings import Pinned, RoleModel, ServeSettings, Settings, TemporalSettings
 from chargehand.settings.settings_file import NOT_SERVED, TIERS, Layer, problem_with_url, read_layer
 from chargehand.settings.toml_file import read, suggestion
 from chargehand.values.budget import Budget
@@ -56,12 +56,14 @@ def _settings(
     money = {k: v for layer in layers for k, v in layer.budget.model_dump().items() if v is not None}
     money = {"tokens": DEFAULT_TOKENS, **money, **{k: flags[k] for k in ("tokens", "usd") if k in flags}}
     plain.update({k: flags[k] for k in ("team", "max_concurrent", "max_tasks") if k in flags})
+    if "engine" in flags:
+        plain["engine"] = flags["engine"]
     if "deadline" in flags:
         plain["deadline_s"] = flags["deadline"]
     for tier, name in _defaults_by_key(env).items():
         tiers.setdefault(tier, name)
     for name, value in (*money.items(), *plain.items()):
-        if name != "team" and not value > 0:
+        if name not in ("team", "engine") and not value > 0:
             raise UsageError(f"--{name.removesuffix('_s').replace('_', '-')} is {value}: it must be over 0.")
     return Settings(
         home=home,
@@ -72,6 +74,7 @@ def _settings(
         max_concurrent_set="max_concurrent" in plain,
         pinned=tuple(pin for pin in _PINS if pin in flags),
         serve=ServeSettings(**{key: names for layer in layers for key, names in layer.serve.items()}),
+        temporal=TemporalSettings(**{key: value for layer in layers for key, value in layer.temporal.items()}),
         **plain,
     )
 

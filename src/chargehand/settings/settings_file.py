@@ -32,7 +32,7 @@ _PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent", "window")
 _PROVIDER_SECONDS = ("first_event_s", "silence_s")
 _PROVIDER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _KEYS = frozenset(
-    {"model", "team", "deadline", "max_concurrent", "max_tasks", "budget", "models", "providers", "serve"}
+    {"model", "team", "deadline", "max_concurrent", "max_tasks", "budget", "models", "providers", "serve", "temporal"}
 )
 
 
@@ -46,6 +46,7 @@ class Layer:
     budget: Budget = field(default_factory=Budget)
     plain: dict[str, Any] = field(default_factory=dict[str, Any])
     serve: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    temporal: dict[str, Any] = field(default_factory=dict[str, Any])
     warnings: list[str] = field(default_factory=list[str])
 
 
@@ -147,6 +148,20 @@ class SettingsReader:
             self.unknown(("serve", key), {"models", "teams"})
         return {key: self.texts(table, key, "serve") for key in ("models", "teams") if key in table}
 
+    def temporal(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The [temporal] table: it names a server and where records go, which needs trust."""
+        table, known = self.table(data, "temporal"), {"address", "namespace", "tls", "queue", "blobs", "key_env"}
+        if table and not self.trusted:
+            self.ignore(("temporal",), "[temporal] names a server, and where records are kept")
+            return {}
+        for key in sorted(table.keys() - known):
+            self.unknown(("temporal", key), known)
+        if not isinstance(tls := table.get("tls", False), bool):
+            self.wrong(("temporal", "tls"), f"'tls' is true or false, not {tls!r}.")
+            tls = False
+        texts = {key: self.text(table, key, "temporal") for key in sorted(known - {"tls"})}
+        return {key: value for key, value in texts.items() if value is not None} | ({"tls": True} if tls else {})
+
     def texts(self, data: Mapping[str, Any], key: str, *path: str) -> tuple[str, ...]:
         value = data.get(key)
         if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):  # pyright: ignore[reportUnknownVariableType]
@@ -203,6 +218,7 @@ def read_layer(
     elif providers:
         reader.ignore(("providers",), "[providers] names endpoints and keys")
     layer.serve = reader.serve(data)
+    layer.temporal = reader.temporal(data)
     layer.tiers, layer.roles = reader.models(data)
     if (model := reader.top_model(data)) is not None:
         layer.tiers = {**dict.fromkeys(TIERS, model), **layer.tiers}

@@ -51,6 +51,8 @@ class StepOrder:
     ends_task: bool = False
     first: int = 0
     used: list[JsonObject] = field(default_factory=list[JsonObject])
+    # Whether the task, or what the supervisor made of all, is done again: the run was continued with more.
+    reopens: bool = False
     # For the last step: how the run ended, the ref of its report, and what the run spent beside its outcomes.
     status: str | None = None
     extras: list[JsonObject] = field(default_factory=list[JsonObject])

@@ -76,6 +76,8 @@ class WorkflowEngine:
         self.record = WorkflowRecord(self.recalled)
         self._slots = asyncio.Semaphore(min(width, MOST_UNDER_WAY))
         self._turns: dict[str, int] = {}
+        # Tasks that run again.
+        self.reopened: frozenset[str] = frozenset()
         # What the turns of this execution are counted from.
         self.first_turn = 0
         # The run's time is over: attempts that nobody began are not waited for.
@@ -174,6 +176,7 @@ class WorkflowEngine:
             planning=self._planning if kind in ("write", "finish") else [],
             notes=self._take_notes(segment),
             ends_task=kind == "attempt",
+            reopens=self._reopens(segment, refs.task, turn),
             first=self.recalled.attempts.get(refs.task, 0),
             used=self._used.get(refs.task, []) if kind == "attempt" else [],
         )
@@ -196,6 +199,12 @@ class WorkflowEngine:
         if result.extra is not None:
             self.extras[segment] = result.extra
         return result
+
+    def _reopens(self, segment: str, task: str, turn: int) -> bool:
+        """Whether a step is the first of a segment that is done again."""
+        if not self.reopened or turn != self.first_turn + 1:
+            return False
+        return task in self.reopened if task else segment == "@synthesis"
 
     def _take(self, key: str, kind: StepKind, refs: StepRefs, result: StepResult) -> Head:
         assert result.head is not None

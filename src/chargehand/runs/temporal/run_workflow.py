@@ -81,6 +81,7 @@ class RunWorkflow:
         began = workflow.time() - start.owned_s
         self._engine = WorkflowEngine(start.run, self, ledger, start.width, began)
         self._engine.first_turn = start.generation * MOST_TURNS
+        self._engine.reopened = frozenset(start.reopen)
 
     @workflow.run
     async def run(self, start: RunStart) -> str:

@@ -212,6 +212,7 @@ class _Step:
             request if whole else {},
             job.team.to_json() if whole else {},
             job.settings.model_copy(update={"home": ""}).to_json() if whole else {},
+            reopen=((self.refs.task,) if self.refs.task else ()) if order.reopens else None,
             warnings=job.warnings if whole and not state.seq else (),
         )
         return EngineInputs(

@@ -1,0 +1,263 @@
+"""Runs of a home and runs on Temporal that were started from it, as one source: which is which says a small file.
+
+HOME/temporal/RUN.json    the server and the blob store of a run
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Coroutine, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.errors import RunNotFound
+from chargehand.record.home import Home
+from chargehand.record.index import RunInfo
+from chargehand.record.mailbox import Mailbox, UnreadableOrder
+from chargehand.record.private_files import private_folder
+from chargehand.record.replay import Replay
+from chargehand.runs.temporal.blob_source import fold_run, merged_events, read_segments
+from chargehand.runs.temporal.connection import connect, open_store
+from chargehand.runs.temporal.stored_run import BlobMailbox, read_start
+from chargehand.settings.settings import TemporalSettings
+from chargehand.values.event import Event
+from chargehand.values.key import Key, TaskPath
+from chargehand.values.order import Order
+from chargehand.values.status_words import FINISHED, RunStatus
+
+T = TypeVar("T")
+
+
+def runs_folder(home: Home) -> Path:
+    return home.path / "temporal"
+
+
+def note_run(home: Home, run: str, settings: TemporalSettings) -> None:
+    """Let commands of this home find the run."""
+    private_folder(home.path)
+    private_folder(runs_folder(home))
+    path = runs_folder(home) / f"{run}.json"
+    path.touch(mode=0o600)
+    path.write_text(settings.model_dump_json(), encoding="utf-8")
+
+
+class AllRuns:
+    """The runs of a home, and those on Temporal."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._stores: dict[str, BlobStore] = {}
+
+    def settings_of(self, run: str) -> TemporalSettings | None:
+        """Where a run on Temporal is; None for a run of the home itself."""
+        try:
+            said = (runs_folder(self.home) / f"{run}.json").read_text(encoding="utf-8")
+        except OSError:
+            return None
+        return TemporalSettings.model_validate(json.loads(said))
+
+    def store_of(self, run: str) -> BlobStore | None:
+        if (settings := self.settings_of(run)) is None:
+            return None
+        name = settings.model_dump_json()
+        if name not in self._stores:
+            self._stores[name] = open_store(settings)
+        return self._stores[name]
+
+    def _remote(self) -> list[str]:
+        return sorted(path.stem for path in runs_folder(self.home).glob("*.json"))
+
+    # -- the source port ---------------------------------------------------------------------------------------------
+
+    def find(self, name: str) -> str:
+        remote = self._remote()
+        if name == "last":
+            try:
+                own = self.home.find("last")
+            except RunNotFound:
+                if not remote:
+                    raise
+                return remote[-1]
+            return max([own, *remote])
+        if name in remote:
+            return name
+        begun = [run for run in remote if name and run.startswith(name)]
+        try:
+            return self.home.find(name)
+        except RunNotFound:
+            if len(begun) == 1:
+                return begun[0]
+            raise
+
+    def runs(self, limit: int | None = None) -> list[RunInfo]:
+        found = [*self.home.runs(None), *(self._line(run) for run in self._remote())]
+        found.sort(key=lambda info: info.started, reverse=True)
+        return found[:limit]
+
+    def _line(self, run: str) -> RunInfo:
+        store = self.store_of(run)
+        assert store is not None
+        start, state = read_start(store, run), fold_run(store, run)
+        events = list(merged_events(store, run))
+        born = (runs_folder(self.home) / f"{run}.json").stat().st_mtime
+        ended = events[-1].at if events and state.report is not None else None
+        return RunInfo(
+            run=run,
+            started=events[0].at if events else born,
+            ended=ended,
+            status=_status(state),
+            request=str(start["request"]["text"])[:200],
+            team=start["team"]["name"],
+        )
+
+    def state(self, run: str) -> Replay:
+        store = self.store_of(run)
+        if store is None:
+            return self.home.state(run)
+        state = fold_run(store, run)
+        if not state.start:  # no step has begun yet
+            start = read_start(store, run)
+            state.start = {name: start[name] for name in ("request", "team", "settings")}
+        return state
+
+    def events(self, run: str, after: int = 0) -> Iterator[Event]:
+        store = self.store_of(run)
+        if store is None:
+            yield from self.home.events(run, after)
+        else:
+            yield from (event for event in merged_events(store, run) if event.seq > after)
+
+    def last_event(self, run: str) -> int:
+        if self.store_of(run) is None:
+            return self.home.last_event(run)
+        return sum(1 for _ in self.events(run))
+
+    def change_mark(self, run: str) -> object:
+        store = self.store_of(run)
+        return self.home.change_mark(run) if store is None else len(store.list(store.path(run, "segments")))
+
+    def messages(self, run: str, hashes: Iterable[str]) -> dict[str, bytes]:
+        store, wanted = self.store_of(run), list(hashes)
+        if store is None:
+            return self.home.messages(run, wanted)
+        found: dict[str, bytes] = {}
+        for journal in read_segments(store, run).values():
+            found |= journal.blobs(wanted)
+        return found
+
+    def owner(self, run: str) -> str | None:
+        settings = self.settings_of(run)
+        if settings is None:
+            return self.home.owner(run)
+        state = self.state(run)
+        return None if state.report is not None else f"Temporal at {settings.address}"
+
+    def orders(self, run: str) -> Mailbox:
+        settings, store = self.settings_of(run), self.store_of(run)
+        if settings is None or store is None:
+            return self.home.orders(run)
+        return _RemoteMailbox(run, settings, store, self.state(run))
+
+    def request_cancel(self, run: str) -> None:
+        settings = self.settings_of(run)
+        if settings is None:
+            self.home.request_cancel(run)
+        else:
+            run_beside(_cancel(settings, run))
+
+    def cancel_requested(self, run: str) -> bool:
+        return self.settings_of(run) is None and self.home.cancel_requested(run)
+
+
+class _RemoteMailbox:
+    """Orders go into the store, as texts; the workflow gets a notice of each, without."""
+
+    def __init__(self, run: str, settings: TemporalSettings, store: BlobStore, state: Replay) -> None:
+        self._run = run
+        self._settings = settings
+        self._store = store
+        self._state = state
+
+    def send(self, order: Order) -> None:
+        from chargehand.runs.temporal.run_workflow import OrderNotice
+
+        segment = self._segment(order)
+        if segment is not None and order.order in ("answer", "tell"):
+            BlobMailbox(self._store, self._run, segment).send(order)
+        notice = OrderNotice(
+            id=order.id,
+            order=order.order,
+            task=order.task,
+            segment=segment,
+            by=order.by,
+            sent_at=order.sent_at,
+            tokens=order.tokens,
+            usd=order.usd,
+        )
+        run_beside(_notify(self._settings, self._run, notice))
+
+    def pending(self) -> list[Order | UnreadableOrder]:
+        return []
+
+    def remove(self, id: str) -> None:
+        """The step that takes an order removes it."""
+
+    def _segment(self, order: Order) -> str | None:
+        if order.task is not None:
+            path = TaskPath.parse(order.task)
+            return path.lineage[-1]
+        for key, asked in self._state.open_questions().items():
+            if asked["id"] == order.question:
+                at = Key.parse(key)
+                return "@plan" if at.path is None else at.path.lineage[-1]
+        return None
+
+
+def _status(state: Replay) -> RunStatus:
+    if state.report is not None:
+        return state.status if state.status in FINISHED else "cancelled"  # type: ignore[return-value] # pyright: ignore[reportReturnType]
+    return "waiting" if state.open_questions() else "running"
+
+
+async def _cancel(settings: TemporalSettings, run: str) -> None:
+    client = await connect(settings)
+    await client.get_workflow_handle(run).cancel()
+
+
+async def _notify(settings: TemporalSettings, run: str, notice: object) -> None:
+    from temporalio.client import WorkflowUpdateFailedError
+    from temporalio.service import RPCError
+
+    from chargehand.errors import UsageError
+
+    client = await connect(settings)
+    try:
+        async with asyncio.timeout(20):
+            handle: Any = client.get_workflow_handle(run)
+            await handle.execute_update("order", notice)
+    except (RPCError, WorkflowUpdateFailedError) as error:
+        raise UsageError(f"The order to {run} was not taken: {error}.") from None
+    except TimeoutError:
+        raise UsageError(f"No worker has taken the order to {run} yet: is one running? See: show {run}") from None
+
+
+def run_beside(work: Coroutine[Any, Any, T]) -> T:
+    """The result of work that needs a loop, from code that may or may not be in one."""
+    result: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            result.append(asyncio.run(work))
+        except BaseException as error:  # noqa: BLE001 -- raised where it was asked for
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="temporal")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return result[0]

@@ -1,0 +1,99 @@
+"""The commands of a person about a run on Temporal: start it and follow it, or continue one that stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import TYPE_CHECKING
+
+from chargehand.engine.engine_session import Listener
+from chargehand.errors import UsageError
+from chargehand.record.home import Home, new_run_id
+from chargehand.record.replay import Replay
+from chargehand.runs.make_steps import RunJob
+from chargehand.runs.report_from_record import final_report
+from chargehand.runs.resumed_job import Added, reopened_tasks
+from chargehand.runs.temporal.all_runs import AllRuns, note_run
+from chargehand.runs.temporal.client import Say, check_size, follow_run, launch, start_run
+from chargehand.runs.temporal.connection import connect, open_store
+from chargehand.runs.temporal.run_workflow import RunStart
+from chargehand.runs.temporal.stored_run import read_start
+from chargehand.text.plan_json import parse
+from chargehand.values.report import Report
+from chargehand.values.request import Request
+from chargehand.values.status_words import FINISHED
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
+
+    from chargehand.engine.temporal.blob_store import BlobStore
+
+
+async def run_job(home: Home, job: RunJob, on_event: Listener | None = None, say: Say | None = None) -> Report:
+    """Start a job on Temporal and follow it to its end, or until it only waits for people."""
+    settings = job.settings.temporal
+    check_size(job)
+    store = await asyncio.to_thread(open_store, settings, os.environ)
+    client = await connect(settings)
+    job = job._replace(run=new_run_id(time.time()))
+    await start_run(client, store, job, settings.queue)
+    note_run(home, job.run, settings)
+    if say is not None:
+        say(f"{job.run} on Temporal at {settings.address}")
+    return await _follow(client, store, job.run, on_event, say)
+
+
+async def _follow(client: Client, store: BlobStore, run: str, on_event: Listener | None, say: Say | None) -> Report:
+    try:
+        return await follow_run(client, store, run, on_event, say)
+    except asyncio.CancelledError:
+        if say is not None:
+            say(f"{run} continues on Temporal. See: chargehand show {run}; stop it: chargehand cancel {run}")
+        raise
+
+
+async def resume_run(
+    runs: AllRuns, run: str, added: Added, on_event: Listener | None = None, say: Say | None = None
+) -> Report:
+    """Follow a run that is under way; start one again that was cancelled, terminated, or is to be continued."""
+    from temporalio.client import WorkflowExecutionStatus
+    from temporalio.service import RPCError
+
+    settings, store = runs.settings_of(run), runs.store_of(run)
+    if settings is None or store is None:
+        raise UsageError(f"{run} is not a run on Temporal.")
+    state = runs.state(run)
+    if state.status in FINISHED and state.report is not None and not added.reopens:
+        return final_report(state)
+    client = await connect(settings)
+    try:
+        described = await client.get_workflow_handle(run).describe()
+        running = described.status == WorkflowExecutionStatus.RUNNING
+    except RPCError:
+        running = False  # the server has forgotten it: the store has not
+    if not running:
+        await launch(client, await asyncio.to_thread(_start_again, store, run, state, added))
+    return await _follow(client, store, run, on_event, say)
+
+
+def _start_again(store: BlobStore, run: str, state: Replay, added: Added) -> RunStart:
+    start = read_start(store, run)
+    request = Request.model_validate(start["request"])
+    generation = 1
+    while not store.create(store.path(run, "executions", str(generation)), b""):
+        generation += 1
+    plan = parse(state.plan) if state.plan else None
+    budget = request.budget
+    return RunStart(
+        run=run,
+        queue=start["queue"],
+        workers=[worker["name"] for worker in start["team"]["workers"]],
+        width=request.max_concurrent,
+        tokens=None if budget.tokens is None else budget.tokens + (added.tokens or 0),
+        usd=None if budget.usd is None else budget.usd + (added.usd or 0.0),
+        deadline_s=None if request.deadline_s is None else request.deadline_s + (added.deadline or 0.0),
+        generation=generation,
+        reopen=list(plan.with_dependents(reopened_tasks(state, added))) if plan and added.reopens else [],
+        owned_s=state.owned_s,
+    )
