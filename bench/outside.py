@@ -48,7 +48,11 @@ def main() -> None:
     print("|---|---|---|---|---|")
     total = 0
     for repository in arguments.repositories:
-        reads, commits, lines = review_history(repository, arguments.commits)
+        try:
+            reads, commits, lines = review_history(repository, arguments.commits)
+        except subprocess.CalledProcessError as error:
+            print(f"| {name_of(repository)} | cannot be cloned: {error.stderr[-80:]!r} | | | |", flush=True)
+            continue
         found += reads
         total += lines
         print(f"| {name_of(repository)} | {commits} | {lines:,} | {per_thousand(len(reads), lines)} |", flush=True)
@@ -74,7 +78,10 @@ def review_history(repository: Path, number: int) -> tuple[list[Read], int, int]
         for commit, changed in code_commits(tree):
             if commits == number:
                 break
-            git(tree, "checkout", "-q", "--force", commit)
+            try:
+                git(tree, "checkout", "-q", "--force", commit)
+            except subprocess.CalledProcessError:
+                continue  # a partial clone lacks a file of it
             commits, lines = commits + 1, lines + changed
             found += [
                 Read(name_of(repository), commit[:10], finding, excerpt(tree, finding))
@@ -85,13 +92,16 @@ def review_history(repository: Path, number: int) -> tuple[list[Read], int, int]
 
 def code_commits(tree: Path) -> Iterator[tuple[str, int]]:
     """Commits with one parent that change code, newest first, and how many lines each changes."""
-    log = git(tree, "log", "--no-merges", "--numstat", "--format=commit %H")
-    for block in log.split("commit ")[1:]:
-        commit, _, rest = block.partition("\n")
-        rows = [row.split("\t") for row in rest.strip().splitlines() if row.count("\t") == 2]
+    for commit in git(tree, "log", "--no-merges", "--format=%H").split():
+        try:
+            log = git(tree, "show", "--numstat", "--format=", commit)
+            git(tree, "rev-parse", "--verify", "-q", f"{commit}~1")
+        except subprocess.CalledProcessError:
+            continue
+        rows = [row.split("\t") for row in log.strip().splitlines() if row.count("\t") == 2]
         changed = sum(int(added) + int(removed) for added, removed, path in rows if is_code(added, path))
         if 0 < changed <= MOST_LINES:
-            yield commit.strip(), changed
+            yield commit, changed
 
 
 def is_code(added: str, path: str) -> bool:

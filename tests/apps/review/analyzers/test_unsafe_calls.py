@@ -12,8 +12,6 @@ IMPORTS = """import ssl
 
 import jwt
 from django.utils.safestring import mark_safe
-from flask import redirect as go
-from flask import request
 from lxml import etree as xml
 from markupsafe import Markup
 
@@ -26,13 +24,18 @@ UNSAFE = {
     'jwt.decode(token, key, options={"verify_signature": False})': "signature-unverified",
     "xml.XMLParser(resolve_entities=True)": "xml-external-entity",
     "xml.XMLParser(no_network=False)": "xml-external-entity",
-    'go(request.args["next"])': "open-redirect",
-    'go(request.args.get("next"))': "open-redirect",
-    'redirect(self.request.GET["next"])': "open-redirect",
     'mark_safe("<b>" + name + "</b>")': "xss",
     'mark_safe(f"<b>{name}</b>")': "xss",
     'Markup("<b>%s</b>" % name)': "xss",
     'Markup("<b>{}</b>".format(name))': "xss",
+    'format_html(f"<b>{name}</b>")': "xss",
+    "Person.objects.raw(\"select * from person where name = '%s'\" % name)": "sql-injection",
+    "asyncio.create_subprocess_shell(command)": "command-injection",
+    "cPickle.loads(data)": "unsafe-deserialization",
+    'YAML(typ="unsafe")': "unsafe-deserialization",
+    'jwt.encode(payload, "s3cret", algorithm="HS256")': "hardcoded-secret",
+    'jwt.decode(token, key, algorithms=["none"])': "signature-unverified",
+    'app.add_middleware(CORS, allow_origins=["*"], allow_credentials=True)': "security-issue",
 }
 SAFE = (
     "context.verify_mode = ssl.CERT_REQUIRED",
@@ -40,13 +43,16 @@ SAFE = (
     'jwt.decode(token, key, algorithms=["HS256"])',
     'jwt.decode(token, key, options={"verify_aud": False})',
     "xml.XMLParser(resolve_entities=False)",
-    'go("/start")',
-    'go(url_for("start", tab=request.args["tab"]))',
-    "go(request.path)",
     'mark_safe("<b>" + "new" + "</b>")',
     'mark_safe("<b>new</b>")',
     'Markup("<b>{}</b>").format(name)',
     "message.decode(verify=False)",
+    'format_html("<b>{}</b>", name)',
+    'Person.objects.raw("select * from person where name = %s", [name])',
+    'asyncio.create_subprocess_shell("ls")',
+    'YAML(typ="safe")',
+    "jwt.encode(payload, key, algorithm='HS256')",
+    'app.add_middleware(CORS, allow_origins=["*"])',
 )
 
 

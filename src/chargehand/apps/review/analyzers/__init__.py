@@ -69,6 +69,7 @@ ANALYZERS: Mapping[str, Analyzer] = {
         _analyzer("bandit", "security", "bandit", tool="bandit"),
         _analyzer("ruff-security", "security", "ruff", tool="ruff"),
         _analyzer("unsafe-calls", "security", "unsafe_calls"),
+        _analyzer("request-flow", "security", "request_flow"),
         _analyzer("secrets", "security", "secrets", languages=None),
         _analyzer("ruff-bugs", "bugs", "ruff", tool="ruff"),
         _analyzer("ruff-performance", "performance", "ruff", tool="ruff"),

@@ -32,6 +32,7 @@ CATEGORIES: Mapping[str, str] = {
     "insecure-temp-file": "A temporary file can be predicted or replaced.",
     "missing-timeout": "A network call may wait for ever.",
     "open-redirect": "A page sends its visitor to an address from the request.",
+    "path-traversal": "A file is opened by a name from outside.",
     "security-issue": "Any other security rule.",
     "signature-unverified": "A token is believed without its signature.",
     "sql-injection": "SQL is built from strings instead of parameters.",

@@ -65,6 +65,8 @@ class Shapes:
                 return EXCUSED
             case "SIM115" if any(_opens(node) and self._leaks(node) for node in self._within(first, last)):
                 return LEAK
+            case "S102" | "S307" if any(_runs_constant(node) for node in self._within(first, last)):
+                return EXCUSED
             case "S608" if self._is_constant(first, last):
                 return EXCUSED
             case _:
@@ -194,6 +196,11 @@ def _acts(node: ast.ClassDef) -> bool:
     """Whether a class is used like a function: as a decorator, a descriptor or in `with`, or extends such a one."""
     defined = {each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
     return not defined.isdisjoint(ACTS) or any(isinstance(base, ast.Name) and base.id.islower() for base in node.bases)
+
+
+def _runs_constant(node: ast.AST) -> bool:
+    """Whether text of the source itself is run."""
+    return isinstance(node, ast.Call) and bool(node.args) and isinstance(node.args[0], ast.Constant)
 
 
 def _fails(node: ast.AST) -> bool:

@@ -215,7 +215,7 @@ def weight(code: str, message: str, text: str, path: str) -> int | None:
             return 88
         case "S608" if not SQL.search(text):
             return 40
-        case "S602" | "S605" | "S604" if "seems safe" in message:
+        case "S602" | "S605" | "S604" if "seems safe" in message.lower():
             return 30
         case "C901" if (found := COMPLEXITY.search(message)) and int(found[1]) > 20:
             return 86

@@ -1,4 +1,4 @@
-"""Python calls and assignments that switch a protection off, as hits: certificates, signatures, redirects, XML, pages.
+"""Python calls and assignments that switch a protection off, as hits: certificates, signatures, XML, pages, queries.
 
 What other tools report is not repeated. Runs in a child process.
 """
@@ -6,15 +6,22 @@ What other tools report is not repeated. Runs in a child process.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
+from chargehand.apps.review.analyzers.call_names import full_name, imported_names, last_name
 from chargehand.apps.review.analyzers.examine import examine_trees
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
 from chargehand.apps.review.analyzers.source_files import SourceFile
 
 Found = tuple[str, ast.expr | ast.stmt, str, str | None]
-REDIRECTS = frozenset({"redirect", "HttpResponseRedirect", "HttpResponsePermanentRedirect", "RedirectResponse"})
-UNESCAPED = frozenset({"mark_safe", "Markup", "SafeString", "SafeText"})
+UNESCAPED = frozenset({"mark_safe", "Markup", "SafeString", "SafeText", "format_html"})
+# Objects of any class are made while these read; other tools know `pickle` alone.
+OBJECTS = frozenset({"_pickle.load", "_pickle.loads", "cPickle.load", "cPickle.loads", "jsonpickle.decode"})
+
+# asyncio's calls that start a shell, and which argument is the command.
+SHELL_CALLS = {"create_subprocess_shell": 0, "subprocess_shell": 1}
+_SQL = re.compile(r"(?i)\b(?:select|insert|update|delete|where|order by)\b")
 
 
 def examine(order: Order) -> Hits:
@@ -22,7 +29,7 @@ def examine(order: Order) -> Hits:
 
 
 def _hits(source: SourceFile, tree: ast.Module) -> Iterable[Hit]:
-    names = _imported(tree)
+    names = imported_names(tree)
     for node in ast.walk(tree):
         for rule, at, message, advice in _at(node, names):
             yield Hit(rule, source.path, at.lineno, message, suggestion=advice)
@@ -30,12 +37,12 @@ def _hits(source: SourceFile, tree: ast.Module) -> Iterable[Hit]:
 
 def _at(node: ast.AST, names: dict[str, str]) -> Iterator[Found]:
     match node:
-        case ast.Assign(targets=[ast.Attribute(attr="verify_mode")], value=value) if _last(value) == "CERT_NONE":
+        case ast.Assign(targets=[ast.Attribute(attr="verify_mode")], value=value) if last_name(value) == "CERT_NONE":
             yield "unsafe:verify-mode", node, "Certificates are not checked (CERT_NONE).", None
         case ast.Assign(targets=[ast.Attribute(attr="check_hostname")], value=ast.Constant(value=False)):
             yield "unsafe:hostname", node, "The name in a certificate is not checked.", None
         case ast.Call(func=func):
-            yield from _at_call(node, _full_name(func, names))
+            yield from _at_call(node, full_name(func, names))
         case _:
             pass
 
@@ -48,38 +55,49 @@ def _at_call(call: ast.Call, name: str) -> Iterator[Found]:
         yield "unsafe:signature", call, "A token is read without verifying its signature.", advice
     elif function == "XMLParser" and package.startswith("lxml") and _expands(keywords):
         yield "unsafe:entities", call, "lxml expands entities or fetches what a document names.", None
-    elif function in REDIRECTS and call.args and _is_from_request(call.args[0]):
-        advice = "Redirect to paths of your own only: check that the address has no scheme and host."
-        yield "unsafe:redirect", call, "The address to redirect to comes from the request.", advice
     elif function in UNESCAPED and call.args and _is_built(call.args[0]):
         yield "unsafe:markup", call, "Text that is put together from values reaches a page unescaped.", None
+    elif function in ("raw", "RawSQL") and call.args and _is_built(call.args[0]) and _is_query(call.args[0]):
+        yield "unsafe:query", call, "SQL is built from strings instead of parameters.", "Pass the values as parameters."
+    elif function in SHELL_CALLS and _is_dynamic(call.args[SHELL_CALLS[function] :]):
+        advice = "Use create_subprocess_exec with a list of arguments."
+        yield "unsafe:shell", call, "A shell runs a command built from data.", advice
+    elif name in OBJECTS or (function == "YAML" and _value(keywords.get("typ")) == "unsafe"):
+        yield "unsafe:objects", call, "Untrusted data can construct any object.", "Use JSON, or yaml.safe_load."
+    elif name == "jwt.encode" and isinstance(key := _nth(call, 1) or keywords.get("key"), ast.Constant) and key.value:
+        advice = "Read it from the environment or a secret store, and revoke this one."
+        yield "unsafe:key", call, "Tokens are signed with a key that is in the source.", advice
+    elif _value(keywords.get("allow_credentials")) is True and _allows_all(keywords.get("allow_origins")):
+        advice = "Name the origins that may send credentials."
+        yield "unsafe:origins", call, "Any website may send requests with the visitor's credentials.", advice
 
 
-def _imported(tree: ast.Module) -> dict[str, str]:
-    """Names of the file -> what they are imported from."""
-    found: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found.update({each.asname or each.name.partition(".")[0]: each.name for each in node.names if each.asname})
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.update({each.asname or each.name: f"{node.module}.{each.name}" for each in node.names})
-    return found
+def _nth(call: ast.Call, number: int) -> ast.expr | None:
+    return call.args[number] if len(call.args) > number else None
 
 
-def _full_name(node: ast.expr, names: dict[str, str]) -> str:
-    """`etree.XMLParser` -> `lxml.etree.XMLParser`; "" for what is not a plain name."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([names.get(node.id, node.id), *reversed(parts)]) if isinstance(node, ast.Name) else ""
+def _value(node: ast.expr | None) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
 
 
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+def _allows_all(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.List | ast.Tuple) and any(_value(each) == "*" for each in node.elts)
+
+
+def _is_dynamic(arguments: list[ast.expr]) -> bool:
+    return bool(arguments) and not isinstance(arguments[0], ast.Constant)
+
+
+def _is_query(node: ast.expr) -> bool:
+    """Whether its text is SQL, as far as it is in the source."""
+    texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+    return any(isinstance(text, str) and _SQL.search(text) for text in texts)
 
 
 def _is_unverified(keywords: dict[str, ast.expr]) -> bool:
+    algorithms = keywords.get("algorithms")
+    if isinstance(algorithms, ast.List) and any(_value(each) in ("none", "None") for each in algorithms.elts):
+        return True
     match keywords.get("verify"), keywords.get("options"):
         case ast.Constant(value=False), _:
             return True
@@ -95,21 +113,8 @@ def _is_false(node: ast.expr | None) -> bool:
 
 
 def _expands(keywords: dict[str, ast.expr]) -> bool:
-    def given(name: str) -> object:
-        value = keywords.get(name)
-        return value.value if isinstance(value, ast.Constant) else None
-
-    return given("resolve_entities") is True or given("load_dtd") is True or given("no_network") is False
-
-
-def _is_from_request(node: ast.expr) -> bool:
-    """Whether it is read from a request as it is: `request.args["next"]`, `self.request.GET.get("next")`."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "pop") and _is_from_request(node.func)
-    inner = node.value if isinstance(node, ast.Subscript | ast.Attribute) else None
-    if isinstance(node, ast.Attribute) and isinstance(inner, ast.Name | ast.Attribute) and _last(inner) == "request":
-        return node.attr in ("args", "GET", "POST", "form", "values", "query_params", "cookies", "params")
-    return inner is not None and _is_from_request(inner)
+    given = {name: _value(value) for name, value in keywords.items()}
+    return given.get("resolve_entities") is True or given.get("load_dtd") is True or given.get("no_network") is False
 
 
 def _is_built(node: ast.expr) -> bool:
