@@ -74,7 +74,7 @@ def review_history(repository: Path, number: int) -> tuple[list[Read], int, int]
     commits = lines = 0
     with tempfile.TemporaryDirectory() as folder:
         tree, home = Path(folder, "tree"), Path(folder, "home")
-        git(Path(folder), "clone", "-q", "--no-hardlinks", str(repository.resolve()), str(tree))
+        git(Path(folder), "clone", "-q", "-n", "--no-hardlinks", str(repository.resolve()), str(tree))
         for commit, changed in code_commits(tree):
             if commits == number:
                 break

@@ -203,3 +203,49 @@ def test_what_the_baseline_knew_stays_in_the_log(tmp_path: Path) -> None:
     (result,) = log["runs"][0]["results"]
     assert result["partialFingerprints"] == {"chargehand/v1": known[0]}
     assert result["suppressions"][0]["justification"] == "in the baseline"
+
+
+def test_of_many_alike_in_a_file_the_first_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
+    """Critical ones are all shown; what is only counted is saved, so that it is not new in the next review."""
+    many = [finding(n) for n in range(1, 9)]
+    grave = [finding(n, severity="critical", category="sql-injection") for n in range(1, 9)]
+    selection = select([*many, *grave], change(tmp_path, None), SourceLines(tmp_path), min_confidence=80)
+    assert sum(f.severity == "warning" for f in selection.findings) == 5
+    assert sum(f.severity == "critical" for f in selection.findings) == 8
+    assert {each.why for each in selection.left_out} == {"like 5 shown of the same file"}
+    assert [each.finding.line for each in selection.known] == [6, 7, 8]
+    assert selection.notes == ("a.py: 3 more of likely-bug; --all shows them.",)
+
+
+@pytest.mark.parametrize(
+    ("comment", "is_shown"),
+    [
+        ("# chargehand: ignore", False),
+        ("// chargehand: ignore[todo, likely-bug] -- known", False),
+        ("# chargehand: ignore[todo]", True),
+        ("# pylint: disable=likely-bug", False),
+        ("# ignore", True),
+    ],
+)
+def test_a_comment_in_any_language_silences_categories(tmp_path: Path, comment: str, is_shown: bool) -> None:
+    write(tmp_path, {"a.py": f"x  {comment}\n"})
+    selection = select([finding(1)], change(tmp_path, None), SourceLines(tmp_path), min_confidence=80)
+    assert bool(selection.findings) is is_shown
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".pylintrc", "[VARIABLES]\nadditional-builtins=logger,\n    traits\n"),
+        ("pyproject.toml", '[tool.ruff]\nbuiltins = ["logger", "traits"]\n'),
+        (".flake8", "[flake8]\nbuiltins = logger,traits\n"),
+    ],
+)
+def test_names_that_the_settings_of_a_project_declare_are_defined(tmp_path: Path, name: str, text: str) -> None:
+    write(tmp_path, {name: text})
+    found = [
+        finding(n, category="undefined-name", message=f"Undefined name `{word}`")
+        for n, word in enumerate(("logger", "traits", "lost"), 1)
+    ]
+    selection = select(found, change(tmp_path, None), SourceLines(tmp_path), min_confidence=80)
+    assert [f.line for f in selection.findings] == [3]

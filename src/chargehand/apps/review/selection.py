@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from chargehand.apps.review.analyzers.categories import CATEGORIES, GENERIC
 from chargehand.apps.review.analyzers.confidence import adjusted_confidence
 from chargehand.apps.review.analyzers.source_files import is_test
+from chargehand.apps.review.analyzers.suppression import EVERYTHING, silenced_categories
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.choices import SEVERITIES
+from chargehand.apps.review.declared_names import declared_builtins
 from chargehand.apps.review.model_readers import READERS
 from chargehand.apps.review.source_lines import SourceLines, fingerprints
 from chargehand.apps.review.statement_spans import Extents
@@ -20,6 +23,9 @@ from chargehand.values.outcome import Finding, Severity
 # About what is no longer there: no line of the new version can be the one that changed.
 _ABSENT = frozenset({"removed-check"})
 _KNOWN = "in the baseline"
+# So many findings of one category are shown of a file; of the critical ones all.
+MOST_ALIKE = 5
+_ALIKE = f"like {MOST_ALIKE} shown of the same file"
 # What is said of lines that were taken out: the line named is only where they were.
 _OF_THE_CHANGE = frozenset({"fixed-before", "commit-instruction"})
 
@@ -45,8 +51,11 @@ class Selection:
 
     @property
     def known(self) -> tuple[Judged, ...]:
-        """What the baseline knew: it stays in what is saved, so that one review can be the baseline of the next."""
-        return tuple(each for each in self.left_out if each.why == _KNOWN)
+        """What the baseline knew, and what is only counted: it stays in what is saved.
+
+        So one review can be the baseline of the next, and what is counted now does not come up later.
+        """
+        return tuple(each for each in self.left_out if each.why in (_KNOWN, _ALIKE))
 
     def at_least(self, severity: Severity) -> int:
         """How many shown findings are as severe as this, or more."""
@@ -63,7 +72,9 @@ def select(
     baseline: Collection[str] = (),
     later: bool = False,
 ) -> Selection:
-    """By place, confidence and baseline, in this order. Sorted by file and line; what is reported twice is merged.
+    """By place, confidence, baseline and comments, in this order.
+
+    Sorted by file and line; what is reported twice is merged, and of many alike in a file the first are shown.
 
     A finding in a file that is not reviewed, or on a line that does not exist, was invented: it is only counted, and so
     is what a model reports without a place. `later`: the files may have changed since, so lines are not checked.
@@ -73,15 +84,26 @@ def select(
     extents = Extents(source)
     placed = sorted(merge_findings(extents.join_findings(real)), key=_place)
     judged: list[Judged] = []
+    alike: Counter[tuple[str | None, str]] = Counter()
+    builtins = declared_builtins(change.home) if any(each.category == "undefined-name" for each in placed) else ()
     for finding, fingerprint in zip(placed, fingerprints(placed, source), strict=True):
         written = _is_written(finding, change, extents)
         confidence = adjusted_confidence(finding, changed=written, test_code=is_test(finding.path or ""))
         final = finding.model_copy(update={"confidence": confidence})
-        judged.append(Judged(final, fingerprint, _why_not(final, written, fingerprint, min_confidence, baseline)))
+        why = _why_not(final, written, fingerprint, min_confidence, baseline)
+        if why is None:
+            why = _why_silent(final, source, builtins)
+        if why is None and final.severity != "critical":
+            alike[final.path, final.category] += 1
+            why = _ALIKE if alike[final.path, final.category] > MOST_ALIKE else None
+        judged.append(Judged(final, fingerprint, why))
     notes: list[str] = []
     if made_up := len(tidy) - len(real):
         words = several(made_up, "finding")
         notes.append(f"{words} left out: a file or a line is named that is not part of the review.")
+    for (path, category), count in alike.items():
+        if count > MOST_ALIKE:
+            notes.append(f"{path}: {count - MOST_ALIKE:,} more of {category}; --all shows them.")
     shown, left_out = [each for each in judged if each.why is None], [each for each in judged if each.why is not None]
     return Selection(tuple(shown), tuple(left_out), tuple(notes))
 
@@ -94,6 +116,17 @@ def _why_not(
     if (finding.confidence or 0) < least:
         return f"confidence {finding.confidence or 0} is below {least}"
     return _KNOWN if fingerprint in baseline else None
+
+
+def _why_silent(finding: Finding, source: SourceLines, builtins: Collection[str]) -> str | None:
+    """Whether a comment in the code, or a list of names in the project's settings, says that it is meant so."""
+    for number in {finding.line, finding.end_line}:
+        silenced = silenced_categories(source.line(finding.path, number))
+        if EVERYTHING in silenced or finding.category in silenced:
+            return "silenced by a comment"
+    if finding.category == "undefined-name" and any(f"`{name}`" in finding.message for name in builtins):
+        return "a name that the project's settings declare"
+    return None
 
 
 def _is_there(finding: Finding, change: Change, source: SourceLines | None) -> bool:

@@ -210,6 +210,35 @@ def _secrets(root: Path, files: dict[str, str]) -> list[tuple[str, int]]:
     return [(hit.path, hit.line) for hit in secrets.examine(Order(root, write(root, files), None, {})).hits]
 
 
+@pytest.mark.parametrize(
+    ("line", "is_key"),
+    [
+        ("client = Client('q7Gx2LmZt9Kc4VbN8sRj1WpY5dHf')  # login", True),
+        ('account_id, pepper = 7, hmac.new(b"x", "aZ4kP0qVt7LmX2cR9sWd3GhJ5nBf")', True),
+        ('BLOB = "q7Gx2LmZt9Kc4VbN8sRj1WpY5dHf"', False),
+        ('auth = "/api/v2/AccountLogin/SessionToken/Refresh1"', False),
+        ('authorize("requestTokenForServiceAccount2")', False),
+        ('auth_hash = "sha256-q7Gx2LmZt9Kc4VbN8sRj1WpY5dHf"', False),
+        ('auth_public = "q7Gx2LmZt9Kc4VbN8sRj1WpY5dHf"', False),
+    ],
+)
+def test_a_key_is_known_by_its_form_where_access_is_given(tmp_path: Path, line: str, is_key: bool) -> None:
+    """Whatever it is called; a text without that context, a path, words or a hash are none."""
+    assert bool(analyzed("secrets", tmp_path, {"a.py": f"{line}\n"}).findings) is is_key
+
+
+def test_words_of_a_literal_are_no_annotations(tmp_path: Path) -> None:
+    """Whichever package its Literal is from."""
+    text = 'from kit import DF\n\n\nclass A:\n    enable: DF.Literal["", "Yes", "No"]\n'
+    assert [f for f in analyzed("ruff-bugs", tmp_path, {"a.py": text}).findings if (f.confidence or 0) >= 80] == []
+
+
+def test_a_private_class_in_small_letters_stands_in_for_a_builtin(tmp_path: Path) -> None:
+    text = "class _dict(dict):\n    pass\n\n\nclass lower_one:\n    pass\n"
+    found = analyzed("ruff-style", tmp_path, {"a.py": text}).findings
+    assert [f.line for f in found if (f.confidence or 0) >= 80] == [5]
+
+
 def test_entropy_tells_words_from_keys() -> None:
     """In bits per character; nothing has none."""
     assert entropy("") == 0.0

@@ -21,6 +21,9 @@ ENTRY = re.compile(r"^[ ]*\\?\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:")
 NUMPY = re.compile(r"^(?P<indent>[ ]*)Parameters[ ]*\n[ ]*-{4,}[ ]*$", re.MULTILINE)
 NUMPY_ENTRY = re.compile(r"^[ ]*\\?\*{0,2}(\w+)\s*(?::.*)?$")
 
+# Many projects plan by TODO on purpose; FIXME, XXX and HACK say that something is wrong.
+PLAN = 55
+
 
 def examine(order: Order) -> Hits:
     return examine_texts(order, order.files, lambda source: (*_todos(source), *_stale(source)))
@@ -33,7 +36,8 @@ def _todos(source: SourceFile) -> Iterator[Hit]:
     for number, line in lines:
         if MARK.search(line) and (found := TODO.search(line)):
             text = found["text"].strip(" :-*/>")
-            yield Hit("comments:todo", source.path, number, f"{found[1]} left in the code: {text or 'no reason given'}")
+            message = f"{found[1]} left in the code: {text or 'no reason given'}"
+            yield Hit("comments:todo", source.path, number, message, confidence=PLAN if found[1] == "TODO" else None)
 
 
 def _stale(source: SourceFile) -> Iterator[Hit]:

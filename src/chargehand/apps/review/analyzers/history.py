@@ -30,6 +30,11 @@ HOT_MONTHS = 6
 FILES_AT_ONCE = 4
 # So many lines next to each other have to come back.
 LEAST_BACK = 2
+# Prose and data, by their endings.
+DATA = (
+    *(".cfg", ".csv", ".ini", ".json", ".lock", ".md", ".po"),
+    *(".rst", ".svg", ".toml", ".txt", ".xml", ".yaml", ".yml"),
+)
 # A larger change is a move or a reformatting; its history is not worth the minutes.
 MOST_FILES = 200
 FIX = re.compile(r"(?i)\b(?:fix(?:e[sd])?|bug ?fix|hot-?fix|revert(?:s|ed)?|regression|rollback|cve-\d+)\b")
@@ -126,8 +131,8 @@ async def _of_file(scope: Scope, base: str, path: str, reader: SourceReader, gat
             # New in this change: it has no history.
             return []
         before = decode_source(old).replace("\r\n", "\n").split("\n")
-        # Tests are written from each other: their lines come and go.
-        fixes = [] if is_test(path) else await _commits(scope, base, path)
+        # Tests are written from each other, and versions in lists go up and down: their lines come and go.
+        fixes = [] if is_test(path) or path.lower().endswith(DATA) else await _commits(scope, base, path)
         hits = list(_find_reintroduced(path, fixes, before, source.lines, scope.changed[path]))
         again = await _find_changed_again(scope, base, path, before, source.lines)
         if again is None:

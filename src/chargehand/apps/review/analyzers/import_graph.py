@@ -33,9 +33,9 @@ class ImportGraph:
         self._files = list(files)
 
     def is_left_out(self, path: str) -> bool:
-        """Whether no test reaches the module, though tests reach others of its package.
+        """Whether no test reaches the module, though tests reach most others of its folder.
 
-        Scripts, documentation and examples, of which no test imports anything, are no gap.
+        Scripts, documentation, examples and plugins, of which tests import few or none, are no gap.
         """
         at = PurePosixPath(path)
         if path in self._reached or at.stem in ("__main__", "conftest", "setup"):
@@ -43,13 +43,18 @@ class ImportGraph:
         # A command or a plugin is run by its name.
         if at.stem != _PACKAGE and len(at.stem) >= _LEAST_NAME and at.stem in self._said:
             return False
-        folder = f"{at.parent}/" if len(at.parts) > 1 else ""
-        return any(other.startswith(folder) if folder else "/" not in other for other in self._own)
+        beside = [other for other in self._folders.get(str(at.parent), ()) if other != path]
+        return bool(beside) and 2 * sum(other in self._reached for other in beside) >= len(beside)
 
     @cached_property
-    def _own(self) -> set[str]:
-        """Reached modules that are not tests."""
-        return self._reached.difference(self._tests)
+    def _folders(self) -> dict[str, list[str]]:
+        """Folder -> its modules that are not tests."""
+        tests = set(self._tests)
+        found: dict[str, list[str]] = {}
+        for path in self._files:
+            if path not in tests:
+                found.setdefault(str(PurePosixPath(path).parent), []).append(path)
+        return found
 
     @cached_property
     def _modules(self) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
+from chargehand.apps.review.analyzers.call_names import last_name
 from chargehand.apps.review.analyzers.constant_text import Constants, Scope, enclosing, is_text
 from chargehand.apps.review.analyzers.source_files import SourceFile
 
@@ -46,7 +47,8 @@ class Shapes:
         place = code, first, last
         try:
             if code == "F821":
-                return EXCUSED if (name := _QUOTED.search(message)) and name[1] in AMBIENT | self._probed else None
+                known = AMBIENT | self._probed | self._literals
+                return EXCUSED if (name := _QUOTED.search(message)) and name[1] in known else None
             if place not in self._known:
                 self._known[place] = self._worth_at(*place)
             return self._known[place]
@@ -59,7 +61,7 @@ class Shapes:
                 return EXCUSED
             case "PLR0124" if any(isinstance(node, ast.Assert) for node in self._within(first, last)):
                 return EXCUSED  # a test of the comparison itself
-            case "N801" if any(isinstance(node, ast.ClassDef) and _acts(node) for node in self._within(first, last)):
+            case "N801" if any(_is_meant_lower(node) for node in self._within(first, last)):
                 return EXCUSED
             case "N804" | "N805" if any(self._is_given(node) for node in self._within(first, last)):
                 return EXCUSED
@@ -103,6 +105,15 @@ class Shapes:
     @cached_property
     def _constants(self) -> Constants:
         return Constants(self._parents)
+
+    @cached_property
+    def _literals(self) -> frozenset[str]:
+        """Words in what is called Literal, whichever module it is from: its texts are no annotations."""
+        found = (node for node in self._parents if isinstance(node, ast.Subscript))
+        texts = (each for node in found if last_name(node.value) == "Literal" for each in ast.walk(node.slice))
+        return frozenset(
+            word for each in texts if isinstance(each, ast.Constant) for word in re.findall(r"\w+", str(each.value))
+        )
 
     @cached_property
     def _probed(self) -> frozenset[str]:
@@ -190,6 +201,11 @@ def _opens(node: ast.AST) -> bool:
 
 def _is_words(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_meant_lower(node: ast.AST) -> bool:
+    """Whether a class is used like a function, or stands in for a builtin of its own module."""
+    return isinstance(node, ast.ClassDef) and (node.name.startswith("_") or _acts(node))
 
 
 def _acts(node: ast.ClassDef) -> bool:

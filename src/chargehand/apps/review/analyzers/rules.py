@@ -102,6 +102,8 @@ RUFF: Mapping[str, Row] = {
     "F633": ("likely-bug", "warning", 95),
     "F634": ("comparison-mistake", "warning", 97),
     "F7": ("syntax-error", "critical", 95),
+    # Another package may have a Literal of its own, the texts of which are no annotations.
+    "F722": ("syntax-error", "warning", 70),
     "F811": ("redefinition", "warning", 88),
     "F821": ("undefined-name", "critical", 94),
     "F822": ("undefined-name", "warning", 92),
@@ -254,6 +256,7 @@ RUFF: Mapping[str, Row] = {
 OWN: Mapping[str, Row] = {
     "secrets:known": ("hardcoded-secret", "critical", 95),
     "secrets:assigned": ("hardcoded-secret", "critical", 86),
+    "secrets:opaque": ("hardcoded-secret", "critical", 82),
     "secrets:address": ("hardcoded-secret", "critical", 84),
     "secrets:header": ("hardcoded-secret", "critical", 72),
     "loops:query": ("query-in-loop", "warning", 85),

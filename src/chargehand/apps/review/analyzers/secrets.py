@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import categories
@@ -38,6 +39,7 @@ NAMES = {
     "url-token": "token in a URL",
     "authorization": "authorization header",
     "signature": "signed URL",
+    "opaque": "by its form, where access is given",
 }
 EXAMPLE = re.compile(
     r"(?i)example|sample|dummy|fake|changeme|change[-_]me|placeholder|replace|redacted|your[-_]|my[-_]?(?:secret|password)"
@@ -77,6 +79,18 @@ LOCAL = re.compile(
     r"(?i)localhost|127\.|0\.0\.0\.0|\[?::1|(?:[\w.-]{1,30}\.)?example\b|(?:my|your)?-?_?host(?:name)?\b"
     r"|[\w-]{0,20}\.(?:test|invalid)\b"
 )
+# A long text in quotes without a space, in code; nothing of it may go on before or after.
+OPAQUE = re.compile(r"""(?<![\w"'])(?P<quote>["'])(?P<secret>[A-Za-z0-9+/_=-]{24,120})(?P=quote)(?!["'])""")
+# What such a text is when it is a key: near it is said who it is shown to. Otherwise it may be anything.
+ACCESS = re.compile(
+    r"(?i)auth|bearer|credential|api[_-]?key|(?:access|secret|private|client|account|signing|service)[_-]?(?:key|id\b|token)|login"
+    r"|\.connect\(|[_-]pw\b|webhook|hmac\.new|Fernet\(|\bsign\("
+)
+NOT_ACCESS = re.compile(
+    r"(?i)public|alphabet|charset|boundary|user-?agent|fixture|snapshot|nonce|etag|cid\b|guid|content|image|font|hash|sha\d"
+)
+OPAQUE_BITS = 4.2
+WORD = re.compile(r"[A-Z]?[a-z]{5,}|[A-Z]{6,}")
 # Bits per character below which a value is a word, a date or a run of the same sign.
 ENTROPY = 2.75
 
@@ -89,6 +103,9 @@ def examine(order: Order) -> Hits:
 def _in_source(source: SourceFile) -> Iterator[Hit]:
     lowered = source.text.lower()
     taken: set[int] = set()
+    for line in _opaque_lines(source):
+        taken.add(line)
+        yield replace(_hit("opaque", source.path, line, line), rule="secrets:opaque")
     for pattern in PATTERNS:
         if not any(trigger in lowered for trigger in pattern.triggers):
             continue
@@ -99,6 +116,25 @@ def _in_source(source: SourceFile) -> Iterator[Hit]:
             if line not in taken and pattern.sure(match) and _worth_telling(pattern, match, source):
                 taken.add(line)
                 yield _hit(pattern.kind, source.path, line, source.text.count("\n", 0, max(start, end - 1)) + 1)
+
+
+def _opaque_lines(source: SourceFile) -> Iterator[int]:
+    """Lines of code with a text that only a machine can have made, where access to something is given."""
+    if not (source.path.lower().endswith(CODE) or source.python):
+        return
+    for number, line in enumerate(source.lines, 1):
+        if len(line) > 400 or not (found := OPAQUE.search(line)) or not _is_opaque(found["secret"]):
+            continue
+        rest = line.replace(found["secret"], "")
+        if ACCESS.search(rest) and not (NOT_ACCESS.search(rest) or HASH.search(line) or PUBLIC_NAME.search(rest)):
+            yield number
+
+
+def _is_opaque(value: str) -> bool:
+    kinds = [any(map(is_kind, value)) for is_kind in (str.isupper, str.islower, str.isdigit)]
+    if not all(kinds) or EXAMPLE.search(value) or REFERENCE.search(value) or value.count("/") > 2:
+        return False
+    return len(WORD.findall(value)) < 2 and entropy(value) >= OPAQUE_BITS
 
 
 def _hit(kind: str, path: str, line: int, end_line: int) -> Hit:

@@ -1,4 +1,7 @@
-"""Comments that silence a rule, whichever tool's: `# noqa`, `# nosec`, `pragma: allowlist secret`, `gitleaks:allow`.
+"""Comments that silence a rule, whichever tool's: `# noqa`, `# nosec`, `chargehand: ignore`, `pylint: disable=`.
+
+`pragma: allowlist secret`, `gitleaks:allow` and `trufflehog:ignore` are for secrets. `chargehand: ignore` works in any
+language, for all categories or for those in brackets: `chargehand: ignore[todo]`.
 
 ruff's S rules are bandit's tests under the same number, so `# noqa: S608` and `# nosec B608` both silence both tools.
 """
@@ -17,6 +20,24 @@ _NOSEC = re.compile(
 )
 _SECRET = re.compile(r"pragma:\s*allowlist\s+secret|gitleaks:allow|trufflehog:ignore", re.IGNORECASE)
 _CODE = re.compile(r"[A-Z]+\d+", re.IGNORECASE)
+_OWN = re.compile(r"chargehand:\s*ignore(?:\[(?P<names>[\w\s,-]*)\])?", re.IGNORECASE)
+_PYLINT = re.compile(r"#\s*pylint:\s*disable=(?P<names>[\w\s,-]+)")
+# What pylint calls ours.
+_PYLINT_NAMES = {
+    "undefined-variable": "undefined-name",
+    "bare-except": "swallowed-error",
+    "broad-except": "swallowed-error",
+    "broad-exception-caught": "swallowed-error",
+    "pointless-statement": "no-effect",
+    "dangerous-default-value": "mutable-default",
+    "consider-using-with": "resource-leak",
+    "cell-var-from-loop": "closure-in-loop",
+    "exec-used": "code-injection",
+    "eval-used": "code-injection",
+    "invalid-name": "naming",
+    "fixme": "todo",
+    "function-redefined": "redefinition",
+}
 # What a comment about secrets silences: the rules that look for them.
 _SECRETS = ("S105", "S106", "S107", "SECRET")
 
@@ -35,6 +56,20 @@ def silenced_codes(line: str) -> frozenset[str]:
     if _SECRET.search(line):
         codes |= set(_SECRETS)
     return frozenset(codes)
+
+
+def silenced_categories(line: str) -> frozenset[str]:
+    """The categories that `chargehand: ignore` or pylint's comment silences in a line; EVERYTHING for all of them."""
+    if "ignore" not in line and "pylint" not in line:
+        return frozenset()
+    found = set[str]()
+    if own := _OWN.search(line):
+        names: list[str] = re.findall(r"[\w-]+", own["names"] or "")
+        found |= set(names) or {EVERYTHING}
+    if pylint := _PYLINT.search(line):
+        disabled: list[str] = re.findall(r"[a-z][\w-]+", pylint["names"])
+        found |= {_PYLINT_NAMES.get(name, name) for name in disabled}
+    return frozenset(found)
 
 
 def drop_silenced(hits: Iterable[Hit], lines: Sequence[str]) -> list[Hit]:

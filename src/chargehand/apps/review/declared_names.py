@@ -1,0 +1,26 @@
+"""A project's settings for linters -> the names that they declare as always there: a loader puts them into modules."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+# Where flake8, pylint and ruff are set up; the first two keep their list on indented lines too.
+FILES = (".flake8", ".pylintrc", "pylintrc", "setup.cfg", "tox.ini", "pyproject.toml", "ruff.toml", ".ruff.toml")
+_LARGEST = 200_000
+_LIST = re.compile(r"(?m)^[ \t]*(?:additional-)?builtins[ \t]*=[ \t]*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+[^\n=]+)*)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def declared_builtins(root: Path) -> frozenset[str]:
+    """All of them, from all files of the root."""
+    found: set[str] = set()
+    for name in FILES:
+        path = root / name
+        try:
+            if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST:
+                text = path.read_text(encoding="utf-8", errors="replace")
+                found.update(name for said in _LIST.findall(text) for name in _NAME.findall(said))
+        except OSError:
+            continue
+    return frozenset(found)
