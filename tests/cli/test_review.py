@@ -213,6 +213,16 @@ def test_github_annotations_are_escaped(shell: Shell) -> None:
     )
 
 
+def test_a_job_of_github_gets_its_summary(shell: Shell, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Annotations go to the log, and the same review as Markdown below what the job's summary has already."""
+    summary = shell.folder / "summary.md"
+    summary.write_text("Before.\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    done = shell("review", tree, "--format", "github")
+    assert done.out.startswith("::")
+    assert summary.read_text(encoding="utf-8").startswith("Before.\n# Review\n")
+
+
 def test_sarif_is_valid_and_its_fingerprints_outlive_a_shift_of_lines(shell: Shell, shop: Path) -> None:
     """The log satisfies the schema of SARIF 2.1.0 (OASIS', as an npm package carries it); shifts keep fingerprints."""
     log = shell("review", shop, "--diff", "main", "--format", "sarif", "--all").json

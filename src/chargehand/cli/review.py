@@ -119,6 +119,8 @@ def review(
         _print_without_review(reviewed, form, out, output, gated=fail_on is not None)
         return code
     _put(render_review(reviewed, form, out.redactor, _paint(output), _width(output)), out, output)
+    if form == "github":
+        _append_summary(render_review(reviewed, "md", out.redactor, _paint(output)), out)
     # The text already lists its gaps.
     on_screen = form == "text" and output is None
     print_footer(_without_gaps(reviewed) if on_screen else report, out)
@@ -171,6 +173,18 @@ def _width(output: Path | None) -> int | None:
     import sys
 
     return shutil.get_terminal_size().columns if output is None and sys.stdout.isatty() else None
+
+
+def _append_summary(text: str, out: Screen) -> None:
+    """Where GitHub collects the summary of a job, if this is one."""
+    import os
+
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        try:
+            with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+        except OSError as error:
+            out.complain(f"The summary could not be written to {path}: {error.strerror}.")
 
 
 def _put(text: str, out: Screen, output: Path | None) -> None:

@@ -267,9 +267,11 @@ def _merge_findings(group: Sequence[Finding], workers: Mapping[str, str]) -> Fin
         return group[0]
     kept = min(group, key=lambda finding: (-len(finding.message), finding.message, finding.line or 0))
     suggestions = (finding.suggestion for finding in (kept, *group) if finding.suggestion)
+    patches = (finding.patch for finding in (kept, *group) if finding.patch)
     return kept.model_copy(
         update={
             "suggestion": next(suggestions, None),
+            "patch": next(patches, None),
             "confidence": _confidence([(finding.confidence, finding.sources) for finding in group], workers),
             "sources": _sources(finding.sources for finding in group),
         }

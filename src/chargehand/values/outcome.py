@@ -63,8 +63,13 @@ class Finding(Value):
     path: str | None = None
     line: int | None = None
     end_line: int | None = None
+    # Where on its first and last line it begins and ends, counted from 1; the end is not part of it.
+    column: int | None = None
+    end_column: int | None = None
     message: str
     suggestion: str | None = None
+    # The suggestion as a unified diff of the file.
+    patch: str | None = None
     confidence: Confidence | None = None
     sources: tuple[str, ...] = ()
 

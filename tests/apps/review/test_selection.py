@@ -249,3 +249,48 @@ def test_names_that_the_settings_of_a_project_declare_are_defined(tmp_path: Path
     ]
     selection = select(found, change(tmp_path, None), SourceLines(tmp_path), min_confidence=80)
     assert [f.line for f in selection.findings] == [3]
+
+
+@pytest.mark.parametrize(
+    ("line", "columns", "marks"),
+    [
+        ("    return a == None", (17, 21), "^^^^"),
+        ("\tx = 1", (2, 3), "^"),
+        ("    x = {", (9, None), "^"),
+        ("    x = 1", (None, None), "^^^^^"),
+        ("x", (9, 12), "^"),
+    ],
+)
+def test_carets_are_below_the_columns(
+    tmp_path: Path, line: str, columns: tuple[int | None, int | None], marks: str
+) -> None:
+    """To the end of the line where the finding ends on another; all of it where no column is known."""
+    write(tmp_path, {"a.py": f"{line}\n"})
+    source = SourceLines(tmp_path)
+    found = finding(1, column=columns[0], end_column=columns[1])
+    selection = select([found], change(tmp_path, None), source, min_confidence=80)
+    _, _, code, mark, *_ = text(selection, source, "", all=False, paint=plain, width=None).split("\n")
+    assert mark.strip("| ") == marks
+    if columns[0] is not None and columns[0] <= len(line):
+        assert mark.index("^") - code.index("|") - 2 == len(line[: columns[0] - 1].expandtabs(4))
+
+
+@pytest.mark.parametrize(
+    ("path", "written", "confidence", "said"),
+    [
+        ("a.py", None, 90, "confidence 90: ruff S608, bandit B608)"),
+        ("tests/test_a.py", None, 65, "confidence 65: ruff S608, bandit B608, -25 in test code)"),
+        ("a.py", ((1, 1),), 60, "confidence 60: ruff S608, bandit B608, -30 off the change)"),
+    ],
+)
+def test_a_line_says_what_the_confidence_rests_on(
+    tmp_path: Path, path: str, written: tuple[tuple[int, int], ...] | None, confidence: int, said: str
+) -> None:
+    write(tmp_path, {path: "one\ntwo\n"})
+    source = SourceLines(tmp_path)
+    found = finding(2, path=path, category="sql-injection", sources=("ruff:S608", "bandit:B608"))
+    reviewed = Change(tmp_path, tmp_path, {path: 8}, None if written is None else {path: written})
+    selection = select([found], reviewed, source, min_confidence=0)
+    (judged,) = (*selection.shown, *selection.left_out)
+    assert judged.finding.confidence == confidence
+    assert said in text(selection, source, "", all=True, paint=plain, width=None)

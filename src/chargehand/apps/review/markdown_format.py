@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from chargehand.apps.review.analyzers.fix_patch import changed_text
 from chargehand.apps.review.choices import SEVERITIES
 from chargehand.apps.review.selection import Judged, Selection
 from chargehand.apps.review.source_lines import SourceLines
@@ -57,7 +58,7 @@ def _entries(group: Iterable[Judged], source: SourceLines) -> Iterable[str]:
     for each in group:
         finding = each.finding
         place = _code(f"{finding.path}:{finding.line}" if finding.line else finding.path or "the change as a whole")
-        tail = _escape_markdown(f"({finding.category or 'other'}, confidence {finding.confidence})")
+        tail = _escape_markdown(f"({finding.category or 'other'}, confidence {finding.confidence}{each.reasons})")
         lines = [f"- **{place}** {_escape_markdown(finding.message)} {tail}"]
         if code := source.line_of(finding).strip():
             lines.append(f"  {_code(code[:160])}")
@@ -65,7 +66,15 @@ def _entries(group: Iterable[Judged], source: SourceLines) -> Iterable[str]:
             lines.append(f"  {_escape_markdown(finding.suggestion)}")
         if each.why is not None:
             lines.append(f"  *Left out: {_escape_markdown(each.why)}.*")
-        yield "  \n".join(lines)
+        entry = "  \n".join(lines)
+        yield f"{entry}\n\n{_diff(finding.patch, source)}" if finding.patch else entry
+
+
+def _diff(patch: str, source: SourceLines) -> str:
+    """A fenced block inside of a list, which no line of the patch can end."""
+    lines = [show_controls(source.hide(line)) for line in changed_text(patch)]
+    fence = "`" * max(3, *(len(run) + 1 for line in lines for run in re.findall(r"`+", line)), 3)
+    return "\n".join(f"  {line}" for line in (f"{fence}diff", *lines, fence))
 
 
 def _code(text: str) -> str:

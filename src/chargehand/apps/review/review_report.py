@@ -48,6 +48,7 @@ def view(
     )
     data: dict[str, JSON] = {
         "fingerprints": [each.fingerprint for each in (*selection.shown, *selection.known)],
+        "reasons": {each.fingerprint: each.reasons.removeprefix(": ") for each in selection.shown},
         "unchecked": missing,
         "unanalysed": dict(unanalysed),
     }

@@ -69,6 +69,8 @@ def _result(judged: Judged, categories: list[str]) -> dict[str, Any]:
             "confidence": finding.confidence,
             "severity": finding.severity,
             "sources": list(finding.sources),
+            **({"reasons": judged.reasons.removeprefix(": ")} if judged.reasons else {}),
+            **({"patch": finding.patch} if finding.patch else {}),
         },
     }
     if finding.path is not None:
@@ -86,5 +88,11 @@ def _location(finding: Finding) -> dict[str, Any]:
         region = {"startLine": finding.line}
         if finding.end_line is not None and finding.end_line >= finding.line:
             region["endLine"] = finding.end_line
+        if finding.column is not None:
+            region["startColumn"] = finding.column
+            if finding.end_column is not None and (
+                finding.end_line != finding.line or finding.end_column > finding.column
+            ):
+                region["endColumn"] = finding.end_column
         location["region"] = region
     return location

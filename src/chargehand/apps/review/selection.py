@@ -37,6 +37,8 @@ class Judged:
     finding: Finding
     fingerprint: str
     why: str | None = None
+    # What the confidence rests on, to follow it in a line: `: bandit B608, -25 in test code`.
+    reasons: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ def select(
     for finding, fingerprint in zip(placed, fingerprints(placed, source), strict=True):
         written = _is_written(finding, change, extents)
         confidence = adjusted_confidence(finding, changed=written, test_code=is_test(finding.path or ""))
+        reasons = _reasons(finding, confidence, written=written)
         final = finding.model_copy(update={"confidence": confidence})
         why = _why_not(final, written, fingerprint, min_confidence, baseline)
         if why is None:
@@ -96,7 +99,7 @@ def select(
         if why is None and final.severity != "critical":
             alike[final.path, final.category] += 1
             why = _ALIKE if alike[final.path, final.category] > MOST_ALIKE else None
-        judged.append(Judged(final, fingerprint, why))
+        judged.append(Judged(final, fingerprint, why, reasons))
     notes: list[str] = []
     if made_up := len(tidy) - len(real):
         words = several(made_up, "finding")
@@ -116,6 +119,17 @@ def _why_not(
     if (finding.confidence or 0) < least:
         return f"confidence {finding.confidence or 0} is below {least}"
     return _KNOWN if fingerprint in baseline else None
+
+
+def _reasons(finding: Finding, confidence: int, *, written: bool | None) -> str:
+    """Which rules or readers say it, and what its place takes away or adds."""
+    rules = [source.replace(":", " ", 1) for source in finding.sources if ":" in source]
+    readers = [source for source in finding.sources if source.rpartition("-")[0] in READERS]
+    said = [", ".join((*rules, *readers))] if rules or readers else []
+    if moved := confidence - (50 if finding.confidence is None else finding.confidence):
+        where = "off the change" if written is False else "in test code" if moved < 0 else "part of this change"
+        said.append(f"{moved:+} {where}")
+    return f": {', '.join(said)}" if said else ""
 
 
 def _why_silent(finding: Finding, source: SourceLines, builtins: Collection[str]) -> str | None:

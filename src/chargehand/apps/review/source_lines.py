@@ -23,13 +23,13 @@ class SourceLines:
 
     def __init__(self, root: Path, hide: Callable[[str], str] = str) -> None:
         self.root = root
-        self._hide = hide
+        self.hide = hide
         self._lines = cache(self._read)
 
     def line_of(self, finding: Finding) -> str:
         """The line of a finding as it may be printed: whatever it is about, the line may also hold a secret."""
         # A value in quotes goes as a whole, wherever the pattern that knew it stopped.
-        return _REST.sub(r"\g<quote>\g<mark>\g<bare>", self._hide(self.line(finding.path, finding.line)))
+        return _REST.sub(r"\g<quote>\g<mark>\g<bare>", self.hide(self.line(finding.path, finding.line)))
 
     def text(self, path: str) -> str:
         return "\n".join(self._lines(path))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from chargehand.apps.review.analyzers.fix_patch import changed_text
 from chargehand.apps.review.choices import SEVERITIES
 from chargehand.apps.review.selection import Judged, Selection
 from chargehand.apps.review.source_lines import SourceLines
@@ -104,7 +105,7 @@ def _entry(judged: Judged, source: SourceLines, paint: Paint, room: _Room) -> It
     finding = judged.finding
     place = f"{finding.line}" if finding.line is not None else "-"
     severity = paint(f"{finding.severity:<8}", finding.severity)
-    tail = _flat(f"({finding.category or 'other'}, confidence {finding.confidence})")
+    tail = _flat(f"({finding.category or 'other'}, confidence {finding.confidence}{judged.reasons})")
     message = room.wrap_words(_flat(finding.message), _MESSAGE)
     if room.beside(message, tail, _MESSAGE):
         message[-1] += f"  {paint(tail, 'dim')}"
@@ -118,13 +119,35 @@ def _entry(judged: Judged, source: SourceLines, paint: Paint, room: _Room) -> It
         bar = f"{_MARGIN}{paint('|', 'dim')} {' ' * indent}"
         shown = code.strip()[: room.room_left(len(_MARGIN) + 2 + indent, _LONGEST)]
         yield f"{bar}{shown}"
-        yield f"{bar}{paint('^' * min(len(shown), _MARKED), finding.severity)}"
+        before, marked = _marked(judged, source, len(shown))
+        yield f"{bar}{' ' * before}{paint('^' * marked, finding.severity)}"
     if finding.suggestion:
         first, *more = room.wrap_words(_flat(finding.suggestion), len(_MARGIN) + 2)
         yield f"{_MARGIN}{paint('=', 'dim')} {first}"
         yield from (f"{_MARGIN}  {line}" for line in more)
+    for line in changed_text(finding.patch) if finding.patch else ():
+        shown = _flat(source.hide(line.expandtabs(4)))[: room.room_left(len(_MARGIN), _LONGEST)]
+        yield f"{_MARGIN}{paint(shown, 'dim')}"
     if judged.why is not None:
         yield f"{_MARGIN}{paint(f'left out: {judged.why}', 'dim')}"
+
+
+def _marked(judged: Judged, source: SourceLines, length: int) -> tuple[int, int]:
+    """How far into the shown code the mark begins, and how long it is: all of it where the columns are not known."""
+    finding = judged.finding
+    line = source.line(finding.path, finding.line)
+    # What was hidden, or is shown in other characters, has other columns.
+    is_same = _flat(source.line_of(finding).expandtabs(4)) == line.expandtabs(4)
+    if finding.column is None or not is_same or finding.column > len(line):
+        return 0, min(length, _MARKED)
+    ends_here = finding.end_line in (None, finding.line) and (finding.end_column or 0) > finding.column
+    last = (finding.end_column or 1) - 1 if ends_here else len(line.rstrip())
+    margin = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+    start, end = (len(line[:place].expandtabs(4)) - margin for place in (finding.column - 1, last))
+    start = max(start, 0)
+    if start >= length:
+        return 0, min(length, _MARKED)
+    return start, max(1, min(end, length) - start)
 
 
 def _flat(words: str) -> str:

@@ -60,4 +60,7 @@ def _hit(path: str, issue: Any, lines: list[str], shapes: Shapes) -> Hit:
         known = shapes.worth(code, issue.text, number, last)
     if known is None and issue.confidence == "LOW":
         known = max(0, categories.rule_of(rule, "security").confidence - UNSURE)
-    return Hit(rule, path, number, issue.text, end_line=last, confidence=known)
+    # bandit counts bytes from 0, and knows the end of one line only.
+    column = issue.col_offset + 1 if issue.col_offset >= 0 and lines and lines[number - 1].isascii() else None
+    end_column = issue.end_col_offset + 1 if column and last == number and issue.end_col_offset > 0 else None
+    return Hit(rule, path, number, issue.text, end_line=last, confidence=known, column=column, end_column=end_column)

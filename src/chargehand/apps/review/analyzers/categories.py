@@ -172,8 +172,11 @@ def _finding(hit: Hit, lens: Lens) -> Finding:
         path=hit.path,
         line=hit.line,
         end_line=hit.end_line or hit.line,
+        column=hit.column,
+        end_column=hit.end_column,
         message=CATEGORIES[rule.category] if shared else hit.message,
         suggestion=ADVICE.get(rule.category) if shared else hit.suggestion,
+        patch=hit.patch,
         confidence=rule.confidence if hit.confidence is None else hit.confidence,
         sources=(hit.rule,),
     )

@@ -54,6 +54,10 @@ class Hit:
     suggestion: str | None = None
     # The confidence of this match, where the rule's own does not fit it.
     confidence: int | None = None
+    # As in a finding.
+    column: int | None = None
+    end_column: int | None = None
+    patch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chargehand.apps.review.analyzers import suppression, tool_process
+from chargehand.apps.review.analyzers.fix_patch import make_patch
 from chargehand.apps.review.analyzers.hit import Hit, Hits
 from chargehand.apps.review.analyzers.match_confidence import Shapes
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python, text_key
@@ -67,7 +68,7 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
         if len(paths) > 1:
             raise
         raise Failed(f"{paths[0]}: {error}") from None
-    hits = _judge_hits(_hits(rows, {text_key(file): path for file, path in names.items()}), reader, lens)
+    hits = _judge_hits(_hits(rows, {text_key(file): path for file, path in names.items()}, reader), reader, lens)
     for file in unread:
         reader.count_unchecked("Made ruff fail", names[file])
         hits += _unread(names[file], reader) if lens == "bugs" else []
@@ -149,20 +150,28 @@ def _parts(files: Sequence[str]) -> list[list[str]]:
     return parts
 
 
-def _hits(rows: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> list[Hit]:
+def _hits(rows: Sequence[dict[str, Any]], paths: Mapping[str, str], reader: SourceReader) -> list[Hit]:
     found: list[Hit] = []
+    read: dict[str, list[str]] = {}
     for row in rows:
         if NEWER_SYNTAX.search(row["message"]):
             continue
         fix: dict[str, Any] = row.get("fix") or {}
+        path = paths[row["filename"]]
+        if fix and path not in read:
+            source = reader.read(path)
+            read[path] = source.lines if source else []
         found.append(
             Hit(
                 rule=f"ruff:{row.get('code') or 'invalid-syntax'}",
-                path=paths[row["filename"]],
+                path=path,
                 line=row["location"]["row"],
                 end_line=row["end_location"]["row"],
                 message=row["message"],
                 suggestion=fix.get("message"),
+                column=row["location"]["column"],
+                end_column=row["end_location"]["column"],
+                patch=make_patch(path, read[path], fix["edits"]) if fix else None,
             )
         )
     return found
@@ -198,7 +207,7 @@ def _syntax_error(hit: Hit, source: SourceFile | None, reader: SourceReader) -> 
         return []
     reader.note_unparsed(hit.path)
     said = max((number for number, line in enumerate(lines, 1) if line.strip()), default=1)
-    return [replace(hit, line=min(hit.line, said), end_line=None)]
+    return [replace(hit, line=min(hit.line, said), end_line=None, column=None, end_column=None, patch=None)]
 
 
 def _weigh_hit(hit: Hit, lines: Sequence[str], shapes: Shapes) -> Hit:
