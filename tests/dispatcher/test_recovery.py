@@ -88,7 +88,7 @@ def test_every_error_and_every_escalation_has_its_condition() -> None:
 @pytest.mark.parametrize(
     ("condition", "first", "second", "third"),
     [
-        ("transient", "reassign stand-in", "retry", "give_up"),
+        ("transient", "reassign stand-in", "give_up", "give_up"),
         ("failure", "retry", "refine", "ask"),
         ("contract", "upgrade large", "refine", "split"),
         ("timeout", "split", "refine", "split"),
@@ -109,7 +109,7 @@ def test_the_ladder_with_every_help(condition: Condition, first: str, second: st
 @pytest.mark.parametrize(
     ("condition", "first", "second"),
     [
-        ("transient", "retry", "retry"),
+        ("transient", "give_up", "give_up"),
         ("failure", "retry", "give_up"),
         ("contract", "upgrade large", "give_up"),
         ("timeout", "give_up", "give_up"),
@@ -141,7 +141,7 @@ def test_the_ladder_with_nobody_to_help(condition: Condition, first: str, second
         ("out_of_scope", {"others": ()}, "ask"),
         ("ambiguous_input", {"ask": False}, "refine"),
         ("confidence_too_low", {"tier": "large"}, "reassign stand-in"),
-        ("transient", {"fallback": None}, "retry"),
+        ("transient", {"fallback": None}, "give_up"),
     ],
 )
 def test_what_is_there_decides_between_rungs(condition: Condition, fields: dict[str, Any], expected: str) -> None:
@@ -174,9 +174,9 @@ def test_a_worker_that_is_out_for_good_is_not_tried_again(condition: Condition, 
 
 def test_backoff_doubles_below_a_ceiling_and_is_spread_by_chance() -> None:
     """Only what passes by itself is waited for; chance 0 is at once and 1 is the whole ceiling."""
-    alone = situation("transient", 2, fallback=None)
-    assert recover(alone, Policy(), 0.0) == Retry(after_s=0.0, reason="what went wrong")
-    assert recover(alone, Policy(), 0.999).after_s == pytest.approx(2 * FIRST_BACKOFF_S * 0.999)  # type: ignore[union-attr]
+    alone, policy = situation("transient", 2, fallback=None), Policy(ladder={"transient": ("retry", "retry")})
+    assert recover(alone, policy, 0.0) == Retry(after_s=0.0, reason="what went wrong")
+    assert recover(alone, policy, 0.999).after_s == pytest.approx(2 * FIRST_BACKOFF_S * 0.999)  # type: ignore[union-attr]
     assert decided("failure") == Retry(after_s=0.0, reason="what went wrong")
     assert FIRST_BACKOFF_S * 2 ** (MOST_ATTEMPTS - 1) <= LONGEST_BACKOFF_S
 

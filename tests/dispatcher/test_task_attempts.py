@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from chargehand.dispatcher.available_workers import AvailableWorkers
 from chargehand.engine.port import Engine
-from chargehand.errors import ModelError
+from chargehand.errors import ErrorKind, ModelError
 from chargehand.models import Attribution
 from chargehand.models.schema_modes import fit
 from chargehand.record.memory_journal import MemoryStore
@@ -56,11 +56,38 @@ def busy_at_first() -> Flow:
         left[0] -= 1
         return ModelError("connection", "no line") if left[0] >= 0 else None
 
-    return Flow(troubled(trouble), tasks(task("a")))
+    policy = Policy(ladder={"transient": ("retry",)})
+    return Flow(troubled(trouble), tasks(task("a")), clerks(recovery=policy))
+
+
+@pytest.mark.parametrize("error", ["rate_limited", "overloaded", "connection"])
+def test_an_error_that_never_ends_is_a_gap_after_a_minute(error: ErrorKind) -> None:
+    """Five sends of one task's call and no second attempt: nothing would be different. The others are done."""
+
+    def trouble(call: ModelCall, attribution: Attribution) -> Said | None:
+        return ModelError(error, "for ever") if attribution.task == "a" else None
+
+    flow = Flow(troubled(trouble), tasks(task("a"), *(task(f"t{n}") for n in range(5))))
+    report = flow.run()
+    assert (report.status, [gap.task for gap in report.gaps]) == ("partial", ["a"])
+    assert (report.outcomes[0].attempts, len([who for _, _, who in flow.model.asked if who.task == "a"])) == (1, 5)
+    assert 30 < flow.took < 90
+
+
+def test_a_provider_that_is_away_for_half_a_minute_costs_no_task() -> None:
+    """Also where there is one task only, so that no other call finds out that it works again."""
+
+    def talk(call: ModelCall, attribution: Attribution) -> Said:
+        if call.role == "worker" and 2 < asyncio.get_running_loop().time() < 32:
+            return ModelError("overloaded", "restarting")
+        return works(call, attribution)
+
+    report = Flow(talk, tasks(task("first"), task("a", "first"))).run()
+    assert (report.status, {outcome.attempts for outcome in report.outcomes}) == ("complete", {1})
 
 
 def test_retry_waits_and_tries_the_same_again() -> None:
-    """A call that failed with all its transport retries makes a second attempt after a pause below a second."""
+    """Where a team says so, a call that failed with all its transport retries makes a second attempt after a pause."""
     flow = busy_at_first()
     report = flow.run()
     assert report.status == "complete"

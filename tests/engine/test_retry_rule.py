@@ -7,7 +7,7 @@ import random
 import pytest
 
 from chargehand.engine.local.retry_rule import (
-    LONGEST_BACKOFF_S,
+    PAUSES_S,
     RETRIES_AFTER_PAGE,
     TRANSPORT_RETRIES,
     backoff,
@@ -38,10 +38,17 @@ def test_a_page_in_place_of_a_reply_is_asked_for_once_more() -> None:
     assert [may_retry(page, retries) for retries in range(3)] == [retries < RETRIES_AFTER_PAGE for retries in range(3)]
 
 
-def test_the_pause_doubles_up_to_a_ceiling_or_is_what_the_provider_asked_for() -> None:
-    """Spread by chance, so that calls that failed together are not sent together."""
+def test_pauses_grow_and_are_spread_by_chance() -> None:
+    """At least half of the longest each: together they outlast a short outage, and they end within 90 s."""
     chance, failed = random.Random(1), ModelError("overloaded", "Too busy.")
-    for retries in range(12):
-        assert 0 <= backoff(failed, retries, chance) <= min(LONGEST_BACKOFF_S, 0.5 * 2**retries)
+    for retries, longest in enumerate(PAUSES_S):
+        assert longest / 2 <= backoff(failed, retries, chance, 120.0) <= longest
+        assert backoff(failed, retries, chance, 3.0) <= 1.0
+    assert len(PAUSES_S) == TRANSPORT_RETRIES
+    assert (sum(PAUSES_S) / 2 >= 30, sum(PAUSES_S) <= 90) == (True, True)
+
+
+def test_what_the_provider_asked_for_is_waited_for() -> None:
+    """And a little more, by chance."""
     asked = ModelError("rate_limited", "Slower.", retry_after=7.0)
-    assert 7.0 <= backoff(asked, 0, chance) <= 7.1
+    assert 7.0 <= backoff(asked, 0, random.Random(1), 2.0) <= 7.1

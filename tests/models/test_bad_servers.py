@@ -76,7 +76,7 @@ def test_what_cannot_be_read_fails_the_task_and_is_a_gap(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, model: str, name: str
 ) -> None:
     """Without a deadline: exit code 1, one kind of error, and the gap names the task."""
-    monkeypatch.setattr("chargehand.engine.local.retry_rule.LONGEST_BACKOFF_S", 0.01)
+    monkeypatch.setattr("chargehand.engine.local.retry_rule.PAUSES_S", (0.01,) * 4)
     handler, kinds = FAILING[name]
     got = _run(shell, monkeypatch, model, handler)
     assert got.code == 1

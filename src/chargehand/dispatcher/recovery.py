@@ -1,6 +1,6 @@
 """What to do about a task that is not done: outcome and history -> a decision. Retry, refine, upgrade ... or give up.
 
-Pure: the dispatcher records the decision by key, then acts on it. The ladder is data. Under each condition stand the
+Pure: the dispatcher records the decision by key, then acts on it. The ladder is data. Each condition has the
 rungs to try, one per failed attempt; a rung that cannot be taken (no higher tier, no other worker, nobody to ask) is
 passed over, and when none is left the task is given up with its gap:
 
@@ -24,7 +24,8 @@ LONGEST_BACKOFF_S = 60.0
 TIERS: tuple[Tier, ...] = ("small", "medium", "large")
 
 LADDER: dict[Condition, tuple[Rung, ...]] = {
-    "transient": ("fallback", "retry", "retry"),
+    # The call itself was sent again for as long as that helps: only another worker changes anything.
+    "transient": ("fallback",),
     "failure": ("retry", "refine"),
     "contract": ("upgrade", "refine"),
     "timeout": ("split", "refine"),

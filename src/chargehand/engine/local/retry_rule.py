@@ -13,8 +13,9 @@ TRANSPORT_RETRIES = 4
 # The same where a page or nothing came instead of a reply: more often than a short fault of a gateway it is an address
 # at which there is no model server.
 RETRIES_AFTER_PAGE = 1
-FIRST_BACKOFF_S = 0.5
-LONGEST_BACKOFF_S = 30.0
+# The longest pause before each retry. Together they outlast the restart of a server and most of a minute's rate limit:
+# when the last retry fails too, the task is not tried again by the same worker.
+PAUSES_S = (0.5, 4.0, 16.0, 40.0)
 
 
 def may_retry(error: ModelError, retries: int) -> bool:
@@ -23,8 +24,12 @@ def may_retry(error: ModelError, retries: int) -> bool:
     return error.transient and retries < most
 
 
-def backoff(error: ModelError, retries: int, chance: random.Random) -> float:
-    """Full jitter below a doubling ceiling, or what the provider asked for and a little."""
+def backoff(error: ModelError, retries: int, chance: random.Random, patience_s: float) -> float:
+    """What the provider asked for and a little, or by chance between half of the longest pause and all of it.
+
+    No pause is longer than a third of the patience with this provider.
+    """
     if error.retry_after is not None:
         return error.retry_after + chance.uniform(0, 0.1)
-    return chance.uniform(0, min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2**retries))
+    longest = min(PAUSES_S[retries], patience_s / 3)
+    return chance.uniform(longest / 2, longest)

@@ -126,7 +126,7 @@ class Sender:
                 if not may_retry(error, retry):
                     return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
                 gives_up = loop.time() + effect.patience_s if gives_up is None else gives_up
-                after = backoff(error, retry, self._chance)
+                after = backoff(error, retry, self._chance, self._patience(effect))
                 self._note_retry(site, retry + 1, after, str(error))
             except UsageError as error:  # a key that is not set, a provider that is not there: this task's failure
                 kind = "auth" if isinstance(error, MissingKey) else "bad_request"
@@ -164,6 +164,11 @@ class Sender:
                 limits.leave_alone(until)
         return limits
 
+    def _patience(self, effect: ModelCall) -> float:
+        """How many seconds a call waits for its provider to recover."""
+        answered = self._provider(effect).answered
+        return effect.patience_s if answered else min(effect.patience_s, PATIENCE_AT_FIRST_S)
+
     async def acquire(
         self, site: Site, effect: ModelCall, tokens: int, waited: Waited, patience: float | None = None, retry: int = 0
     ) -> Permit | Refused:
@@ -181,8 +186,7 @@ class Sender:
         if permit is None:
             began = loop.time()
             order = self._slots.order(site.task) + retry * BEHIND_ALL
-            most = effect.patience_s if patience is None else patience
-            most = most if limits.answered else min(most, PATIENCE_AT_FIRST_S)
+            most = self._patience(effect) if patience is None else min(patience, self._patience(effect))
             permit = await limits.acquire(self._run, order, tokens, max_wait=most)
             waited.seconds += loop.time() - began
         if isinstance(permit, Refused):
