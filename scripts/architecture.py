@@ -59,7 +59,7 @@ IRREGULAR = frozenset({
     "stood", "taken", "taught", "told", "thought", "thrown", "understood", "written",
 })  # fmt: skip
 # Words that only end like one, and constructors of outcomes, which are named by their status.
-NOT_PARTICIPLES = frozenset({"need", "feed", "seed", "speed", "embed", "failed", "escalated", "skipped"})
+NOT_PARTICIPLES = frozenset({"need", "feed", "seed", "speed", "embed", "proceed", "failed", "escalated", "skipped"})
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

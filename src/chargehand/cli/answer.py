@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,10 +10,6 @@ from chargehand.cli.command import Command, screen
 
 if TYPE_CHECKING:
     from chargehand.runs.supervisor import Supervisor
-    from chargehand.values.effect import Question
-
-# Of more open questions than this, the rest is only counted.
-MOST = 20
 
 
 @click.command(cls=Command)
@@ -39,6 +34,7 @@ def answer(
 
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import supervisor_of_records
+    from chargehand.cli.open_questions import describe_questions
     from chargehand.errors import UsageError
 
     if (text is None) != edit:
@@ -84,27 +80,3 @@ def _write_in_editor(supervisor: Supervisor, run: str, id: str) -> str:
     if after is None or after == before:
         raise UsageError("The editor was closed without a change: nothing is recorded.")
     return after if plan is not None else "\n".join(x for x in after.splitlines() if not x.startswith("#")).strip()
-
-
-def describe_questions(run: str, questions: Sequence[Question]) -> list[str]:
-    """The open questions as lines, each with how to answer it."""
-    if not questions:
-        return []
-    from chargehand.engine.people import choices, describe_question
-
-    lines: list[str] = []
-    for question in questions[:MOST]:
-        lines += ["", f"question {question.id} ({question.kind})"]
-        lines += [f"  {line}".rstrip() for line in describe_question(question).splitlines()]
-        lines.append("  answer with")
-        lines += [f"    chargehand answer {run} {question.id} {_quote_choice(choice)}" for choice in choices(question)]
-    if len(questions) > MOST:
-        lines += ["", f"and {len(questions) - MOST} more questions: chargehand show {run} --json"]
-    return [*lines, ""]
-
-
-def _quote_choice(choice: str) -> str:
-    """A choice as it is typed in a shell, with its meaning as a comment."""
-    words, bracket, meaning = choice.partition(" (")
-    typed = f"'{words}'" if " " in words else words
-    return f"{typed}   # {meaning.rstrip(')')}" if bracket else typed

@@ -74,7 +74,7 @@ def _show_plan(report: dict[str, Any], out: Screen, *, as_json: bool) -> None:
 
 
 def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) -> None:
-    from chargehand.cli.answer import describe_questions
+    from chargehand.cli.open_questions import describe_questions
     from chargehand.cli.report_footer import LABEL, commands, details, documents, figures, label_first, tokens
     from chargehand.trace.number_text import duration, several
 

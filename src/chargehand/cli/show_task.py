@@ -38,8 +38,8 @@ def read_task(source: RunSource, run: str, task: str) -> dict[str, Any]:
 def describe_task(detail: dict[str, Any]) -> Iterator[str]:
     """The same in lines for a person."""
     yield f"task       {detail['task']}, {detail['worker']}: {detail['status']}"
-    yield from _labelled("asked", detail["instruction"])
-    yield from _labelled("done when", detail["success_criterion"])
+    yield from _label_lines("asked", detail["instruction"])
+    yield from _label_lines("done when", detail["success_criterion"])
     for attempt in detail["attempts"]:
         yield ""
         yield _describe_attempt(attempt)
@@ -69,17 +69,17 @@ def _describe_call(call: dict[str, Any], shown: int) -> Iterator[str]:
     if call["kind"] == "tool":
         given: dict[str, Any] = call.get("arguments") or {}
         arguments = ", ".join(f"{name}={dump_json(value)}" for name, value in given.items())
-        yield from _labelled("tool", f"{call['name']}({arguments})")
+        yield from _label_lines("tool", f"{call['name']}({arguments})")
         if "refused" in call:
-            yield from _labelled("refused", call["refused"])
+            yield from _label_lines("refused", call["refused"])
     messages: list[dict[str, Any]] = call.get("messages", [])
     # What the worker wrote, and what tools returned, was shown as a reply and as a result.
     for message in (each for each in messages[shown:] if each["role"] in ("system", "user")):
-        yield from _labelled(message["role"], _text_of(message))
-    yield from _labelled("reply", _text_of(result.get("reply") or {}))
-    yield from _labelled("result", result.get("text") or "")
+        yield from _label_lines(message["role"], _text_of(message))
+    yield from _label_lines("reply", _text_of(result.get("reply") or {}))
+    yield from _label_lines("result", result.get("text") or "")
     if error := result.get("error"):
-        yield from _labelled("error", f"{error['kind']}: {error['message']}")
+        yield from _label_lines("error", f"{error['kind']}: {error['message']}")
 
 
 def _text_of(message: dict[str, Any]) -> str:
@@ -91,19 +91,19 @@ def _text_of(message: dict[str, Any]) -> str:
 def _describe_outcome(outcome: dict[str, Any]) -> Iterator[str]:
     yield f"{outcome['status']:<10} {outcome['summary']}"
     if outcome.get("error"):
-        yield from _labelled("error", f"{outcome['error']['kind']}: {outcome['error']['message']}")
+        yield from _label_lines("error", f"{outcome['error']['kind']}: {outcome['error']['message']}")
     for claim in outcome["claims"]:
         sources = f" [{', '.join(claim['sources'])}]" if claim["sources"] else ""
-        yield from _labelled("claim", f"{claim['statement']}{sources}")
+        yield from _label_lines("claim", f"{claim['statement']}{sources}")
     for finding in outcome["findings"]:
         where = f"{finding['path']}:{finding['line']}: " if finding["path"] else ""
-        yield from _labelled("finding", f"{where}{finding['severity']}: {finding['message']}")
+        yield from _label_lines("finding", f"{where}{finding['severity']}: {finding['message']}")
     output = outcome["output"]
     if output is not None:
-        yield from _labelled("output", output if isinstance(output, str) else dump_json(output, indent=2))
+        yield from _label_lines("output", output if isinstance(output, str) else dump_json(output, indent=2))
 
 
-def _labelled(label: str, text: str) -> Iterator[str]:
+def _label_lines(label: str, text: str) -> Iterator[str]:
     """The text with its label on the first line, and the others below it; nothing for an empty text."""
     text = text.strip()
     if not text:

@@ -112,7 +112,7 @@ def watch(
     as_data = as_data or (app is None and report.data is not None)
     deliver(report, out, as_json=as_json, as_data=as_data, output=output)
     if report.status == "waiting":
-        from chargehand.cli.answer import describe_questions
+        from chargehand.cli.open_questions import describe_questions
 
         for line in describe_questions(report.run, supervisor.questions(report.run)):
             out.say(line)

@@ -27,7 +27,7 @@ async def in_time(engine: Engine, where: str, seconds: float | None, work: Calla
     begun = False
     clock: asyncio.Timeout | None = None
 
-    def left() -> float | None:
+    def time_left() -> float | None:
         return max(until - engine.clock.now(), 0.0) if begun else None
 
     async def begin() -> None:
@@ -35,12 +35,12 @@ async def in_time(engine: Engine, where: str, seconds: float | None, work: Calla
         assert clock is not None
         if not begun:
             begun = True
-            clock.reschedule(loop.time() + (left() or 0.0))
-        if not left():
+            clock.reschedule(loop.time() + (time_left() or 0.0))
+        if not time_left():
             await loop.create_future()  # until the deadline
 
     try:
-        async with engine.clock.timeout(key, left) as clock:
+        async with engine.clock.timeout(key, time_left) as clock:
             with engine.clock.gate(begin):
                 made = await work()
         if not over:

@@ -153,11 +153,11 @@ class Transport:
         return self._routes[url]
 
     def _turns(self) -> LoopTurns:
-        return self._opened()[1]
+        return self._sessions_of_loop()[1]
 
     def _session(self, *, keeps: bool) -> ClientSession:
         """Where connections are kept for the next request, or closed after each."""
-        sessions, _ = self._opened()
+        sessions, _ = self._sessions_of_loop()
         if (known := sessions.get(keeps)) is not None:
             return known
         import aiohttp
@@ -172,7 +172,7 @@ class Transport:
         )
         return sessions[keeps]
 
-    def _opened(self) -> tuple[dict[bool, ClientSession], LoopTurns]:
+    def _sessions_of_loop(self) -> tuple[dict[bool, ClientSession], LoopTurns]:
         loop = asyncio.get_running_loop()
         if self._open is None or self._open[0] is not loop:
             self._open = (loop, {}, LoopTurns())

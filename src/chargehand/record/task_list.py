@@ -93,7 +93,7 @@ class TaskList:
             found.update(more)
         return found
 
-    def ended(self, task: str) -> str | None:
+    def status_at_end(self, task: str) -> str | None:
         """The status a task ended with, or the task that it is nested in or a part of; None while it may have calls."""
         return next((self._tasks[each] for each in TaskPath.parse(task).wholes if self._tasks.get(each)), None)
 
@@ -112,7 +112,7 @@ class TaskList:
             return Judgement("refused", f"The run has no task {task!r}. {hint}")
         if order.order == "restart":
             return self._judge_restart(task, order, team)
-        if (status := self.ended(task)) is not None:
+        if (status := self.status_at_end(task)) is not None:
             what = "there is nothing to stop" if order.order == "stop" else "its worker makes no more calls"
             again = f"steer RUN {TaskPath.parse(task).whole} --restart"
             return Judgement("too_late", f"{task} has ended ({status}): {what}. Run it again with: chargehand {again}")

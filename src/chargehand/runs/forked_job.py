@@ -67,7 +67,7 @@ def choose_kept(state: Replay, different: Different) -> Kept:
     if unknown := at - {task.id for task in plan.tasks}:
         raise UsageError(_unknown_task(state.run, unknown.pop(), plan))
     if different.plan is not None:
-        new = at | _changed(before, different.plan)
+        new = at | _tasks_changed(before, different.plan)
     else:
         new = at or {task.id for task in plan.tasks}
     again = {*plan.with_dependents(new), *(id for id in state.reopened if id not in state.ended)}
@@ -77,7 +77,7 @@ def choose_kept(state: Replay, different: Different) -> Kept:
     return Kept(tasks, different.plan is None and state.approved is not None, rounds)
 
 
-def _changed(before: Plan, plan: Plan) -> set[str]:
+def _tasks_changed(before: Plan, plan: Plan) -> set[str]:
     """The tasks of a plan that are new, or are not as they were."""
     tasks, workers = {task.id: task for task in before.tasks}, {each.name: each for each in before.workers}
     made = {each.name for each in plan.workers if workers.get(each.name) != each}

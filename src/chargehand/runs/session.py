@@ -117,7 +117,7 @@ class Session:
 
     async def _work_once(self, job: RunJob, earlier: Replay | None) -> Report | None:
         """The report; None when a person has restarted tasks, and another session is to follow."""
-        reopen, restarts = _reopened(job, earlier)
+        reopen, restarts = _tasks_to_reopen(job, earlier)
         supervisors = role_models(job.settings, self._models)
         tools = tools_of(job.team)
         holds_files = bool(job.request.material) or "write_document" in tools
@@ -279,7 +279,7 @@ class Session:
             self._main.cancel()
 
 
-def _reopened(job: RunJob, earlier: Replay | None) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+def _tasks_to_reopen(job: RunJob, earlier: Replay | None) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """The tasks to run again, and the orders of people to restart some that were not carried out yet."""
     restarts = {} if earlier is None else earlier.restarts
     if earlier is None or not restarts:

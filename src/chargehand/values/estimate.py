@@ -39,11 +39,11 @@ def learn(by_plan: Figures, past: Sequence[PastRun]) -> Learned:
         ratios = [ratio for run in past if (ratio := _ratio(run, name)) is not None]
         return figure if figure is None or not ratios else figure * choose(ratios)
 
-    def scaled(choose: Callable[[Sequence[float]], float]) -> Figures:
+    def scale_all(choose: Callable[[Sequence[float]], float]) -> Figures:
         calls, tokens, seconds, usd = (scale(name, choose) for name in Figures._fields)
         return Figures(calls or 0.0, tokens or 0.0, seconds or 0.0, usd)
 
-    return Learned(scaled(min), scaled(_median), scaled(max))
+    return Learned(scale_all(min), scale_all(_median), scale_all(max))
 
 
 def _ratio(run: PastRun, name: str) -> float | None:

@@ -32,7 +32,7 @@ class _Version:
 
     @cached_property
     def functions(self) -> dict[str, Function]:
-        return dict(_named(self.tree, ""))
+        return dict(_functions_by_name(self.tree, ""))
 
     @cached_property
     def conditions(self) -> Counter[str]:
@@ -53,15 +53,15 @@ def examine(order: Order) -> Hits:
         anywhere.subtract(old.conditions)
     hits: list[Hit] = []
     for path, (source, old, new) in versions.items():
-        found = _removed_tests(path, old, new) if is_test(path) else _removed(path, old, new, anywhere)
+        found = _removed_tests(path, old, new) if is_test(path) else _find_removals(path, old, new, anywhere)
         hits += suppression.drop_silenced(found, source.lines)
     return Hits(tuple(hits))
 
 
-def _removed(path: str, old: _Version, new: _Version, anywhere: Counter[str]) -> Iterator[Hit]:
+def _find_removals(path: str, old: _Version, new: _Version, anywhere: Counter[str]) -> Iterator[Hit]:
     for name, function in old.functions.items():
         now = new.functions.get(name)
-        if now is None or ast.dump(now) == ast.dump(function) or not _stayed(function, now):
+        if now is None or ast.dump(now) == ast.dump(function) or not _is_mostly_kept(function, now):
             continue
         kept = Counter(_text(each) for each in ast.walk(now) if isinstance(each, ast.stmt))
         left = list(_guards(now))
@@ -101,19 +101,19 @@ def _removed_tests(path: str, old: _Version, new: _Version) -> Iterator[Hit]:
         yield Hit("removed:tests", path, 1, f"Tests were taken out, and fewer put in: {names}.")
 
 
-def _named(node: ast.AST, around: str) -> Iterator[tuple[str, Function]]:
+def _functions_by_name(node: ast.AST, around: str) -> Iterator[tuple[str, Function]]:
     for each in ast.iter_child_nodes(node):
         if isinstance(each, Function):
             yield f"{around}{each.name}", each
         elif isinstance(each, ast.ClassDef):
-            yield from _named(each, f"{around}{each.name}.")
+            yield from _functions_by_name(each, f"{around}{each.name}.")
 
 
 def _is_test(name: str) -> bool:
     return name.rpartition(".")[2].startswith("test")
 
 
-def _stayed(old: Function, new: Function) -> bool:
+def _is_mostly_kept(old: Function, new: Function) -> bool:
     """Whether most of a function is as it was: it was changed, not written again."""
     before, after = (Counter(_text(each) for each in _simple(function)) for function in (old, new))
     return sum((before & after).values()) >= KEPT * max(before.total(), 1)

@@ -15,7 +15,7 @@ COVERAGE_FILES = ("coverage.xml", "lcov.info", "coverage.lcov", "coverage/lcov.i
 _MOST_BYTES = 100 * 2**20
 
 
-class Coverage(NamedTuple):
+class RecordedCoverage(NamedTuple):
     """By path as the tool wrote it, line -> whether a test ran it."""
 
     name: str
@@ -23,7 +23,7 @@ class Coverage(NamedTuple):
     # Whether lines that did not run are in it too.
     whole: bool
 
-    def missed(self, path: str, lines: Iterable[int]) -> list[int] | None:
+    def lines_missed(self, path: str, lines: Iterable[int]) -> list[int] | None:
         """Those of the lines that ran in no test; None when the file is not in the data.
 
         Tools may name a file from another folder than the root.
@@ -39,7 +39,7 @@ def _ends_alike(one: str, other: str) -> bool:
     return one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
 
-def read_coverage(path: Path, name: str) -> Coverage | None:
+def read_coverage(path: Path, name: str) -> RecordedCoverage | None:
     """What the file says; None when it is not coverage data or too large."""
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -52,7 +52,7 @@ def read_coverage(path: Path, name: str) -> Coverage | None:
             files = _read_lcov(path.read_text(encoding="utf-8", errors="replace"))
     except (OSError, ValueError, expat.ExpatError):
         return None
-    return Coverage(name, files, whole=path.name != ".coverage") if files else None
+    return RecordedCoverage(name, files, whole=path.name != ".coverage") if files else None
 
 
 def _read_xml(data: bytes) -> dict[str, dict[int, bool]]:

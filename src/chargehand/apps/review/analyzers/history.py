@@ -47,7 +47,7 @@ TRIVIAL = re.compile(r"[\W_]*|(?:else|try|finally|pass|return|break|continue|end
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class PastCommit:
     """A commit that touched a file, and the lines it took out there."""
 
     id: str
@@ -140,25 +140,25 @@ async def _of_file(scope: Scope, base: str, path: str, reader: SourceReader, gat
     return [*hits, *(again or ())]
 
 
-async def _commits(scope: Scope, base: str, path: str) -> list[Commit]:
+async def _commits(scope: Scope, base: str, path: str) -> list[PastCommit]:
     """The fixes among the last commits of a file, with what each took out and put in."""
     wanted = (f"-{COMMITS}", "--no-merges", "--format=%x01%H%n%B%x02", "-p", "-U0")
     log = await git.ask(scope.root, "log", *wanted, *git.PLAIN, base, "--", path)
-    found: list[Commit] = []
+    found: list[PastCommit] = []
     for part in (log or "").split("\x01")[1:]:
         head, _, diff = part.partition("\x02")
         id, _, message = head.partition("\n")
         lines = diff.split("\n")
         removed = tuple(line[1:].strip() for line in lines if line.startswith("-") and not line.startswith("---"))
         added = frozenset(line[1:].strip() for line in lines if line.startswith("+") and not line.startswith("+++"))
-        commit = Commit(id, message, removed, added)
+        commit = PastCommit(id, message, removed, added)
         if commit.is_fix:
             found.append(commit)
     return found
 
 
 def _find_reintroduced(
-    path: str, commits: Iterable[Commit], before: Sequence[str], after: Sequence[str], ranges: Ranges
+    path: str, commits: Iterable[PastCommit], before: Sequence[str], after: Sequence[str], ranges: Ranges
 ) -> Iterator[Hit]:
     """Changed lines that one fix had taken out and that the base no longer had, once for each fix.
 
@@ -212,12 +212,12 @@ async def _find_changed_again(
             line = min(new + 1, max(1, len(after)))
             if (id, line) not in reported:
                 reported.add((id, line))
-                commit = Commit(id, await git.ask(scope.root, "log", "-1", "--format=%B", id) or "")
+                commit = PastCommit(id, await git.ask(scope.root, "log", "-1", "--format=%B", id) or "")
                 hits += _about(commit, path, line)
     return hits
 
 
-def _about(commit: Commit, path: str, line: int) -> Iterator[Hit]:
+def _about(commit: PastCommit, path: str, line: int) -> Iterator[Hit]:
     if commit.is_fix:
         yield Hit("history:fixed", path, line, f"These lines came with {commit.name}: check that the fix still holds.")
     body = commit.message.partition("\n")[2]

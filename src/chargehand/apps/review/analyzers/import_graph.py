@@ -77,20 +77,20 @@ class ImportGraph:
         reached, waiting = set(self._tests), list(self._tests)
         while waiting:
             for source in self._reader.each([waiting.pop()]):
-                for name in _imported(source.path, source.text):
-                    new = [path for path in self._meant(name) if path not in reached]
+                for name in _imports_of(source.path, source.text):
+                    new = [path for path in self._files_behind(name) if path not in reached]
                     reached.update(new)
                     waiting += new
         return reached
 
-    def _meant(self, name: str) -> Iterator[str]:
+    def _files_behind(self, name: str) -> Iterator[str]:
         """The files behind a dotted name: the module, and the packages around it."""
         while name:
             yield from self._modules.get(name, ())
             name = name.rpartition(".")[0]
 
 
-def _imported(path: str, text: str) -> Iterator[str]:
+def _imports_of(path: str, text: str) -> Iterator[str]:
     """The dotted names that a module imports; relative ones as from the root of the tree."""
     for found in _IMPORT.finditer(text):
         yield from (name[0] for part in found[1].split(",") if (name := _NAME.match(part.strip())))

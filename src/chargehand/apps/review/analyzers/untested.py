@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from chargehand.apps.review.analyzers import suppression
-from chargehand.apps.review.analyzers.coverage_data import COVERAGE_FILES, Coverage, read_coverage
+from chargehand.apps.review.analyzers.coverage_data import COVERAGE_FILES, RecordedCoverage, read_coverage
 from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
 from chargehand.apps.review.analyzers.import_graph import ImportGraph
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python, is_test, tree_files
@@ -49,7 +49,7 @@ def examine(order: Order) -> Hits:
     graph = ImportGraph(SourceReader(order.root), files, tests)
     hits: list[Hit] = []
     for source, functions in changed:
-        if coverage is not None and coverage.missed(source.path, ()) is not None:
+        if coverage is not None and coverage.lines_missed(source.path, ()) is not None:
             found = _never_run(source, functions, coverage)
         else:
             found = _never_imported(source, functions, graph)
@@ -57,7 +57,7 @@ def examine(order: Order) -> Hits:
     return Hits(tuple(hits), notes, reader.unchecked_files())
 
 
-def _newest_coverage(root: Path, paths: list[str]) -> tuple[Coverage | None, tuple[str, ...]]:
+def _newest_coverage(root: Path, paths: list[str]) -> tuple[RecordedCoverage | None, tuple[str, ...]]:
     """The coverage data that fits the files as they are, and why data that is there was not used."""
     newest = max(os.stat(root / path).st_mtime for path in paths)
     notes: list[str] = []
@@ -74,9 +74,9 @@ def _newest_coverage(root: Path, paths: list[str]) -> tuple[Coverage | None, tup
     return None, tuple(notes)
 
 
-def _never_run(source: SourceFile, functions: list[tuple[str, list[int]]], coverage: Coverage) -> Iterator[Hit]:
+def _never_run(source: SourceFile, functions: list[tuple[str, list[int]]], coverage: RecordedCoverage) -> Iterator[Hit]:
     for function, changed in functions:
-        if missed := coverage.missed(source.path, changed):
+        if missed := coverage.lines_missed(source.path, changed):
             lines = f"{'lines' if len(missed) > 1 else 'line'} {', '.join(_ranges(missed))}"
             message = f"`{function}` changed and no test ran its {lines}, by {coverage.name}."
             yield Hit("untested:uncovered", source.path, missed[0], message)

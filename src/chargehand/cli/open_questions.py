@@ -1,0 +1,36 @@
+"""The open questions of a run -> lines, each question with the command that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chargehand.values.effect import Question
+
+# Of more open questions than this, the rest is only counted.
+MOST = 20
+
+
+def describe_questions(run: str, questions: Sequence[Question]) -> list[str]:
+    """The open questions as lines, each with how to answer it."""
+    if not questions:
+        return []
+    from chargehand.engine.people import choices, describe_question
+
+    lines: list[str] = []
+    for question in questions[:MOST]:
+        lines += ["", f"question {question.id} ({question.kind})"]
+        lines += [f"  {line}".rstrip() for line in describe_question(question).splitlines()]
+        lines.append("  answer with")
+        lines += [f"    chargehand answer {run} {question.id} {_quote_choice(choice)}" for choice in choices(question)]
+    if len(questions) > MOST:
+        lines += ["", f"and {len(questions) - MOST} more questions: chargehand show {run} --json"]
+    return [*lines, ""]
+
+
+def _quote_choice(choice: str) -> str:
+    """A choice as it is typed in a shell, with its meaning as a comment."""
+    words, bracket, meaning = choice.partition(" (")
+    typed = f"'{words}'" if " " in words else words
+    return f"{typed}   # {meaning.rstrip(')')}" if bracket else typed
