@@ -33,7 +33,7 @@ _SCHEMA = (
     f"PRAGMA user_version = {_FORMAT}",
 )
 _SELECT = "SELECT run, started, ended, status, request, team, parent FROM runs"
-# A line that is written anew gets the highest number.
+# A line that is written again gets the highest number.
 _REPLACE = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
 # What runs were expected to take and took, for the estimates of later ones. Nothing folds it again: a lost one is
 # learned again from later runs, so that it is made where it is missing and needs no format of its own.

@@ -355,7 +355,7 @@ def add_spent(report: Report, spent: Spent) -> Report:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to tell: one of ours if there is one, in a group however deep."""
+    """The error to report: one of ours if there is one, in a group however deep."""
     leaves: list[BaseException] = []
     groups: list[BaseException] = [group]
     for error in groups:  # grows while it is walked

@@ -101,7 +101,7 @@ def _answer_when_nothing(report: Report, team: Team) -> Report:
 
 
 def _add_disclaimers(answer: str, team: Team, outcomes: Iterable[Outcome]) -> str:
-    """The answer, then each disclaimer once: those of teams that gave a part of it, which stand there, and the own."""
+    """The answer, then each disclaimer once: those of teams that wrote a part of it, and its own."""
     if not team.disclaimers:
         return answer
     given = "\n".join(json.dumps([outcome.summary, outcome.output], ensure_ascii=False) for outcome in outcomes)

@@ -86,7 +86,7 @@ class AnswerText:
 
 
 class Drafts:
-    """Numbers the drafts of one synthesis and tells a listener how they grow."""
+    """Numbers the drafts of one synthesis and reports to a listener how they grow."""
 
     def __init__(self, listener: OnDraft, warn: Callable[[str], None]) -> None:
         self._listener: OnDraft | None = listener

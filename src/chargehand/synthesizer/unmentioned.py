@@ -64,7 +64,7 @@ def _read(text: str, citations: Citations) -> _Part:
 
 
 def problems(silent: Iterable[Disagreement]) -> tuple[str, ...]:
-    """What to tell the synthesizer."""
+    """The message to the synthesizer."""
     return tuple(
         f"passed_over: The answer does not say that {_citations(each)} disagree about {inline(each.subject, 100)}: "
         + (f"it was resolved as {inline(each.verdict or '', 200)}" if each.resolved else "say that it is unresolved")

@@ -83,7 +83,7 @@ class WorkerPort(WorkerFacts, Protocol):
 
     @property
     def check(self) -> str | None:
-        """The tool that tells whether an output is good, if it has one."""
+        """The tool that checks whether an output is good, if it has one."""
         ...
 
     @property

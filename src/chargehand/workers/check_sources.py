@@ -3,7 +3,7 @@
 A source holds when it names something the worker was given or had read in this attempt:
 
     notes.md:12         a file of which a tool showed it something, or that its context or an input carried, and a line
-                        that the file has; where it has no such line, the one in which the words of the statement stand
+                        that the file has; where it has no such line, the one that has the words of the statement
     https://a.example   an address in its task, in an input, or in what a tool was asked for or returned
     t1                  a task it depends on; its own id and all others are put there by code only
 

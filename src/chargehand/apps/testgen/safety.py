@@ -2,7 +2,7 @@
 
 It goes by names, through everything the function uses in its project. It cannot see through names made at run time:
 that is for the sandbox, and for what listens in it. This keeps functions out that would do nothing there, or something
-meant for later, or tell what the machine is like.
+meant for later, or reveal what the machine is like.
 """
 
 from __future__ import annotations

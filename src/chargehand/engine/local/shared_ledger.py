@@ -37,7 +37,7 @@ class SharedLedger:
         self._calibration = Calibration()
         # key -> the estimate before calibration, while the call is under way.
         self._raw: dict[str, int] = {}
-        # What was set aside for calls that were sent and then broken off: no outcome tells of what they used.
+        # What was set aside for calls that were sent and then broken off: no outcome says what they used.
         self.lost: list[Usage] = []
         # Tokens counted for each call that came to an end without saying what it used.
         self.estimated: list[int] = []

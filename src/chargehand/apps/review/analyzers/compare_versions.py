@@ -17,7 +17,7 @@ from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_test
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-# Parameters that make a call safer: without them it waits for ever, trusts anybody or goes on after a failure.
+# Parameters that make a call safer: without them it waits for ever, trusts anybody or continues after a failure.
 GUARDING = frozenset({"timeout", "verify", "check", "autoescape", "usedforsecurity"})
 # The share of a function's other statements that has to be as it was.
 KEPT = 0.6

@@ -42,7 +42,7 @@ SUBJECT = "_subject_"
 
 
 class NoValues(Exception):
-    """There is no telling what to pass."""
+    """Nothing says what to pass."""
 
 
 def values(wanted: Any, module: str, depth: int = 0) -> list[str]:

@@ -26,7 +26,7 @@ _EVENTS = {
 
 
 class Reached:
-    """Listens while code is tried, and tells each thing once. There is no taking it back: it lasts with the process."""
+    """Listens while code is tried, and reports each thing once. It lasts as long as the process."""
 
     def __init__(self, project: Path, report: Callable[[str], None]) -> None:
         self._project = str(project)
