@@ -203,6 +203,15 @@ def test_questions_stay_open_until_answered() -> None:
     assert fold(record.events()).questions == {}
 
 
+def test_time_in_which_a_run_only_waited_for_a_provider_is_idle() -> None:
+    """From the decision to wait to its end: the page folds it, as it folds the time of a person."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.note(5, "decision", key="@wait/1", decision="wait", value={"provider": "p", "until": 7205.0}, reason="")
+    record.note(7205, "decision", key="@wait/1/over", decision="wait_over", value=None, reason="")
+    assert fold(record.events()).idle == [(BEGAN + 5, BEGAN + 7205)]
+
+
 def test_refused_tools_are_calls_that_failed() -> None:
     """A tool a worker may not use is on its list of calls, with the reason."""
     record = Recorder()

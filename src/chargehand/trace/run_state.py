@@ -79,7 +79,7 @@ class RunState:
     contradictions: list[Data] = field(default_factory=list[Data])
     gaps: list[Data] = field(default_factory=list[Data])
     sessions: list[SessionView] = field(default_factory=list[SessionView])
-    # When a session only waited for a person, from and to.
+    # When a session only waited for a person or for a provider, from and to.
     idle: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     rerun_of: str | None = None
     # The run that it was forked from, and the task at which, or None.
@@ -408,6 +408,9 @@ def _settle(view: RunState, settled: BudgetSettled) -> None:
 
 
 def _decide(view: RunState, event: Event, decided: Decided) -> None:
+    if decided.decision == "wait_over":
+        began = next((each.at for each in reversed(view.decisions) if each.decision == "wait"), event.at)
+        view.idle.append((began, event.at))
     view.decisions.append(Decision(event.at, decided.key, decided.decision, decided.value, decided.reason, event.task))
     if decided.decision in ("wait", "wait_over") and decided.key.startswith("@wait/"):
         view.status = "waiting" if decided.decision == "wait" else "running"

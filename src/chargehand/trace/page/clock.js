@@ -1,4 +1,4 @@
-// Times of day -> seconds of running: the time between sessions, and that in which a run only waited for a person, is folded away.
+// Times of day -> seconds of running: the time between sessions, and that in which a run only waited for a person or a provider, is folded away.
 
 const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200];
 // A shorter wait is left where it is.
