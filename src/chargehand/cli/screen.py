@@ -93,7 +93,7 @@ def _render(redacted: str) -> None:
 
     terminal = console(stderr=False)
     # The address of a link is printed next to its words, where a terminal would hide it.
-    shown = Markdown(show_controls(redacted), hyperlinks=False)
+    shown = Markdown(show_controls(redacted), hyperlinks=False, code_theme="ansi_light")
     terminal.print(shown, width=min(terminal.width, WIDEST))
 
 
@@ -119,8 +119,10 @@ def write_utf8(parts: Iterable[str]) -> None:
 def console(*, stderr: bool) -> Console:
     """A rich console on a terminal; NO_COLOR is honoured by rich itself."""
     from rich.console import Console
+    from rich.theme import Theme
 
-    return Console(stderr=stderr, highlight=False)
+    # By itself rich puts code on black, which is a stain on a light terminal.
+    return Console(stderr=stderr, highlight=False, theme=Theme({"markdown.code": "bold cyan"}))
 
 
 def write_file(path: Path, text: str) -> None:

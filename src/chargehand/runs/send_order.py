@@ -60,7 +60,8 @@ def _judge(run: str, state: Replay, order: Order) -> Judgement:
         case "restart":
             return TaskList.of(state).judge(order, state.stopped, state.start.get("team", {}))
         case _ if state.status in FINISHED:
-            return Judgement("too_late", f"{run} has ended ({state.status}).")
+            remedy = f"To run a task again: chargehand steer {run} TASK --restart"
+            return Judgement("too_late", f"{run} has ended ({state.status}). {remedy}")
         case "pause":
             return Judgement("refused", f"No process runs {run}, so there is nothing to pause.")
         case "stop" | "tell":
