@@ -13,9 +13,9 @@ import pytest
 from chargehand.apps.testgen.ghostwrite import GhostwriteJob, Written, ghostwrite
 from chargehand.apps.testgen.project import Project, read_project
 from chargehand.apps.testgen.sandbox import CommandResult, SandboxLimits, Step, find_means, room
-from chargehand.apps.testgen.sandbox_command import Means
 from chargehand.apps.testgen.testgen_plan import survey
 from chargehand.errors import UsageError
+from chargehand.process.namespaces import Means
 
 
 @cache

@@ -19,12 +19,12 @@ from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.project_copy import digest
 from chargehand.apps.testgen.report_text import answer, files_of
 from chargehand.apps.testgen.sandbox import find_means, room
-from chargehand.apps.testgen.sandbox_command import Means
 from chargehand.apps.testgen.testgen_plan import Survey, make_testgen_plan, place_of, survey, without_tasks
 from chargehand.apps.testgen.try_settings import describe_settings, try_settings
 from chargehand.apps.testgen.writing import FileWriter, check_folder, default_folder
 from chargehand.errors import RecordGone, UsageError
 from chargehand.models import ModelClient
+from chargehand.process.namespaces import Means
 from chargehand.settings import Settings
 from chargehand.values.base import JSON, Value
 from chargehand.values.event import Event, TaskEnded

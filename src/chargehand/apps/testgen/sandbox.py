@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from chargehand.apps.testgen.in_sandbox.run_limited import LONGEST_WAIT
 from chargehand.apps.testgen.project_copy import snapshot
-from chargehand.apps.testgen.sandbox_command import INSIDE, NOBODY, TOOLS, Means, command, environment
+from chargehand.apps.testgen.sandbox_command import INSIDE, TOOLS, command, environment
 from chargehand.errors import StorageError, UsageError
 from chargehand.process import OutOfTime, TooMuchOutput, run_process
+from chargehand.process.namespaces import Means, give_to_nobody, order_of_preference
 from chargehand.record.home import default_path
 from chargehand.record.private_files import private_folder
 
@@ -163,16 +164,8 @@ def room(project: Path, means: Means) -> Generator[Room]:
         if _tables.cache_info().currsize and (made := _tables() / "unicode_data").is_dir():
             shutil.copytree(made, folder / "tables" / "unicode_data")
         if os.geteuid() == 0 and means == "unshare":
-            _give_away(folder / "source", folder / "tables")
+            give_to_nobody(folder / "source", folder / "tables")
         yield Room(folder, means)
-
-
-def _give_away(*folders: Path) -> None:
-    """Give root's copies to the user that reads them inside: what only its owner may read stays readable."""
-    for top in folders:
-        for folder, folders_in_it, files in os.walk(top):
-            for name in (".", *folders_in_it, *files):
-                os.chown(Path(folder, name), NOBODY, NOBODY, follow_symlinks=False)
 
 
 async def find_means(*, unsafe: bool = False) -> Means:
@@ -181,8 +174,7 @@ async def find_means(*, unsafe: bool = False) -> Means:
         raise UsageError(f"testgen needs {', '.join(absent)}: {INSTALL}")
     await asyncio.to_thread(_tables)
     reasons: list[str] = []
-    # As root, only our own way makes the code run as another user.
-    for means in ("unshare", "bwrap") if os.geteuid() == 0 else ("bwrap", "unshare"):
+    for means in order_of_preference():
         if shutil.which(means) is None:
             reasons.append(f"{means} is not installed")
         elif (why := await _try_means(means)) is None:

@@ -16,9 +16,9 @@ from chargehand.apps.testgen.placing import SuitePlace, place_for
 from chargehand.apps.testgen.project import Module, Project, Skip
 from chargehand.apps.testgen.project_copy import digest
 from chargehand.apps.testgen.safety import Reach
-from chargehand.apps.testgen.sandbox_command import Means
 from chargehand.apps.testgen.tested_functions import gather
 from chargehand.apps.testgen.writing import default_folder
+from chargehand.process.namespaces import Means
 from chargehand.values.base import JSON
 from chargehand.values.plan import Plan, SynthesisSpec, Task
 

@@ -1,7 +1,8 @@
-"""A fresh set of namespaces becomes a sealed room: Python and the system's libraries read-only, one scratch folder.
+"""A fresh set of namespaces becomes a sealed room: some paths read-only, some folders to write in, nothing else.
 
-Run by `unshare` as the first process of its namespaces. It ends by becoming run_limited.py, without any capability.
-Where the caller is root it also starts `unshare`, because only root can give the namespaces a second user to become.
+Run by `unshare` as the first process of its namespaces, on an order of `namespaces.py`. It ends by becoming the
+command, or by waiting for it, without any capability. Where the caller is root it also starts `unshare`, because only
+root can give the namespaces a second user to become. It imports nothing of ours: there is nothing of ours inside.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ MNT_DETACH = 2
 # mount_setattr has this number on every architecture; the flags are read-only, nosuid and nodev.
 MOUNT_SETATTR, AT_RECURSIVE, READ_ONLY = 442, 0x8000, 1 | 2 | 4
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, LAST_CAPABILITY = 1, 24, 38, 63
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 # The user that root's sandbox runs as: the kernel lets root do much without any capability, to /proc/sys for one.
 NOBODY = 65534
 DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -48,8 +50,9 @@ def mount(source: str | Path, target: Path, kind: str, flags: int, data: str = "
     check_result(libc.mount(*given), f"mount {target}")
 
 
-def bind(source: Path, root: Path, *, read_only: bool) -> None:
-    target = root / source.relative_to("/")
+def bind(source: Path, root: Path, *, read_only: bool, at: Path | None = None) -> None:
+    """Show a file or folder under the new root, where it is or at another place."""
+    target = root / (at or source).relative_to("/")
     if source.is_dir():
         target.mkdir(parents=True, exist_ok=True)
     else:
@@ -76,7 +79,11 @@ def mount_root(root: Path, order: dict[str, Any]) -> None:
     for name in DEVICES:
         if Path("/dev", name).exists():
             bind(Path("/dev", name), root, read_only=False)
-    for folder, size in (("/dev/shm", "16m"), (order["scratch"], order["scratch_size"])):  # noqa: S108
+    for folder in map(Path, order["writable"]):
+        bind(folder, root, read_only=False)
+    for source, at in order["shown_at"]:
+        bind(Path(source), root, read_only=True, at=Path(at))
+    for folder, size in (("/dev/shm", "16m"), *order["scratch"].items()):  # noqa: S108
         place = root / Path(folder).relative_to("/")
         place.mkdir(parents=True, exist_ok=True)
         owner = f",uid={NOBODY},gid={NOBODY}" if order["root_outside"] else ""
@@ -100,13 +107,14 @@ def seal(root: Path, order: dict[str, Any]) -> None:
     for capability in range(LAST_CAPABILITY + 1):
         # Numbers beyond the kernel's last one fail, which is as good as dropped.
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     check_result(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
     if order["root_outside"]:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
         # Becoming another user has undone what --kill-child asked for.
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        die_with_parent()
 
 
 def check_alone(outside: dict[str, str]) -> None:
@@ -121,7 +129,8 @@ def start(order: dict[str, Any]) -> None:
     wait, go = os.pipe()
     inner = {**order, "start": None, "ready_to": ready_to, "wait": wait}
     command = [*order["start"], sys.executable, "-I", "-S", "-B", __file__, json.dumps(inner)]
-    with subprocess.Popen(command, pass_fds=(ready_to, wait)) as process:
+    # Whoever kills this process means all of it.
+    with subprocess.Popen(command, pass_fds=(ready_to, wait), preexec_fn=die_with_parent) as process:  # noqa: PLW1509
         os.close(ready_to)
         os.close(wait)
         if os.read(ready, 1):
@@ -130,6 +139,26 @@ def start(order: dict[str, Any]) -> None:
             os.write(go, b"x")
         os.close(go)
     sys.exit(process.returncode)
+
+
+def die_with_parent() -> None:
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def run_and_reap(command: list[str]) -> None:
+    """Start the command, wait for it and for what it leaves behind, and end with its code: all else ends with us."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.execvp(command[0], command)  # noqa: S606 -- a list of arguments, no shell
+        except OSError as error:
+            print(f"{command[0]}: {error.strerror}", file=sys.stderr, flush=True)
+            os._exit(127)
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            sys.exit(code if code >= 0 else 128 - code)
 
 
 def wait_for_users(order: dict[str, Any]) -> None:
@@ -152,8 +181,12 @@ def main(text: str) -> None:
     root = Path(order["root"])
     mount_root(root, order)
     seal(root, order)
+    if order["folder"]:
+        os.chdir(order["folder"])
+    if order["reaps"]:
+        run_and_reap(order["command"])
     # Root's capabilities are cut to the empty bounding set by this.
-    os.execv(sys.executable, order["command"])  # noqa: S606 -- a list of arguments, no shell
+    os.execvp(order["command"][0], order["command"])  # noqa: S606 -- a list of arguments, no shell
 
 
 if __name__ == "__main__":
