@@ -35,7 +35,7 @@ class Seen:
 
     @cached_property
     def body(self) -> dict[str, Any]:
-        return json.loads(self.raw)
+        return json.loads(self.raw) if self.raw else {}
 
     @property
     def key(self) -> str:
@@ -51,9 +51,10 @@ class Seen:
 
     @property
     def wire(self) -> Literal["openai", "responses", "anthropic"]:
-        if self.path.endswith("/responses"):
+        path = self.path.partition("?")[0]
+        if path.endswith("/responses"):
             return "responses"
-        return "anthropic" if self.path.endswith("/messages") else "openai"
+        return "anthropic" if path.endswith("/messages") else "openai"
 
     @property
     def text(self) -> str:

@@ -331,6 +331,7 @@ def test_lines_of_progress() -> None:
         "model_called": {"send": 2},
         "tool_called": {"send": 3},
         "tool_refused": {"tool": "read_file", "reason": "There is no file x."},
+        "progress": {"text": "Edit stats.py"},
         "task_ended": {"outcome": {"status": "done", "summary": "It is written."}},
         "decision": {"decision": "transport_retry", "value": {"after_s": 2.0}, "reason": "lab is rate limiting (429)"},
         "question_asked": {"question": {"id": "t1"}},

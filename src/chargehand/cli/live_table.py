@@ -19,7 +19,7 @@ from chargehand.cli.screen import Screen, console
 from chargehand.trace import RunState, TaskState
 from chargehand.trace.event_words import tries_again
 from chargehand.trace.number_text import duration, moment, money, several, short
-from chargehand.values.event import Decided, Event, ModelReplied, ToolCalled, ToolReturned, Warned
+from chargehand.values.event import Decided, Event, ModelReplied, Progressed, ToolCalled, ToolReturned, Warned
 
 REFRESH_S = 0.125
 # With more tasks than this, only running ones are listed.
@@ -76,6 +76,8 @@ class LiveTable:
                 self._again.pop(event.task, None)
             case ToolCalled(tool=tool, arguments=arguments) if event.task:
                 self._tool[event.task] = f"{tool}({', '.join(map(str, arguments.values()))})"
+            case Progressed(text=text) if event.task:
+                self._tool[event.task] = text
             case ToolReturned() if event.task:
                 self._tool.pop(event.task, None)
             case Warned(message=message):

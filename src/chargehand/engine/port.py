@@ -21,7 +21,17 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
-from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, Question, ToolCall, ToolResult
+from chargehand.values.effect import (
+    Analysis,
+    AnalysisResult,
+    ModelCall,
+    ModelResult,
+    ProgramResult,
+    ProgramRun,
+    Question,
+    ToolCall,
+    ToolResult,
+)
 from chargehand.values.event import EventBody, PlanApproved
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Outcome, Usage
@@ -244,6 +254,8 @@ class Engine(StepEngine, Protocol):
     async def perform(self, key: str, effect: ToolCall) -> ToolResult: ...
     @overload
     async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
+    @overload
+    async def perform(self, key: str, effect: ProgramRun) -> ProgramResult: ...
 
     async def ask(self, key: str, question: Question) -> JSON:
         """A person's answer; the run parks when nothing else can continue."""

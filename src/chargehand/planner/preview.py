@@ -162,7 +162,7 @@ def _people(plan: Plan, team: Team) -> bool:
 
 def _calls(task: Task, team: Team) -> int:
     worker = team.worker(task.worker)
-    if worker.kind in ("human", "analyzer"):
+    if worker.kind in ("human", "analyzer", "command"):
         return 0
     if worker.team is not None:
         return AROUND_A_TEAM + len(worker.team.workers)

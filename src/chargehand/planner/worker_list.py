@@ -22,6 +22,8 @@ def _line(worker: Worker, name: str) -> str:
         line += f" Tools: {', '.join(worker.tool_names)}."
     if worker.kind == "human":
         line += " A person, who may answer days later: only for what nobody else can do."
+    if worker.program is not None and worker.program.worktree:
+        line += " A program that works on its own copy of the repository; its result is a patch."
     if worker.team is not None:
         line += f" A team of its own, of {', '.join(worker.team.names)}: give it a whole question, not a step."
     return line

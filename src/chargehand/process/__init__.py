@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 # More than any result needs: a child that writes without end must not fill the memory.
 MAX_OUTPUT = 256 * 1024 * 1024
+OnLine: TypeAlias = Callable[[bytes], None] | None
 # How long killed processes may take to end.
 GONE_S = 2.0
 
@@ -48,10 +49,13 @@ async def run_process(
     env: Mapping[str, str] | None = None,
     seconds: float | None = None,
     max_output: int = MAX_OUTPUT,
+    on_line: OnLine = None,
+    on_error_line: OnLine = None,
 ) -> ProcessResult:
     """Run a command to its end. ProcessStopped past its limits, OSError where it cannot be started.
 
     Past a limit, and when cancelled, its whole process group is killed and waited for. `max_output` is for each stream.
+    `on_line` gets each line of stdout as it is written, `on_error_line` each of stderr.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -64,7 +68,7 @@ async def run_process(
     )
     try:
         async with asyncio.timeout(seconds):
-            return await _communicate(process, stdin, max_output)
+            return await _communicate(process, stdin, max_output, (on_line, on_error_line))
     except BaseException as error:
         # The leader may have ended while processes it started still hold its pipes.
         kill_group(process.pid)
@@ -83,15 +87,17 @@ def kill_group(leader: int) -> None:
         return
 
 
-async def _communicate(process: asyncio.subprocess.Process, stdin: bytes, max_output: int) -> ProcessResult:
+async def _communicate(
+    process: asyncio.subprocess.Process, stdin: bytes, max_output: int, on_lines: tuple[OnLine, OnLine]
+) -> ProcessResult:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(_feed(process.stdin, stdin))
-            out = group.create_task(_read(process.stdout, max_output))
-            err = group.create_task(_read(process.stderr, max_output))
+            out = group.create_task(_read(process.stdout, max_output, on_lines[0]))
+            err = group.create_task(_read(process.stderr, max_output, on_lines[1]))
     except* TooMuchOutput:
         raise TooMuchOutput(f"{max_output // 1024} KB") from None
     return ProcessResult(await process.wait(), out.result(), err.result())
@@ -113,14 +119,21 @@ async def _feed(pipe: asyncio.StreamWriter, data: bytes) -> None:
         pipe.close()
 
 
-async def _read(pipe: asyncio.StreamReader, limit: int) -> bytes:
+async def _read(pipe: asyncio.StreamReader, limit: int, on_line: OnLine) -> bytes:
     parts: list[bytes] = []
+    line: list[bytes] = []
     size = 0
     while part := await pipe.read(65536):
         size += len(part)
         if size > limit:
             raise TooMuchOutput
         parts.append(part)
+        if on_line is not None:
+            *ended, rest = part.split(b"\n")
+            for each in ended:
+                on_line(b"".join([*line, each]))
+                line.clear()
+            line.append(rest)
     return b"".join(parts)
 
 

@@ -361,13 +361,21 @@ class Replay:
             tokens, usd = self.spent_by_task.get(whole, (0, 0.0))
             self.spent_by_task[whole] = (tokens + settled.tokens, usd + (settled.usd or 0.0))
 
+    @property
+    def has_programs(self) -> bool:
+        """Whether the team has workers that start programs."""
+        team: Data = self.start.get("team") or {}
+        return any(worker.get("program") for worker in team.get("workers", ()))
+
     def usages(self) -> Iterator[Usage]:
         """What each model call with a result used, of tasks that ended, of those that did not and of reopened ones."""
         from chargehand.values.effect import ModelResult, usage_of
 
         for returned in (*self.committed.values(), *self.unused):
             reply: Data = returned.result.get("reply") or {}
-            if reply or isinstance(returned, ModelReplied):
+            if (used := returned.result.get("used")) is not None:
+                yield Usage.model_validate(used)  # of a program
+            elif reply or isinstance(returned, ModelReplied):
                 model = self.models.get(returned.key) or reply.get("model", "")
                 yield usage_of(ModelResult.model_validate(returned.result), model)
 

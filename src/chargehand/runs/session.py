@@ -308,7 +308,7 @@ def check_models(models: Models, settings: Settings, team: Team, budget: Budget,
 
 
 def _needs_model(plan: Plan, team: Team) -> bool:
-    without = {worker.name for worker in team.workers if worker.kind in ("analyzer", "human")}
+    without = {worker.name for worker in team.workers if worker.kind in ("analyzer", "human", "command")}
     members = team.pools()
     return not all(without.issuperset(members.get(task.worker, (task.worker,))) for task in plan.tasks)
 

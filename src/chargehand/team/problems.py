@@ -97,6 +97,9 @@ def _own_problems(worker: Worker, index: int, known_tools: Collection[str], plac
     if worker.kind == "delegate" and worker.team is None:
         message = f"{the_worker} is a delegate without a team: name a folder or a shipped team as 'team'."
         yield problem(MISSING_TEAM, "kind", message)
+    if worker.kind == "command" and (worker.program is None or not all(worker.program.command[:1])):
+        message = f"{the_worker} has no program: give its arguments as 'command', or name a 'preset'."
+        yield problem("missing_command", "kind", message)
     if worker.kind == "analyzer":
         yield from _analyzer_problems(worker, places.worker(index, "tools"))
     if worker.pool is not None and not WORKER_NAME.fullmatch(worker.pool):
@@ -125,6 +128,7 @@ def _wrong_for_kind(worker: Worker) -> Iterator[tuple[str, str]]:
         "human": "is a person, who has no",
         "analyzer": "is an analyzer, which has no",
         "delegate": "is a delegate: its team has its own",
+        "command": "is a program, which has no",
     }
     if worker.kind in reasons:
         fields = {"tools": tools if worker.kind != "analyzer" else (), "model": worker.model, "tier": worker.tier}
@@ -132,6 +136,8 @@ def _wrong_for_kind(worker: Worker) -> Iterator[tuple[str, str]]:
             yield field, f"{reasons[worker.kind]} {field!r}: leave it out."
     if worker.web and worker.kind != "agent":
         yield "web", "is not an agent: 'web' gives tools to agents only."
+    if worker.program is not None and worker.kind != "command":
+        yield "command", "has a command: that is for 'kind: command'."
     if worker.team is not None and worker.kind != "delegate":
         yield "team", "has a team: that is for 'kind: delegate'."
 

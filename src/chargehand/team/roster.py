@@ -93,6 +93,12 @@ def _worker(worker: Worker, settings: Settings, ask: bool, nest: Nest | None) ->
 
             check = worker.check.name if worker.check else None
             return Human(worker.name, worker.prompt, worker.output_schema, check=check)
+        case "command":
+            from chargehand.workers.command import CommandWorker
+
+            assert worker.program is not None
+            check = worker.check.name if worker.check else None
+            return CommandWorker(worker.name, worker.program, worker.prompt, worker.output_schema, check=check, ask=ask)
         case _:
             assert_never(worker.kind)
 

@@ -68,6 +68,7 @@ def _load_folder(
         message += ": name another one, or begin a team with `chargehand teams new NAME`."
         raise invalid_team(parts.name, [Problem(code=NO_WORKERS, message=message)])
     _keep_from_network(agents, folder, trust)
+    _keep_from_commands(agents, folder, trust)
     _delegates(agents, folder, trust, (*above, folder.resolve()), parts.max_depth)
     parts.problems += [problem for agent in agents for problem in agent.problems]
     workers = [agent.worker for agent in agents if agent.worker is not None]
@@ -221,6 +222,17 @@ def _keep_from_network(agents: list[AgentFile], folder: Path, trust: TrustRegist
         names = ", ".join(reaching)
         key = "web" if reaching == ["web"] else "tools"
         agent.warn("untrusted_tool", key, f"left out, since it reaches the network: {names}; {remedy}")
+
+
+def _keep_from_commands(agents: list[AgentFile], folder: Path, trust: TrustRegistry | None) -> None:
+    """Workers that start programs are left out of a folder that is not trusted."""
+    for agent in agents:
+        if agent.worker is None or agent.worker.program is None or is_trusted(folder / agent.label, trust):
+            continue
+        remedy = f"{folder} is not trusted; to allow it: chargehand trust {folder.resolve()}"
+        name = agent.worker.program.command[0]
+        agent.warn("untrusted_command", "command", f"the worker is left out, since it starts {name!r}; {remedy}")
+        agent.worker = None
 
 
 @dataclass(frozen=True, slots=True)

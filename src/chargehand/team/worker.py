@@ -10,8 +10,9 @@ from chargehand.models.call_options import Effort
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.values.base import JSON
 from chargehand.values.plan import Tier
+from chargehand.values.program import Program
 
-Kind = Literal["agent", "analyzer", "human", "delegate"]
+Kind = Literal["agent", "analyzer", "human", "delegate", "command"]
 DEFAULT_STEPS = 10
 # What a worker marked `web` is given when a run may reach the web.
 WEB_TOOLS = ("web_search", "fetch_page")
@@ -67,6 +68,8 @@ class Worker:
     web: bool
     # Takes the place of `prompt` where the model is a small open one: the same in a few sentences, with an example.
     small_prompt: str
+    # What a worker of the kind `command` starts.
+    program: Program | None
 
     def __init__(
         self,
@@ -88,11 +91,15 @@ class Worker:
         team: DelegateTeam | None = None,
         web: bool = False,
         small_prompt: str = "",
+        command: Sequence[str] = (),
+        program: Program | None = None,
     ) -> None:
         given = list(tools)
         analyzers = tuple(t for t in given if isinstance(t, str)) if kind == "analyzer" else ()
         found = [find_tool(t) for t in given if t not in analyzers]
         checks = None if check is None else _find_check(check)
+        if command and program is None:
+            program = Program(command=tuple(command))
         values: dict[str, Any] = {
             "name": name,
             "description": description,
@@ -113,6 +120,7 @@ class Worker:
             "team": team,
             "web": web,
             "small_prompt": small_prompt,
+            "program": program,
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -183,6 +191,7 @@ class Worker:
             "team": self.team.to_json() if self.team else None,
             "web": self.web,
             **({"small_prompt": self.small_prompt} if self.small_prompt else {}),
+            **({"program": self.program.to_json()} if self.program else {}),
         }
 
     @staticmethod
@@ -191,6 +200,8 @@ class Worker:
         fields = dict(data)
         fields["tools"] = [tools.get(name, name) for name in fields["tools"]]
         fields["check"] = tools.get(fields.get("check") or "", fields.get("check"))
+        if fields.get("program") is not None:
+            fields["program"] = Program.model_validate(fields["program"])
         return Worker(**fields)
 
 

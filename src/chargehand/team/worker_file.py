@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from chargehand.models.call_options import EFFORTS, Effort
 from chargehand.settings.settings_file import MOST
 from chargehand.settings.toml_file import line_of, suggestion
+from chargehand.team.program_fields import PROGRAM_KEYS, read_program
 from chargehand.team.read_team_file import contents
 from chargehand.team.worker import Kind, Worker
 from chargehand.text.front_matter import Field, FrontMatter, FrontMatterError, parse
@@ -38,6 +39,7 @@ _KEYS = frozenset(
         "pool",
         "small_prompt",
         "web",
+        *PROGRAM_KEYS,
     }
 )
 # Claude Code's own fields: those that are used or harmless, and those without effect here.
@@ -116,6 +118,9 @@ def _check_keys(agent: AgentFile, matter: FrontMatter, bare: bool) -> None:
         agent.wrong("invalid_value", "kind", f"{kind!r} is not a kind of worker.{suggestion(kind, get_args(Kind))}")
     elif kind != "delegate" and "team" in matter.fields:
         agent.wrong("invalid_value", "team", "'team' is for a worker of the kind delegate: add 'kind: delegate'.")
+    if kind != "command":
+        for key in (key for key in PROGRAM_KEYS if key in matter.fields):
+            agent.wrong("invalid_value", key, f"{key!r} is for a worker of the kind command: add 'kind: command'.")
 
 
 def _worker(
@@ -124,7 +129,7 @@ def _worker(
     model, tier = _model_and_tier(agent, matter, bare)
     turns = _number(agent, matter, "maxTurns", whole=True)
     written = _text(matter, "kind")
-    kind: Kind = written if written in ("human", "analyzer", "delegate") else "agent"
+    kind: Kind = written if written in ("human", "analyzer", "delegate", "command") else "agent"
     by_claude = bare and kind == "agent"
     names = _bare_tools(agent, matter, tools) if by_claude else matter.fields.get("tools", Field(None, 1)).items
     return Worker(
@@ -144,6 +149,7 @@ def _worker(
         pool=_text(matter, "pool") or None,
         web=_flag(agent, matter, "web"),
         small_prompt=_text(matter, "small_prompt"),
+        program=read_program(matter.fields, root, agent.wrong) if kind == "command" else None,
     )
 
 

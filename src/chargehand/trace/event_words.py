@@ -26,6 +26,7 @@ from chargehand.values.event import (
     PlanApproved,
     PlanDrafted,
     PlanRejected,
+    Progressed,
     QuestionAnswered,
     QuestionAsked,
     Reused,
@@ -85,6 +86,8 @@ def _describe(event: Event, view: RunState) -> str | None:
             return f"{task or role}: the call is sent again ({sent})" if sent > 1 else None
         case ToolCalled(send=sent):
             return f"{task}: the call is sent again ({sent})" if sent > 1 else None
+        case Progressed(text=text):
+            return f"{task}: {text}"
         case Decided(decision="transport_retry") as decided:
             return f"{task or 'the supervisor'} {tries_again(decided)}"
         case Decided(decision="wait", value=value, reason=reason) if event.task is not None:

@@ -78,6 +78,10 @@ def task_link(id: str) -> str:
     return f"task/{id}"
 
 
+def _doing(call: CallView) -> str:
+    return f"{call.role or call.kind} {call.name}" + (f": {call.says}" if call.says else "")
+
+
 def _task(task: TaskState) -> Data:
     outcome = task.outcome or {}
     doing = next((call for call in reversed(task.calls) if call.ok is None), None)
@@ -96,7 +100,7 @@ def _task(task: TaskState) -> Data:
         "tokens": task.tokens,
         "usd": task.usd,
         "reused": task.reused,
-        "doing": None if doing is None else f"{doing.role or doing.kind} {doing.name}",
+        "doing": None if doing is None else _doing(doing),
         "attempts": [[each.number, each.started, each.ended, each.status, each.error] for each in task.attempts],
         "calls": [_call(call) for call in task.calls],
     }

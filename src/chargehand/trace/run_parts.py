@@ -68,6 +68,8 @@ class CallView:
     # More than 1: the same bytes were sent again after a crash or a transport error.
     sends: int = 1
     estimated: bool = False
+    # The last a program has said of what it is doing.
+    says: str = ""
     reused: bool = False
 
 

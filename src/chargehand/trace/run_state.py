@@ -39,6 +39,7 @@ from chargehand.values.event import (
     PlanApproved,
     PlanDrafted,
     PlanRejected,
+    Progressed,
     QuestionAnswered,
     QuestionAsked,
     Reused,
@@ -201,6 +202,9 @@ def _fold(view: RunState, event: Event) -> None:
             _start_call(view, event, body, CallView(body.key, "tool", body.tool, event.at))
         case ModelReplied() | ToolReturned() as body:
             _end_call(view, event, body)
+        case Progressed(key=key, text=text):
+            if (call := view.by_key.get(key)) is not None:
+                call.says = text
         case ToolRefused(worker=worker, tool=tool, reason=reason):
             call = CallView(f"refused/{event.seq}", "tool", tool, event.at)
             call.ended, call.ok, call.error = event.at, False, f"refused: {reason}"
@@ -345,6 +349,15 @@ def _start_call(view: RunState, event: Event, called: ModelCalled | ToolCalled, 
     _file(view, event, call, called.worker or "")
 
 
+def _count_program(view: RunState, event: Event, call: CallView, used: Data) -> None:
+    """What a program says that it used of models."""
+    call.input_tokens, call.output_tokens = _count(used, "input_tokens"), _count(used, "output_tokens")
+    call.cached_tokens, call.usd = _count(used, "cached_tokens"), _money(used, "usd")
+    view.usage.add(call, call.usd)
+    if (task := _task(view, event)) is not None:
+        task.usage.add(call, call.usd)
+
+
 def _file(view: RunState, event: Event, call: CallView, worker: str = "") -> None:
     view.by_key[call.key] = call
     view.tool_calls += call.kind == "tool"
@@ -365,6 +378,8 @@ def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturne
     call.ok = call.error is None
     waited, worked = _money(result, "waiting_s") or 0.0, _money(result, "seconds")
     call.seconds = max(event.at - call.started - waited, 0.0) if worked is None else worked
+    if used := _part(result, "used"):
+        _count_program(view, event, call, used)
     if call.kind == "tool" or result.get("cut"):
         return  # what a call that was cut off may have used is counted where its budget is settled
     _count_usage(call, result)

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.message import Message, Reply, TokenCount, ToolEffect, ToolSpec
 from chargehand.values.outcome import Fault, Finding, Usage
+from chargehand.values.program import Program
 from chargehand.values.role import Role
 
 
@@ -103,6 +104,24 @@ class Analysis(Value):
         return _digest(self.analyzer.encode(), *map(to_json, parts))
 
 
+class ProgramRun(Value):
+    """One run of a program on a task. `given` is what it reads: the task as JSON, of a preset as a prompt."""
+
+    kind: Literal["program"] = "program"
+    worker: str
+    program: Program
+    given: str
+
+    @property
+    def effect(self) -> ToolEffect:
+        return self.program.effect
+
+    @cached_property
+    def fingerprint(self) -> str:
+        asked = self.program.model_copy(update={"timeout_s": 0.0})
+        return _digest(b"program", to_json(asked.to_json()), self.given.encode("utf-8", "surrogatepass"))
+
+
 class ModelResult(Value):
     """A reply, or why there is none."""
 
@@ -158,6 +177,33 @@ class ToolResult(Value):
         return self.error is None
 
 
+class ProgramResult(Value):
+    """What a program printed, how it ended, and what it changed in its checkout."""
+
+    # What it printed; of a preset its last message.
+    text: str = ""
+    # Its changes as a patch, and the revision they were made to.
+    diff: str = ""
+    base: str = ""
+    # What verifying printed, where that failed.
+    unverified: str | None = None
+    error: Fault | None = None
+    # What it said that it used of models.
+    used: Usage | None = None
+    seconds: float = 0.0
+    waiting_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+
+def usage_of_program(result: ProgramResult) -> Usage:
+    """What one run of a program used: its time, and what it said it used of models."""
+    used = result.used or Usage()
+    return used.model_copy(update={"seconds": result.seconds, "waiting_s": result.waiting_s})
+
+
 class AnalysisResult(Value):
     """What an analyzer found. `content` is a hash of the tool and of all it looked at, so that a rerun can check."""
 
@@ -189,5 +235,5 @@ class Question(Value):
     answer_schema: dict[str, Any] | None = None
 
 
-Effect = ModelCall | ToolCall | Analysis
-Result = ModelResult | ToolResult | AnalysisResult
+Effect = ModelCall | ToolCall | Analysis | ProgramRun
+Result = ModelResult | ToolResult | AnalysisResult | ProgramResult

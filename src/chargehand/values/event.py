@@ -216,6 +216,12 @@ class ToolRefused(Body, kind="tool_refused"):
     reason: str  # Why it was refused.
 
 
+class Progressed(_Keyed, kind="progress"):
+    """A program that does a task says what it is doing. Few of its lines are kept."""
+
+    text: str  # What it says.
+
+
 class Reused(_OfEffect, kind="reused"):
     """A result was taken from the run that this one repeats or was forked from, or an analyzer's from the cache."""
 
@@ -350,6 +356,7 @@ EventBody: TypeAlias = (
     | ToolCalled
     | ToolReturned
     | ToolRefused
+    | Progressed
     | Reused
     | Decided
     | QuestionAsked

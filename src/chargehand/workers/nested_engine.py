@@ -21,10 +21,14 @@ from chargehand.values.effect import (
     Effect,
     ModelCall,
     ModelResult,
+    ProgramResult,
+    ProgramRun,
     Question,
+    Result,
     ToolCall,
     ToolResult,
     usage_of,
+    usage_of_program,
 )
 from chargehand.values.event import EventBody, GapFound, PlanApproved, TaskEnded, remake
 from chargehand.values.head import Head, StepKind, StepRefs
@@ -73,15 +77,19 @@ class NestedEngine:
     async def perform(self, key: str, effect: ToolCall) -> ToolResult: ...
     @overload
     async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
+    @overload
+    async def perform(self, key: str, effect: ProgramRun) -> ProgramResult: ...
 
-    async def perform(
-        self, key: str, effect: Effect, *, on_text: Callable[[str], None] | None = None
-    ) -> ModelResult | ToolResult | AnalysisResult:
+    async def perform(self, key: str, effect: Effect, *, on_text: Callable[[str], None] | None = None) -> Result:
         key = self._scope.key(key)
         if isinstance(effect, ModelCall):
             reply = await self._engine.perform(key, effect, on_text=on_text)
             self._used.append(usage_of(reply, effect.model))
             return reply
+        if isinstance(effect, ProgramRun):
+            made = await self._engine.perform(key, effect)
+            self._used.append(usage_of_program(made))
+            return made
         if isinstance(effect, ToolCall):
             result = await self._engine.perform(key, effect)
         else:

@@ -23,7 +23,7 @@ from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.admission import Admission
 from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.effect_record import EffectRecord
-from chargehand.engine.local.handlers import AnalysisHandler, Handlers, ModelHandler, ToolHandler
+from chargehand.engine.local.handlers import AnalysisHandler, Handlers, ModelHandler, ProgramHandler, ToolHandler
 from chargehand.engine.local.orders import LocalOrders
 from chargehand.engine.local.provider_waits import ProviderWaits
 from chargehand.engine.local.questions import Inquiries
@@ -43,6 +43,8 @@ from chargehand.values.effect import (
     Effect,
     ModelCall,
     ModelResult,
+    ProgramResult,
+    ProgramRun,
     Question,
     Result,
     ToolCall,
@@ -84,7 +86,9 @@ class LocalEngine:
         # What calls of earlier sessions used.
         self._used_before = list(self.replay.usages())
         self._prior = inputs.prior
-        resources = Resources(inputs.models, inputs.tools, inputs.context, inputs.analyses)
+        self._resources = resources = Resources(
+            inputs.models, inputs.tools, inputs.context, inputs.analyses, run=self.run
+        )
         self._activity = Activity(stays=inputs.stays)
         self._slots = Slots(inputs.max_concurrent)
         self.clock = LocalClock(self.replay, self._activity, inputs.wall_clock, inputs.chance, inputs.deadline_at)
@@ -107,7 +111,13 @@ class LocalEngine:
         self._models = ModelHandler(admission, self._recorder, self._effects)
         self._tools = ToolHandler(resources, self._slots, self._effects, self.record)
         analyses = AnalysisHandler(resources, self._slots, self._effects)
-        self._handlers: Handlers = {ModelCall: self._models, ToolCall: self._tools, Analysis: analyses}
+        programs = ProgramHandler(resources, self._slots, self._effects, self._recorder, self._charge)
+        self._handlers: Handlers = {
+            ModelCall: self._models,
+            ToolCall: self._tools,
+            Analysis: analyses,
+            ProgramRun: programs,
+        }
         self._inquiries = Inquiries(
             self.replay,
             inputs.prior,
@@ -146,6 +156,8 @@ class LocalEngine:
         self.clock.open()
         await self._recorder.__aenter__()
         self.orders.open()
+        if self._resumed and self.replay.has_programs:
+            await self._resources.sweep()
         if self._opening is not None:
             # Not committed yet: it goes to disk with the first call, and with a given plan, or not at all.
             self._record_opening(self._opening)
@@ -156,6 +168,7 @@ class LocalEngine:
             await self._recorder.__aexit__(*exc)
         finally:
             self._activity.close()
+            await self._resources.close()
 
     def _record_opening(self, opening: Opening) -> None:
         session, restarts = self.replay.sessions + 1, opening.restarts
@@ -188,6 +201,11 @@ class LocalEngine:
         self.budget.settle_left_behind()
         for message in opening.warnings:
             self.emit(Warned(message=message))
+
+    def _charge(self, used: Usage) -> None:
+        """Count what a program says that it used."""
+        self._models.used.append(used)
+        self.ledger.charge(used.input_tokens + used.output_tokens, used.usd)
 
     @property
     def ledger(self) -> Ledger:
@@ -285,10 +303,10 @@ class LocalEngine:
     async def perform(self, key: str, effect: ToolCall) -> ToolResult: ...
     @overload
     async def perform(self, key: str, effect: Analysis) -> AnalysisResult: ...
+    @overload
+    async def perform(self, key: str, effect: ProgramRun) -> ProgramResult: ...
 
-    async def perform(
-        self, key: str, effect: Effect, *, on_text: Callable[[str], None] | None = None
-    ) -> ModelResult | ToolResult | AnalysisResult:
+    async def perform(self, key: str, effect: Effect, *, on_text: Callable[[str], None] | None = None) -> Result:
         _, task, attempt = Key.parse(key)
         site = Site(key, task, self._attempts.get(task) if attempt is None else attempt)
         if (recorded := self.replay.committed.get(key)) is not None:

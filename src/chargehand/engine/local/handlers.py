@@ -7,9 +7,10 @@ performed, and whether a result of an earlier run would come out the same now.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from chargehand.engine.local.admission import Admission
 from chargehand.engine.local.effect_record import EffectRecord
@@ -19,15 +20,29 @@ from chargehand.engine.local.run_record import LocalRecord
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError
 from chargehand.text.urls import normal_urls
-from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ModelResult, ToolCall, ToolResult, usage_of
-from chargehand.values.event import ModelCalled, ToolCalled
+from chargehand.values.effect import (
+    Analysis,
+    AnalysisResult,
+    ModelCall,
+    ModelResult,
+    ProgramResult,
+    ProgramRun,
+    ToolCall,
+    ToolResult,
+    usage_of,
+)
+from chargehand.values.event import BudgetSettled, ModelCalled, Progressed, ToolCalled, Warned
 from chargehand.values.message import TokenCount
 from chargehand.values.outcome import Fault, Usage
 
-E_contra = TypeVar("E_contra", ModelCall, ToolCall, Analysis, contravariant=True)
-R = TypeVar("R", ModelResult, ToolResult, AnalysisResult)
+E_contra = TypeVar("E_contra", ModelCall, ToolCall, Analysis, ProgramRun, contravariant=True)
+R = TypeVar("R", ModelResult, ToolResult, AnalysisResult, ProgramResult)
+# Effects that may have to happen once, and what comes of them.
+Act = TypeVar("Act", ToolCall, ProgramRun)
+Done = TypeVar("Done", ToolResult, ProgramResult)
 
 OnText = Callable[[str], None] | None
+OnUsage = Callable[[Usage], None]
 
 
 class Handler(Protocol[E_contra, R]):
@@ -84,34 +99,35 @@ class ModelHandler:
         return await self._record.finish(site, effect, result)
 
 
-class ToolHandler:
-    """Calls of tools. One that must not run twice does not."""
+class _ActHandler(ABC, Generic[Act, Done]):
+    """Effects that act on the world. One that must not run twice does not."""
 
-    def __init__(self, resources: Resources, slots: Slots, record: EffectRecord, run_record: LocalRecord) -> None:
-        self._resources = resources
+    def __init__(self, slots: Slots, record: EffectRecord) -> None:
         self._slots = slots
         self._record = record
-        self._run_record = run_record
-        # `once` tools under way, by key: whoever asks again waits for the same result.
-        self.flights: dict[str, asyncio.Future[ToolResult]] = {}
-        # What `once` tools begun in this session returned; None until they do, so that a broken-off one is in doubt.
-        self._once: dict[str, ToolResult | None] = {}
+        # `once` effects under way, by key: whoever asks again waits for the same result.
+        self.flights: dict[str, asyncio.Future[Done]] = {}
+        # What `once` effects begun in this session came to; None until they do, so that a broken-off one is in doubt.
+        self._once: dict[str, Done | None] = {}
 
-    def read(self, recorded: dict[str, Any]) -> ToolResult:
-        return ToolResult.model_validate(recorded)
+    @abstractmethod
+    def name(self, effect: Act) -> tuple[str, dict[str, Any]]:
+        """What is called, and its arguments as they are recorded."""
 
-    async def renew(self, effect: ToolCall, result: ToolResult) -> ToolResult | None:
-        if not await asyncio.to_thread(self._resources.still_valid, result):
-            return None
-        # Recorded before results listed their urls, it has none.
-        result = result if result.urls else result.model_copy(update={"urls": normal_urls(result.text)})
-        self._run_record.keep_urls(result.urls)
-        return result.model_copy(update={"seconds": 0.0, "waiting_s": 0.0})
+    @abstractmethod
+    def fail(self, fault: Fault) -> Done: ...
 
-    async def perform(self, site: Site, effect: ToolCall, on_text: OnText) -> ToolResult:
+    @abstractmethod
+    async def carry_out(self, site: Site, effect: Act) -> Done: ...
+
+    @abstractmethod
+    def take_note(self, site: Site, result: Done) -> None:
+        """Count what a result says was used or seen."""
+
+    async def perform(self, site: Site, effect: Act, on_text: OnText) -> Done:
         return await (self._run_once(site, effect) if effect.effect == "once" else self._run(site, effect))
 
-    async def _run_once(self, site: Site, effect: ToolCall) -> ToolResult:
+    async def _run_once(self, site: Site, effect: Act) -> Done:
         """Asked for again it gives its result, broken off and in doubt an error."""
         if (flight := self.flights.get(site.key)) is not None:
             return await asyncio.shield(flight)
@@ -119,10 +135,10 @@ class ToolHandler:
             return returned
         if site.key in self._once or self._record.intent(site, effect) is not None:
             message = (
-                f"{effect.tool} was under way when it was broken off and may or may not have happened; "
+                f"{self.name(effect)[0]} was under way when it was broken off and may or may not have happened; "
                 "check, then run the rest again with `chargehand rerun`."
             )
-            return await self._record.finish(site, effect, ToolResult(error=Fault(kind="in_doubt", message=message)))
+            return await self._record.finish(site, effect, self.fail(Fault(kind="in_doubt", message=message)))
         flight = self.flights[site.key] = asyncio.get_running_loop().create_future()
         try:
             result = await self._run(site, effect)
@@ -136,17 +152,18 @@ class ToolHandler:
         finally:
             del self.flights[site.key]
 
-    async def _run(self, site: Site, effect: ToolCall) -> ToolResult:
+    async def _run(self, site: Site, effect: Act) -> Done:
         waited, loop = Waited(), asyncio.get_running_loop()
         await self._slots.take(site.task, waited)
         began = loop.time()
         try:
+            name, arguments = self.name(effect)
             called = ToolCalled(
                 key=site.key,
                 fingerprint=effect.fingerprint,
                 worker=effect.worker,
-                tool=effect.tool,
-                arguments=effect.arguments,
+                tool=name,
+                arguments=arguments,
                 effect=effect.effect,
                 send=1 + self._record.sent_before(site, effect),
             )
@@ -155,17 +172,107 @@ class ToolHandler:
                 await self._record.commit()  # any other may run again after a crash: it is on disk with its result
                 self._once[site.key] = None
             began = loop.time()
-            result = await self._resources.tool(effect)
+            result = await self.carry_out(site, effect)
         except ChargehandError:
             raise  # the record itself failed, or the run is not ours any more
         except Exception as error:  # noqa: BLE001 -- recorded: a bug in a handler is one task's failure
             message = f"{type(error).__name__} in the {effect.kind} handler: {error}"
-            result = ToolResult(error=Fault(kind="internal", message=message))
+            result = self.fail(Fault(kind="internal", message=message))
         finally:
             self._slots.free()
         timed = result.model_copy(update={"seconds": loop.time() - began, "waiting_s": waited.seconds})
-        self._run_record.keep_urls(timed.urls)
+        self.take_note(site, timed)
         return await self._record.finish(site, effect, timed)
+
+
+class ToolHandler(_ActHandler[ToolCall, ToolResult]):
+    """Calls of tools."""
+
+    def __init__(self, resources: Resources, slots: Slots, record: EffectRecord, run_record: LocalRecord) -> None:
+        super().__init__(slots, record)
+        self._resources = resources
+        self._run_record = run_record
+
+    def read(self, recorded: dict[str, Any]) -> ToolResult:
+        return ToolResult.model_validate(recorded)
+
+    async def renew(self, effect: ToolCall, result: ToolResult) -> ToolResult | None:
+        if not await asyncio.to_thread(self._resources.still_valid, result):
+            return None
+        # Recorded before results listed their urls, it has none.
+        result = result if result.urls else result.model_copy(update={"urls": normal_urls(result.text)})
+        self._run_record.keep_urls(result.urls)
+        return result.model_copy(update={"seconds": 0.0, "waiting_s": 0.0})
+
+    def name(self, effect: ToolCall) -> tuple[str, dict[str, Any]]:
+        return effect.tool, effect.arguments
+
+    def fail(self, fault: Fault) -> ToolResult:
+        return ToolResult(error=fault)
+
+    async def carry_out(self, site: Site, effect: ToolCall) -> ToolResult:
+        return await self._resources.tool(effect)
+
+    def take_note(self, site: Site, result: ToolResult) -> None:
+        self._run_record.keep_urls(result.urls)
+
+
+class ProgramHandler(_ActHandler[ProgramRun, ProgramResult]):
+    """Runs of programs. What they say they used of models counts in the run's budget; it could not be reserved."""
+
+    # So many lines of progress of one run of a program are recorded, and one in so many seconds.
+    MOST_LINES = 500
+    LINE_EVERY_S = 1.0
+
+    def __init__(
+        self, resources: Resources, slots: Slots, record: EffectRecord, recorder: Recorder, charge: OnUsage
+    ) -> None:
+        super().__init__(slots, record)
+        self._resources = resources
+        self._recorder = recorder
+        self._charge = charge
+
+    def read(self, recorded: dict[str, Any]) -> ProgramResult:
+        return ProgramResult.model_validate(recorded)
+
+    async def renew(self, effect: ProgramRun, result: ProgramResult) -> ProgramResult | None:
+        if result.unverified is not None or not await self._resources.has_base(result.base):
+            return None
+        return result.model_copy(update={"used": None, "seconds": 0.0, "waiting_s": 0.0})
+
+    def name(self, effect: ProgramRun) -> tuple[str, dict[str, Any]]:
+        program = effect.program.model_dump(mode="json", exclude_defaults=True)
+        return effect.program.command[0].rpartition("/")[2], {**program, "given": effect.given}
+
+    def fail(self, fault: Fault) -> ProgramResult:
+        return ProgramResult(error=fault)
+
+    async def carry_out(self, site: Site, effect: ProgramRun) -> ProgramResult:
+        loop = asyncio.get_running_loop()
+        left, due = self.MOST_LINES, loop.time()
+        commits: set[asyncio.Task[None]] = set()
+
+        def record_progress(text: str) -> None:
+            nonlocal left, due
+            if left > 0 and loop.time() >= due:
+                left, due = left - 1, loop.time() + self.LINE_EVERY_S
+                self._recorder.emit_at(site, Progressed(key=site.key, text=text))
+                # For those who watch from another process; one that fails is noticed with the result.
+                commits.add(asyncio.ensure_future(self._recorder.commit()))
+
+        try:
+            return await self._resources.run_program(effect, record_progress, self._warn_at(site))
+        finally:
+            await asyncio.gather(*commits, return_exceptions=True)
+
+    def _warn_at(self, site: Site) -> Callable[[str], None]:
+        return lambda message: self._recorder.emit_at(site, Warned(message=message))
+
+    def take_note(self, site: Site, result: ProgramResult) -> None:
+        if (used := result.used) is not None:
+            self._charge(used)
+            tokens = used.input_tokens + used.output_tokens
+            self._recorder.emit_at(site, BudgetSettled(key=site.key, tokens=tokens, usd=used.usd))
 
 
 class AnalysisHandler:

@@ -14,12 +14,21 @@ from chargehand.models.prices import Price
 from chargehand.models.provider_settings import Silence
 from chargehand.models.resolve import Models
 from chargehand.tools import Tool, ToolContext, call, still_valid
-from chargehand.values.effect import Analysis, AnalysisResult, ModelCall, ToolCall, ToolResult
+from chargehand.values.effect import (
+    Analysis,
+    AnalysisResult,
+    ModelCall,
+    ProgramResult,
+    ProgramRun,
+    ToolCall,
+    ToolResult,
+)
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Fault
 
 if TYPE_CHECKING:
     from chargehand.engine.local.analysis import Hashes, Look
+    from chargehand.programs.work_folders import WorkFolders
     from chargehand.record.cache import Cache
 
 # The fewest characters a token has, in English prose and JSON; an estimate made with it is rarely too low.
@@ -39,6 +48,9 @@ class Resources:
     analyses: Cache | None = None
     # What the files of this session's analyses hold.
     hashes: Hashes | None = None
+    # Where programs work, from the first one on; and the run they are of.
+    folders: WorkFolders | None = None
+    run: str = "run"
     # An analysis is work for a whole core. One more than there are may be under way, so that no core is idle while
     # another starts its tool or is put on the record.
     cores: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore((os.cpu_count() or 1) + 1))
@@ -68,6 +80,37 @@ class Resources:
         from chargehand.engine.local import analysis
 
         return await analysis.run(look, self.analyses, self.hashes or analysis.Hashes())
+
+    async def run_program(
+        self, effect: ProgramRun, on_progress: Callable[[str], None], warn: Callable[[str], None]
+    ) -> ProgramResult:
+        from chargehand.programs.carry_out import ProgramSurroundings, run_program  # few teams have programs
+        from chargehand.programs.work_folders import WorkFolders
+
+        if self.folders is None:
+            self.folders = WorkFolders(self.run)
+        material = {each.name: each.path for each in self.context.material}
+        around = ProgramSurroundings(self.folders, material, self.context.hidden, warn)
+        return await run_program(effect, around, on_progress)
+
+    async def has_base(self, base: str) -> bool:
+        """Whether a checkout would be of the same revision now; True of programs that had none."""
+        if not base:
+            return True
+        from chargehand.programs.checkout import current_base
+
+        return await current_base([each.path for each in self.context.material]) == base
+
+    async def sweep(self) -> None:
+        """Remove what programs of sessions left whose processes were killed."""
+        from chargehand.programs.work_folders import sweep
+
+        await asyncio.to_thread(sweep)
+
+    async def close(self) -> None:
+        """Remove what programs of this session left."""
+        if self.folders is not None:
+            await asyncio.to_thread(self.folders.close)
 
     def price(self, effect: ModelCall) -> Price | None:
         return self.models.price(effect.model)
