@@ -11,6 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -67,19 +68,26 @@ class WorkFolders:
         self._run = run
         self._folder: Path | None = None
         self._lock: int | None = None
+        # Programs begin side by side, each in a thread.
+        self._making = threading.Lock()
 
     def make(self) -> WorkFolder:
         """A new folder; blocking."""
-        if self._folder is None:
-            top = _top()
-            sweep(top)
-            self._folder = top / self._run
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            self._lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        folder = WorkFolder(Path(tempfile.mkdtemp(dir=self._folder, prefix="program-")).resolve())
+        with self._making:
+            around = self._folder or self._open()
+        folder = WorkFolder(Path(tempfile.mkdtemp(dir=around, prefix="program-")).resolve())
         for part in (*folder.writable, folder.material, folder.root):
             part.mkdir(mode=0o700)
+        return folder
+
+    def _open(self) -> Path:
+        top = _top()
+        sweep(top)
+        folder = top / self._run
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._folder = folder
         return folder
 
     def close(self) -> None:
