@@ -15,6 +15,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,13 +50,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "code")
         samples = copy_samples(arguments.folder, root, arguments.half)
+        # Elsewhere: installed packages are vendored code where they are.
+        packages = [Path(folder, "clean", each.name) for each in arguments.clean]
+        for each, copy in zip(arguments.clean, packages, strict=True):
+            shutil.copytree(each, copy, ignore=shutil.ignore_patterns("__pycache__"))
         tools = {"chargehand": review, "bandit": bandit, "ruff S": ruff}
         found = {name: list(tool(root)) for name, tool in tools.items()}
         bad, good = ([each for each in samples if each.insecure is kind] for kind in (True, False))
         print(f"| tool | of {len(bad)} insecure flagged | of {len(good)} marked ok flagged | on clean packages |")
         print("|---|---|---|---|")
         for name, tool in tools.items():
-            clean = sum(len(list(tool(each))) for each in arguments.clean) if arguments.clean else "-"
+            clean = sum(len(list(tool(each))) for each in packages) if packages else "-"
             print(f"| {name} | {len(hit(bad, found[name]))} | {len(hit(good, found[name]))} | {clean} |", flush=True)
         if arguments.missed:
             flagged = hit(bad, found["chargehand"])
@@ -155,8 +160,11 @@ def review(root: Path) -> Iterator[Place]:
     names = list(CATEGORIES)
     security = set(names[: names.index("assert-misuse")])
     with tempfile.TemporaryDirectory() as home:
-        command = [sys.executable, "-m", "chargehand", "-q", "review", str(root), "--format", "json"]
-        for each in ask(command, os.environ | {"CHARGEHAND_HOME": home})["findings"]:
+        command = [sys.executable, "-m", "chargehand", "-q", "review", str(root), "--format", "json", "--all"]
+        report = ask(command, os.environ | {"CHARGEHAND_HOME": home})
+        # Of many alike in a file the review shows the first and counts the others.
+        counted = [each for each in report["data"]["left_out"] if each["why"].startswith("like ")]
+        for each in (*report["findings"], *counted):
             if each["category"] in security:
                 yield each["path"], each["line"], each.get("end_line") or each["line"]
 

@@ -1,93 +1,26 @@
-"""Reviewed files -> their languages, and which of these no analyzer knows."""
+"""Reviewed files -> how many there are of each language that no analyzer knows."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from chargehand.apps.review.analyzers import ANALYZERS
-from chargehand.apps.review.analyzers.source_files import is_python
+from chargehand.apps.review.analyzers.language_names import language
+from chargehand.apps.review.analyzers.linters import installed_languages
 
-# Language -> endings and whole names, in lower case. Another ending is counted under itself: `.zig`.
-_NAMES: Mapping[str, str] = {
-    "C": ".c .h",
-    "C#": ".cs .csx",
-    "C++": ".cc .cpp .cxx .hh .hpp .hxx",
-    "CSS": ".css .less .sass .scss",
-    "Batch": ".bat .cmd",
-    "Clojure": ".clj .cljc .cljs",
-    "Dart": ".dart",
-    "Docker": ".dockerfile dockerfile containerfile",
-    "Elixir": ".ex .exs",
-    "Erlang": ".erl .hrl",
-    "F#": ".fs .fsi .fsx",
-    "Go": ".go",
-    "Groovy": ".gradle .groovy jenkinsfile",
-    "HTML": ".ejs .hbs .htm .html .j2 .jinja .jinja2 .mustache .xhtml",
-    "Haskell": ".hs .lhs",
-    "Java": ".java",
-    "JavaScript": ".cjs .js .jsx .mjs",
-    "Julia": ".jl",
-    "Kotlin": ".kt .kts",
-    "Lua": ".lua",
-    "Make": ".mk gnumakefile makefile",
-    "OCaml": ".ml .mli",
-    "Objective-C": ".m .mm",
-    "PHP": ".php .phtml",
-    "Perl": ".pl .pm .t",
-    "PowerShell": ".ps1 .psd1 .psm1",
-    "R": ".r",
-    "Ruby": ".gemspec .rake .rb gemfile rakefile",
-    "Rust": ".rs",
-    "SQL": ".sql",
-    "Scala": ".sc .scala",
-    "Shell": ".bash .bats .fish .ksh .sh .zsh",
-    "Svelte": ".svelte",
-    "Swift": ".swift",
-    "Terraform": ".hcl .tf .tfvars",
-    "TypeScript": ".cts .mts .ts .tsx",
-    "Vue": ".vue",
-}
-_LANGUAGES = {name: language for language, names in _NAMES.items() for name in names.split()}
-# Prose and data: analyzers are for code.
-_OTHER = frozenset(
-    {".adoc", ".cfg", ".conf", ".csv", ".editorconfig", ".env", ".gitattributes", ".gitignore", ".gitmodules", ".in"}
-    | {".ini", ".ipynb", ".json", ".json5", ".jsonc", ".jsonl", ".lock", ".log", ".markdown", ".md", ".mdx", ".po"}
-    | {".pot", ".properties", ".rst", ".snap", ".svg", ".tex", ".toml", ".tsv", ".txt", ".typed", ".xml", ".yaml"}
-    | {".yml"}
-)
-# The form of an ending that counts as a language, and how many languages are counted apart.
-_ENDING = re.compile(r"\.[a-z][a-z0-9_+-]{0,11}")
+# How many languages are counted apart.
 _MOST = 20
-_INTERPRETER = re.compile(rb"#![ \t]*(?:\S*/)?([a-z]+)[\d.]*(?:[ \t]+(?:-\S+[ \t]+)*([a-z]+))?")
-_BY_INTERPRETER = {
-    **{"node": "JavaScript", "deno": "TypeScript", "ruby": "Ruby", "perl": "Perl", "php": "PHP", "lua": "Lua"},
-    **dict.fromkeys(("sh", "bash", "dash", "ksh", "zsh", "fish"), "Shell"),
-}
-
-ANALYSED = frozenset(name for each in ANALYZERS.values() for name in each.languages or ())
-
-
-def language(path: str, root: Path) -> str:
-    """By a file's name or its first line; its ending where that is not known; "" for prose and data."""
-    if is_python(path, root):
-        return "Python"
-    name = PurePosixPath(path).name.lower()
-    suffix = PurePosixPath(name).suffix
-    if known := _LANGUAGES.get(name) or _LANGUAGES.get(suffix):
-        return known
-    if suffix:
-        return suffix if suffix not in _OTHER and _ENDING.fullmatch(suffix) else ""
-    return "" if name in _OTHER else _by_first_line(root / path)
+# Those of which each file is looked at, whatever is installed.
+ANALYSED = frozenset({"Python"})
 
 
 def count_unanalysed(files: Iterable[str], root: Path) -> dict[str, int]:
     """Language -> how many files, most first; of many the rest is `other`; prose and data, as "", come last."""
     counts = Counter(language(path, root) for path in files)
     rest = counts.pop("", 0)
-    known = [(name, count) for name, count in counts.most_common() if name.lower() not in ANALYSED]
+    analysed = ANALYSED | installed_languages(root)
+    known = [(name, count) for name, count in counts.most_common() if name not in analysed]
     found = dict(known[:_MOST])
     if len(known) > _MOST:
         found["other"] = sum(count for _, count in known[_MOST:])
@@ -102,15 +35,3 @@ def unanalysed_sentences(counts: Mapping[str, int], *, models: bool) -> list[str
         files = "file" if count == 1 else "files"
         found.append(f"{count:,} {name} {files}, {how}." if name else f"{count:,} {files} of prose or data.")
     return found
-
-
-def _by_first_line(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            found = _INTERPRETER.match(file.read(120))
-    except (OSError, ValueError):
-        return ""
-    if found is None:
-        return ""
-    program = (found[2] if found[1] == b"env" else found[1]) or b""
-    return _BY_INTERPRETER.get(program.decode(), "")

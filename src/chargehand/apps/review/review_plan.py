@@ -92,7 +92,7 @@ def unreviewed_gaps(change: Change) -> tuple[Gap, ...]:
     found = [Gap(reason=reason) for reason in change.gaps]
     code = [name for name in sorted(change.fragments) if is_python(name, change.root)]
     if code:
-        names = ", ".join(name for name, each in ANALYZERS.items() if each.languages is not None)
+        names = ", ".join(name for name, each in ANALYZERS.items() if "python" in (each.languages or ()))
         reason = f"The patch was not made for {name_files(code)} as here."
         found.append(Gap(reason=reason, impact=f"Not looked at by {names}."))
     return tuple(found)
@@ -128,7 +128,9 @@ def _shares(names: tuple[str, ...], change: Change) -> Iterable[tuple[tuple[str,
     any_text = tuple(name for name in able if ANALYZERS[name].languages is None)
     whole = {path: size for path, size in change.files.items() if path not in change.fragments}
     if not any_text:
-        whole = {path: size for path, size in whole.items() if is_python(path, change.root)}
+        looks = [accepts for name in able if (accepts := ANALYZERS[name].accepts) is not None]
+        root = str(change.root)
+        whole = {path: size for path, size in whole.items() if any(accepts(root, path) for accepts in looks)}
     parts = {path: size for path, size in change.files.items() if path in change.fragments}
     yield from ((chosen, files) for chosen, files in ((able, whole), (any_text, parts)) if chosen and files)
 

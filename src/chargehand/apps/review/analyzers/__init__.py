@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ANALYZERS", "LENSES"]
 
+_LINTED: frozenset[str] = frozenset({"shell", "docker", "javascript", "typescript"})
 _PYTHON: frozenset[str] = frozenset({"python"})
 
 
@@ -24,6 +25,16 @@ def _accepts(root: str, path: str) -> bool:
     from chargehand.apps.review.analyzers.source_files import is_python
 
     return is_python(path, root)
+
+
+def _accepts_notebook(root: str, path: str) -> bool:
+    return path.lower().endswith(".ipynb")
+
+
+def _accepts_linted(root: str, path: str) -> bool:
+    from chargehand.apps.review.analyzers.linters import accepts
+
+    return accepts(root, path)
 
 
 def _analyzer(
@@ -37,6 +48,7 @@ def _analyzer(
     whole_tree: bool = False,
     only_changes: bool = False,
     around: bool = False,
+    accepts: Callable[[str, str], bool] | None = None,
 ) -> Analyzer:
     """An analyzer whose module is imported at first use.
 
@@ -49,6 +61,8 @@ def _analyzer(
 
         return version_of(name, tool)
 
+    is_accepted = accepts or (_accepts if languages else None)
+
     async def run(scope: Scope) -> AnalyzerResult:
         from chargehand.apps.review.analyzers.run_analysis import run_analysis
 
@@ -59,8 +73,7 @@ def _analyzer(
     def read(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
         return import_module(f"{__name__}.{module}").around(root, hash)
 
-    accepts = _accepts if languages else None
-    return Analyzer(name, lens, languages, per_file, version, run, whole_tree, read if around else None, accepts)
+    return Analyzer(name, lens, languages, per_file, version, run, whole_tree, read if around else None, is_accepted)
 
 
 ANALYZERS: Mapping[str, Analyzer] = {
@@ -72,6 +85,8 @@ ANALYZERS: Mapping[str, Analyzer] = {
         _analyzer("request-flow", "security", "request_flow"),
         _analyzer("secrets", "security", "secrets", languages=None),
         _analyzer("ruff-bugs", "bugs", "ruff", tool="ruff"),
+        _analyzer("linters", "bugs", "linters", languages=_LINTED, accepts=_accepts_linted),
+        _analyzer("notebooks", "bugs", "notebooks", tool="ruff", accepts=_accepts_notebook),
         _analyzer("ruff-performance", "performance", "ruff", tool="ruff"),
         _analyzer("loops", "performance", "loops"),
         _analyzer("ruff-style", "style", "ruff", tool="ruff"),

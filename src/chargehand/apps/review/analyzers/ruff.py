@@ -63,7 +63,7 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
     paths = [path for path in scope.files if is_python(path, scope.root) and reader.fits(path)]
     names = {str(scope.root / path): path for path in paths}
     try:
-        rows, unread = await _run_ruff(list(names), lens)
+        rows, unread = await run_ruff(list(names), lens)
     except Failed as error:
         if len(paths) > 1:
             raise
@@ -75,7 +75,7 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
-async def _run_ruff(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any]], list[str]]:
+async def run_ruff(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any]], list[str]]:
     """What ruff says of the files, and those it fails on: where it fails on many, it is asked about each half."""
     rows: list[dict[str, Any]] = []
     unread: list[str] = []

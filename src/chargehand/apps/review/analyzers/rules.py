@@ -308,6 +308,16 @@ OWN: Mapping[str, Row] = {
     "extent:large": ("large-change", "info", 82),
 }
 
+# Of linters of other languages, what is more than a likely mistake; the confidence comes with each match.
+LINTED: Mapping[str, Row] = {
+    "noDebugger": ("debug-leftover", "warning", 92),
+    "noFocusedTests": ("focused-test", "warning", 92),
+    "noGlobalEval": ("code-injection", "critical", 88),
+    "parse": ("syntax-error", "critical", 95),
+    "SC1072": ("syntax-error", "critical", 95),
+    "SC1073": ("syntax-error", "critical", 95),
+}
+
 
 def find(code: str) -> Row | None:
     """The row of `tool:code`; for ruff by the longest known prefix."""
@@ -319,6 +329,8 @@ def find(code: str) -> Row | None:
             if name[0] == "S" and name[1:] in SECURITY:
                 return SECURITY[name[1:]]
             return next((RUFF[name[:size]] for size in range(len(name), 0, -1) if name[:size] in RUFF), None)
+        case "shellcheck" | "hadolint" | "biome":
+            return LINTED.get(name, ("likely-bug", "warning", 60))
         case _:
             return OWN.get(code)
 

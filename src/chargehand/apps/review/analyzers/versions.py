@@ -15,7 +15,10 @@ INSTALL = "pip install 'chargehand[review]'"
 
 def version_of(analyzer: str, tool: str | None) -> str:
     """Part of every key of the cache, so that no finding outlives the rule that made it."""
-    return f"{analyzer} {_installed_version(tool) if tool else ''} {digest_of_rules()}"
+    from chargehand.apps.review.analyzers.linters import program_versions
+
+    installed = _installed_version(tool) if tool else program_versions() if analyzer == "linters" else ""
+    return f"{analyzer} {installed} {digest_of_rules()}"
 
 
 def missing(package: str) -> AnalyzerFailed:
