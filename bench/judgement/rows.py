@@ -165,7 +165,7 @@ def routing(trial: Trial) -> Row:
     shutil.copytree(TEAMS / "support", team, dirs_exist_ok=True)
     settings = (team / "team.toml").read_text(encoding="utf-8")
     (team / "team.toml").write_text(settings.split("[[routes]]")[0], encoding="utf-8")
-    labelled = [json.loads(line) for line in _lines(team / "evals" / "routing.jsonl")]
+    labelled = trial.cases.get("routing") or [json.loads(line) for line in _lines(team / "evals" / "routing.jsonl")]
     workers = {path.stem: _description(path) for path in sorted((team / "workers").glob("*.md"))}
     listing = "\n".join(f"- {name}: {text}" for name, text in workers.items())
     for case in _spread(labelled, trial.most):

@@ -43,7 +43,12 @@ from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS,
     metavar="FILE",
     help="A JSON schema: the answer is JSON that fits it. `-` is stdin.",
 )
-@click.option("--single", is_flag=True, help="Answer with one plain call instead of a team: same record, same report.")
+@click.option(
+    "--single/--no-single",
+    default=None,
+    help="Answer with one plain call instead of a team, or never do. [default: one call where a small open model has "
+    "all material in its prompt, unless a team or a plan is given]",
+)
 @click.option("--web", is_flag=True, help="Let the workers that the team names for it search the web and fetch pages.")
 @click.option("--from", "follow_up", metavar="RUN", help="Follow up on that run: this one is given its answer.")
 @click.option(
@@ -68,7 +73,7 @@ def run(
     ask: bool,
     critic: bool,
     schema_file: str | None,
-    single: bool,
+    single: bool | None,
     web: bool,
     follow_up: str | None,
     engine: str | None,

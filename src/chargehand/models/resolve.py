@@ -107,15 +107,7 @@ class Models:
 
     def known_window(self, model: str) -> int | None:
         """The same, None where it is only assumed."""
-        prefix, _, name = model.partition(":")
-        provider = self._providers.get(prefix)
-        if provider is not None and provider.window is not None:
-            return provider.window
-        if prefix == "embedded":
-            from chargehand.models.embedded import usual_window
-
-            return usual_window(Path(name))
-        return prices.known_window(prefix, name)
+        return known_window(model, self._providers)
 
     def limits(self, model: str) -> ProviderLimits:
         """The limits of the model's provider; one for each endpoint in this process."""
@@ -240,3 +232,16 @@ def _advice(model: str, known: list[str]) -> str:
     if model.startswith(("gpt-", "o1", "o3", "o4")):
         return f"did you mean openai:{model}?"
     return f"write PROVIDER:NAME with one of {', '.join(known)}."
+
+
+def known_window(model: str, providers: Mapping[str, Provider]) -> int | None:
+    """How many tokens the model can hold; None where nobody says."""
+    prefix, _, name = model.partition(":")
+    provider = providers.get(prefix)
+    if provider is not None and provider.window is not None:
+        return provider.window
+    if prefix == "embedded":
+        from chargehand.models.embedded import usual_window
+
+        return usual_window(Path(name))
+    return prices.known_window(prefix, name)

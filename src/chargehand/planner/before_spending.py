@@ -10,9 +10,8 @@ from pathlib import Path
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.plan import Plan
 from chargehand.values.request import Request
+from chargehand.workers.worker_prompt import MOST_MATERIAL
 
-# Material of up to so many characters is in a worker's first prompt.
-FITS_A_PROMPT = 24_000
 # A longer request has the text in it that it speaks of.
 _LONGEST_REQUEST = 2_000
 # Of a folder so many files are looked at.
@@ -49,7 +48,7 @@ def plain_call_hint(plan: Plan, request: Request) -> str | None:
         reasons.append("the plan has one task")
     elif plan.strategy == "sequential":
         reasons.append(f"the plan is a chain of {len(plan.tasks)} tasks, so nothing runs in parallel")
-    if request.material and (size := _size(request)) is not None and size <= FITS_A_PROMPT:
+    if request.material and (size := material_size(request)) is not None and size <= MOST_MATERIAL:
         reasons.append(f"the material of about {size:,} characters fits into one prompt")
     if not reasons:
         return None
@@ -58,15 +57,15 @@ def plain_call_hint(plan: Plan, request: Request) -> str | None:
 
 def has_short_material(request: Request) -> bool:
     """Whether there is material and all of it fits into one prompt."""
-    return bool(request.material) and (size := _size(request)) is not None and size <= FITS_A_PROMPT
+    return bool(request.material) and (size := material_size(request)) is not None and size <= MOST_MATERIAL
 
 
-def _size(request: Request) -> int | None:
-    """Bytes of the material; None where there are too many files to look at."""
+def material_size(request: Request) -> int | None:
+    """Bytes of the material; None where it has too many files to look at, or is longer than any prompt."""
     total = 0
     for material in request.material:
         for number, path in enumerate(_files(Path(material.path))):
-            if number >= _MOST_FILES or total > FITS_A_PROMPT:
+            if number >= _MOST_FILES or total > MOST_MATERIAL:
                 return None
             total += path.stat().st_size if path.is_file() else 0
     return total

@@ -79,7 +79,7 @@ class RunLife(PreparedTeam):
         """The same for another team or model, where one is given: settings, home and clients are shared."""
         other = copy(self)
         if team is not None:
-            other._given, other.team_ref = team, team_reference(team)
+            other._given, other.team_ref, other.is_default_team = team, team_reference(team), False
         if model is not None:
             other.settings = self.settings.model_copy(update={"model": found_from(model, Path.cwd())})
         return other

@@ -50,6 +50,8 @@ class PreparedTeam:
         self.home = Home(Path(settings.home))
         self._trust = TrustRegistry(settings.home)
         self._given: Team | str | Path | None = team
+        # Whether nobody chose a team, neither here nor in a file.
+        self.is_default_team = team is None and settings.team == "general"
         self.team_ref: str | None = None if isinstance(team, Team) else team_reference(team or settings.team)
         if team is not None:
             self._check_models_of(self.team)

@@ -64,7 +64,7 @@ class StreamOptions(TypedDict, total=False):
     ask: bool
     critic: bool
     web: bool
-    single: bool
+    single: bool | None
     record: OpenRecord | None
     person: Person | None
     on_draft: OnDraft | None
@@ -123,7 +123,7 @@ class Supervisor(RunLife):
         ask: bool = False,
         critic: bool = False,
         web: bool = False,
-        single: bool = False,
+        single: bool | None = None,
         record: OpenRecord | None = None,
         person: Person | None = None,
         on_event: Listener | None = None,
@@ -140,7 +140,8 @@ class Supervisor(RunLife):
         somebody to ask now; without, the run parks with status `waiting` when nothing else can continue. With `critic`
         a reviewer accepts the answer or sends it back. `web` lets the workers that the team names for it search the web
         and fetch pages. `on_draft` gets the answer as it grows: the number of the draft, and the text it grew by.
-        `single` answers with one plain call instead of the team: same record, same report.
+        `single` answers with one plain call instead of the team: same record, same report. Unless it says so or not,
+        code decides where nobody chose a team: a small open model that has all material in its prompt does without.
         `record` opens the record of the run, once nothing is wrong with what was asked; without, a new one is made.
         `wait` is how many seconds it waits at most for a provider whose quota is used up: 6 hours unless given; 0 means
         not at all. With `stay` a run that is paused, or only waits for a provider, waits in this process; else it
@@ -156,11 +157,6 @@ class Supervisor(RunLife):
         text = request.strip() or (given.goal.strip() if given else "")
         if single and given is not None:
             raise UsageError("One plain call has no plan: leave out `single` or the plan.")
-        base = None
-        if single and text:
-            from chargehand.runs.single_call import single_plan, single_team  # no other run needs it
-
-            base, given = single_team(), single_plan(text)
         asked = Request(
             text=text,
             material=materials(material),
@@ -181,7 +177,17 @@ class Supervisor(RunLife):
         )
         if not text:
             raise UsageError('The request is empty: say what is to be done, such as "Compare Oslo and Bergen".')
-        team, notes = team_for(base or self.team, asked)
+        base = self.team
+        if single is None and given is None and self.is_default_team:
+            from chargehand.runs.single_call import prefers_one_call  # not with a team of one's own
+
+            why = prefers_one_call(asked, settings, stdin)
+            asked, single = asked.model_copy(update={"notes": (why,) if why else ()}), why is not None
+        if single:
+            from chargehand.runs.single_call import single_plan, single_team
+
+            base, given = single_team(), single_plan(text)
+        team, notes = team_for(base, asked)
         if given is not None:
             check_plan(given, team, asked)
         if settings.engine == "temporal":

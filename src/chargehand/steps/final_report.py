@@ -71,7 +71,7 @@ def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis
         timing=timing,
         strategy=done.plan.strategy,
         plan=done.plan,
-        notes=(*advice, *synthesis.notes, *evidence_notes(done.outcomes.values())),
+        notes=(*request.notes, *advice, *synthesis.notes, *evidence_notes(done.outcomes.values())),
         error=_common_fault(done.outcomes) if status == "failed" else None,
         data=synthesis.data,
     )

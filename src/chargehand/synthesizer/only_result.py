@@ -34,7 +34,7 @@ def _is_unconfirmed(outcome: Outcome, request: Request) -> bool:
 
     Larger models conclude and compute what no line has; of a small one that is more often made up.
     """
-    if not request.material or not isinstance(outcome.output, str) or outcome.confidence is None:
+    if outcome.gaps or not request.material or not isinstance(outcome.output, str) or outcome.confidence is None:
         return False
     models = outcome.usage.models
     return bool(models) and all(map(is_small, models)) and outcome.confidence <= NONE_CONFIRMED

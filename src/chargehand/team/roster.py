@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, assert_never, cast
 
 from chargehand.models.call_options import Effort
-from chargehand.models.resolve import Models
+from chargehand.models.resolve import Models, known_window
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.settings import DEFAULT_TIER, ModelChoice, Settings
 from chargehand.team.team import Team
@@ -17,6 +17,7 @@ from chargehand.values.plan import Tier
 from chargehand.workers import Roster, TeamRun, WorkerPort
 from chargehand.workers.agent import Agent, AgentTool
 from chargehand.workers.factory import WorkerFactory
+from chargehand.workers.worker_prompt import material_room
 
 # How long a call waits for a provider that is down, without and with a fallback to hand the task to.
 PATIENCE_S = 120.0
@@ -121,6 +122,7 @@ def _agent(worker: Worker, settings: Settings, ask: bool) -> Agent:
         options=options_of(choices[None], worker.temperature, worker.effort),
         ask=ask,
         patience_s=PATIENCE_WITH_FALLBACK_S if worker.fallback else PATIENCE_S,
+        most_material=material_room(known_window(choices[None].model, settings.providers)),
     )
 
 

@@ -63,5 +63,7 @@ class Request(Value):
     subject: Subject | None = None
     # What is known to be missing before anything begins.
     gaps: tuple[Gap, ...] = ()
+    # What code decided before anything began, for the reader of the report.
+    notes: tuple[str, ...] = ()
     # Absent on records from before apps were named on them.
     app: AppRun | None = None

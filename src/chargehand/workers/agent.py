@@ -29,6 +29,7 @@ from chargehand.workers.worker_prompt import (
     ESCALATE,
     LAST_STEP,
     LONG_CONTEXT,
+    MOST_MATERIAL,
     Shape,
     common_prompt,
     context_text,
@@ -38,6 +39,7 @@ from chargehand.workers.worker_prompt import (
     task_prompt,
     with_context,
     with_material,
+    without_line_numbers,
     words_of_person,
 )
 
@@ -91,7 +93,7 @@ class Agent:
     evidence: EvidenceRule = "normal"
     material: tuple[str, ...] = ()
     # How many characters of material go into its first prompt.
-    most_material: int = 24_000
+    most_material: int = MOST_MATERIAL
     # A person may be asked: whether calls of tools that need approval have a chance.
     ask: bool = False
     waits_for_person: bool = False
@@ -138,8 +140,8 @@ class Agent:
             common = system(common_prompt(shape, cites=bool(self.material or self.tools)))
             own = own_prompt(self.name, self.description, self.prompt)
             return [common, with_context(context, own, task_prompt(task, inputs, context=False))]
-        asked = task_prompt(task, inputs)
         is_brief = shape == "plain" and is_small_open(self.model_for(task.tier))
+        asked = task_prompt(task, inputs, brief=is_brief and has_read)
         opening = self.small_openings[has_read] if is_brief else self.openings[shape]
         return [opening, with_material(shown, asked) if shown else user(asked)]
 
@@ -208,6 +210,8 @@ class _Attempt:
         if self.task.budget and self.task.budget.steps:
             self.steps = min(self.steps, self.task.budget.steps)
         self.calls = 0
+        # What its prompt has of the material.
+        self.shown = ""
         # Whether a small model has all of the material that it is to read in its prompt.
         self.has_read = False
         # Calls of tools that succeeded, as they are on the record: arguments and result.
@@ -218,8 +222,8 @@ class _Attempt:
         return outcome.model_copy(update={"usage": Usage.total(self.usages)})
 
     async def _converse(self) -> Outcome:
-        shown = await self._read_material()
-        about = (self.shape, self.task, self.assignment.inputs, shown)
+        self.shown = await self._read_material()
+        about = (self.shape, self.task, self.assignment.inputs, self.shown)
         self.messages = self.agent.first_messages(*about, has_read=self.has_read)
         for step in range(1, self.steps + 1):
             last = step == self.steps
@@ -250,8 +254,10 @@ class _Attempt:
         if not result.ok:
             return ""
         self.results.append((arguments, result))
-        self.has_read = bool(result.lines) and is_small(self.agent.model_for(self.task.tier))
-        return result.text
+        model = self.agent.model_for(self.task.tier)
+        self.has_read = bool(result.lines) and is_small(model)
+        is_brief = self.has_read and self.shape == "plain" and is_small_open(model)
+        return without_line_numbers(result.text) if is_brief else result.text
 
     async def _ask(self, *, may_call_tools: bool = True) -> Reply | Outcome:
         """The next reply, or the outcome when there is none.
@@ -329,29 +335,36 @@ class _Attempt:
         many = len(answer.claims) + len(answer.findings) > _MOST_ON_THE_LOOP or len(str(answer.output)) > _LONG_TEXT
         held = await self.engine.clock.compute(hold) if many else hold()
         if self.has_read and answer.is_text:
-            held = await self._doubt_if_not_stated(held, grounds)
+            held = await self._doubt_if_not_stated(held)
         if rule == "strict" and (why := grounds.doubts(held)):
             return Unusable(why, empty=True)
         return held
 
-    async def _doubt_if_not_stated(self, held: Grounded, grounds: Grounds) -> Grounded:
-        """Less sure, where a small open model itself does not find its answer in the lines that have its words."""
-        model, claims = self.agent.model_for(self.task.tier), held.answer.claims
-        if not is_small_open(model) or not claims:
+    async def _doubt_if_not_stated(self, held: Grounded) -> Grounded:
+        """Less sure, with the gap stated, where code or a small open model itself does not find its answer given."""
+        model, task = self.agent.model_for(self.task.tier), self.task
+        if self.shape != "plain" or not is_small_open(model):
             return held
-        from chargehand.workers import stated_check  # few models are so small
+        from chargehand.workers import stated_check as check  # few models are so small
 
-        passage = grounds.lines_at(source for claim in claims for source in claim.sources)
-        if not passage or len(claims) > stated_check.MOST_STATEMENTS:
+        question, said = task.instruction.strip(), str(held.answer.output)
+        if check.count_sentences(said) > check.MOST_SENTENCES or len(question) > check.LONGEST_QUESTION:
             return held
-        checker = SupervisorModel(model=model, options=self.agent.options)
-        key, said = self.assignment.key("stated"), str(held.answer.output)
-        asked = (self.task.instruction, said, passage, self.engine, checker, key, self.usages)
-        if await stated_check.is_stated(*asked) is not False:
+        given = "\n".join(message.text for message in self.messages)
+        if foreign := check.find_foreign(said, given):
+            return held.doubt(said, f"The material does not have {', '.join(foreign[:_MOST_DETAILS])}.", task.id)
+        if self.assignment.inputs or context_text(task):
+            # What the answer rests on may be there.
             return held
-        places = [source for claim in claims for source in claim.sources]
-        self._warn(f"{model} does not find its answer to {self.task.id} in the lines that have its words", places)
-        return held._replace(answer=held.answer._replace(confidence=stated_check.NOT_STATED))
+        checker, key = SupervisorModel(model=model, options=self.agent.options), self.assignment.key("stated")
+        asked = (self.messages[0].text, self.shown, question, said, self.engine, checker, key, self.usages)
+        doubts = await check.find_doubts(*asked)
+        if not doubts:
+            return held
+        what = "an answer to this" if "no_answer" in doubts else "this answer"
+        is_absent = len(doubts) > 1 and question.endswith("?")
+        why = f"{model} does not find {what} in the material."
+        return held.doubt(check.NOT_IN_MATERIAL if is_absent else said, why, task.id)
 
     def _unusable(self, answer: Unusable, text: str) -> Outcome:
         why = "; ".join(answer.problems)
@@ -372,6 +385,8 @@ class _Attempt:
             findings=answer.findings,
             confidence=answer.confidence,
         )
+        if held.gap is not None:
+            outcome = outcome.model_copy(update={"partial": True, "gaps": (held.gap,)})
         return outcome if held.evidence is None else outcome.model_copy(update={"evidence": held.evidence})
 
     def _warn(self, what: str, details: Sequence[str]) -> None:

@@ -26,12 +26,14 @@ from typing import Any, NamedTuple, TypeVar, cast
 from chargehand.values.base import JSON
 from chargehand.values.effect import ToolResult
 from chargehand.values.lazy_regex import lazy_regex
-from chargehand.values.outcome import Claim, Evidence, Finding, Outcome
+from chargehand.values.outcome import Claim, Evidence, Finding, Gap, Outcome
 from chargehand.values.plan import Task
-from chargehand.workers.worker_answer import Answer
+from chargehand.workers.worker_answer import Answer, head
 
 MOST_WITH_FALSE_SOURCE = 50
 MOST_BY_OWN_KNOWLEDGE = 70
+# How sure code is of an answer that is in doubt. Under 40 tasks would be added for it.
+DOUBTED = 45
 UNCONFIRMED = " (unconfirmed)"
 # Characters of an input's output that are looked at: as many as the worker is shown.
 MOST_CHARACTERS = 24_000
@@ -71,11 +73,20 @@ _Part = TypeVar("_Part", Claim, Finding)
 
 
 class Grounded(NamedTuple):
-    """An answer with the sources that hold; `false` are those that were taken out."""
+    """An answer with the sources that hold; `false` are those that were taken out, `gap` is why it may be wrong."""
 
     answer: Answer
     evidence: Evidence | None = None
     false: tuple[str, ...] = ()
+    gap: Gap | None = None
+
+    def doubt(self, output: str, why: str, task: str) -> Grounded:
+        """The same, no longer sure, with this output; what was answered instead is in the gap."""
+        reply = "" if output == self.answer.output else f" Its reply, which may be wrong: {head(self.answer.output)}"
+        gap = Gap(task=task, reason=f"{why}{reply}", impact="The answer may be wrong: compare it with the material.")
+        claims = () if reply else self.answer.claims
+        answer = self.answer._replace(summary=head(output), output=output, claims=claims, confidence=DOUBTED)
+        return self._replace(answer=answer, gap=gap)
 
 
 @dataclass

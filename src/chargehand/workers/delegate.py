@@ -98,6 +98,7 @@ class Delegate:
                 "critic": False,
                 "answer_schema": self.output_schema,
                 "gaps": (),
+                "notes": (),
                 "subject": None,
                 "earlier": None,
             }
