@@ -74,16 +74,16 @@ class OneWordJudge:
         known, odds = self._question.known, dict[int, float]()
 
         async def one(number: int, case: str) -> None:
-            said = await self.odds(case, f"{self._key}known/{number}")
+            said = await self.odds(case, f"{self._key}known/{number}", keeps=True)
             if said is not None:
                 odds[number] = said
 
         await abreast(one(number, case) for number, (case, _) in enumerate(known))
         return [(odds[number], known[number][1]) for number in sorted(odds)]
 
-    async def odds(self, case: str, key: str) -> float | None:
-        """How much likelier the first word is than the second; None without an answer."""
-        call = self._model.make_word_call(self._role, self._messages(case))
+    async def odds(self, case: str, key: str, *, keeps: bool = False) -> float | None:
+        """How much likelier the first word is than the second; None without an answer. `keeps`: from run to run."""
+        call = self._model.make_word_call(self._role, self._messages(case), keeps=keeps)
         result = await self._engine.perform(f"{key}/1", call)
         self._used.append(usage_of(result, call.model))
         return None if result.reply is None else self._odds_in(result.reply)

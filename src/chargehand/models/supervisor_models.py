@@ -44,11 +44,19 @@ class SupervisorModel(Value):
             output_cap=self.output_cap,
         )
 
-    def make_word_call(self, role: Role, messages: Sequence[Message]) -> ModelCall:
-        """The call that asks it for one word, and how likely others were, which servers of open models can say."""
+    def make_word_call(self, role: Role, messages: Sequence[Message], *, keeps: bool = False) -> ModelCall:
+        """The call that asks it for one word, and how likely others were, which servers of open models can say.
+
+        `keeps`: the reply is the same in every run.
+        """
         options = {**self.options, "logprobs": True, "top_logprobs": _MOST_WORDS}
         return ModelCall(
-            role=role, model=self.model, messages=tuple(messages), options=options, output_cap=_LEAST_OUTPUT
+            role=role,
+            model=self.model,
+            messages=tuple(messages),
+            options=options,
+            output_cap=_LEAST_OUTPUT,
+            keeps=keeps,
         )
 
 

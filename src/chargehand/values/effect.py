@@ -38,6 +38,8 @@ class ModelCall(Value):
     patience_s: float = 60.0
     # Whether another worker, whose model is of another provider, can do the task if this provider is out for long.
     yields: bool = False
+    # Whether the reply is the same in every run, as to a case that a model is measured on, and so is kept in the home.
+    keeps: bool = False
 
     def about(self, messages: Iterable[Message]) -> ModelCall:
         """The same question with another conversation. The other parts are packed once for all of them."""

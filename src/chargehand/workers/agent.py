@@ -160,6 +160,14 @@ class Agent:
     def specs_but_readers(self) -> tuple[ToolSpec, ...]:
         return tuple(spec for spec in self.specs if spec.name not in _READERS)
 
+    def offered(self, tier: Tier | None, *, has_read: bool) -> tuple[ToolSpec, ...]:
+        """The tools of a call. `has_read`: not those that read material.
+
+        A small open model that has no other one left is offered none at all: it would call one instead of answering.
+        """
+        specs = self.specs_but_readers if has_read else self.specs
+        return () if has_read and specs == (ESCALATE,) and is_small_open(self.model_for(tier)) else specs
+
     @cached_property
     def calls(self) -> dict[tuple[Tier | None, bool, Shape, bool, bool], ModelCall]:
         """What `call` has made, by what it was asked for."""
@@ -181,7 +189,7 @@ class Agent:
                 worker=self.name,
                 model=self.model_for(tier),
                 messages=(),
-                tools=self.specs_but_readers if has_read else self.specs,
+                tools=self.offered(tier, has_read=has_read),
                 tool_choice="auto" if may_call_tools else "none",
                 output_schema=schemas[shape],
                 options={"temperature": VARIED_TEMPERATURE, **self.options} if varied else self.options,

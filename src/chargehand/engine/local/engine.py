@@ -108,7 +108,7 @@ class LocalEngine:
         sender = Sender(self.run, self._slots, resources, self._recorder, self.clock.random, waits)
         admission = Admission(shared, self._slots, sender, self._recorder, waits, inputs.hedge_after_s)
         self._effects = EffectRecord(self._recorder, self.replay, self.record)
-        self._models = ModelHandler(admission, self._recorder, self._effects)
+        self._models = ModelHandler(admission, self._recorder, self._effects, inputs.analyses)
         self._tools = ToolHandler(resources, self._slots, self._effects, self.record)
         analyses = AnalysisHandler(resources, self._slots, self._effects)
         programs = ProgramHandler(resources, self._slots, self._effects, self._recorder, self._charge)

@@ -19,6 +19,7 @@ from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.run_record import LocalRecord
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError
+from chargehand.record.cache import Cache
 from chargehand.text.urls import normal_urls
 from chargehand.values.effect import (
     Analysis,
@@ -68,8 +69,12 @@ Handlers = Mapping[type, Handler[Any, Any]]
 class ModelHandler:
     """Calls of models, within budget, slots and what the provider allows."""
 
-    def __init__(self, admission: Admission, recorder: Recorder, record: EffectRecord) -> None:
+    def __init__(
+        self, admission: Admission, recorder: Recorder, record: EffectRecord, kept: Cache | None = None
+    ) -> None:
         self._admission = admission
+        # Replies that are the same in every run.
+        self._kept = kept
         self._recorder = recorder
         self._record = record
         # What each call of this session used, as it is put on the record.
@@ -85,6 +90,21 @@ class ModelHandler:
         return result.model_copy(update={"reply": reply, "usd": 0.0, "seconds": 0.0, "waiting_s": 0.0})
 
     async def perform(self, site: Site, effect: ModelCall, on_text: OnText) -> ModelResult:
+        cache = self._kept if effect.keeps else None
+        if cache is None:
+            return await self._make(site, effect, on_text)
+        name = f"reply/{effect.fingerprint}"
+        found = await asyncio.to_thread(cache.get, [name])
+        if name in found and (known := _read_kept(found[name])) is not None:
+            renewed = await self.renew(effect, known)
+            assert renewed is not None
+            return await self._record.take_over(site, effect, renewed, "cache")
+        result = await self._make(site, effect, on_text)
+        if result.ok:
+            await asyncio.to_thread(cache.put, {name: result.model_dump_json().encode()})
+        return result
+
+    async def _make(self, site: Site, effect: ModelCall, on_text: OnText) -> ModelResult:
         async def begin(max_output: int, sent_before: int) -> None:
             for message in effect.messages:
                 self._recorder.store(message)
@@ -97,6 +117,14 @@ class ModelHandler:
         result = await self._admission.make(site, effect, sent, begin, on_text)
         self.used.append(usage_of(result, effect.model))
         return await self._record.finish(site, effect, result)
+
+
+def _read_kept(packed: bytes) -> ModelResult | None:
+    """None where the file was damaged: what is lost is asked for again."""
+    try:
+        return ModelResult.model_validate_json(packed)
+    except ValueError:
+        return None
 
 
 class _ActHandler(ABC, Generic[Act, Done]):
