@@ -10,6 +10,7 @@ import pytest
 from chargehand import Supervisor, Team, Worker
 from chargehand.errors import UsageError
 from chargehand.testing import ScriptedModel
+from chargehand.workers.stated_check import KNOWN
 from tests.cli.terminal import Shell
 
 ANSWER = {"when": {"role": "worker"}, "reply": {"text": "It costs 64 kroner [ferry.md:1]."}}
@@ -44,3 +45,52 @@ def test_one_plain_call_from_python(tmp_path: Path) -> None:
     assert (report.status, len(model.calls)) == ("complete", 1)
     with pytest.raises(UsageError, match="`single`"):
         door.run_sync("Why?", single=True, plan=report.plan)
+
+
+@pytest.fixture
+def small(shell: Shell, tmp_path: Path) -> list[str]:
+    """A request with material to a model that its name calls small."""
+    (tmp_path / "ferry.md").write_text("An adult pays 64 kroner.")
+    script = tmp_path / "tiny-1b.json"
+    script.write_text(json.dumps({"replies": [ANSWER, {"when": {}, "reply": {"text": "?"}}]}))
+    return ["What does it cost?", "--with", str(tmp_path / "ferry.md"), "--model", f"scripted:{script}", "--json"]
+
+
+def test_a_small_open_model_with_short_material_takes_one_plain_call(shell: Shell, small: list[str]) -> None:
+    """Code decides it, and the report says so in one sentence."""
+    report = json.loads(shell("run", *small).out)
+    assert [outcome["worker"] for outcome in report["outcomes"]] == ["assistant"]
+    assert "64 kroner" in report["answer"]
+    assert [note.partition(":")[0] for note in report["notes"]][:1] == ["`run` takes one plain call instead of a team"]
+
+
+@pytest.mark.parametrize("flags", [["--no-single"], ["--team", "general"], ["--critic"], ["--model", "scripted:big"]])
+def test_a_team_that_is_asked_for_works_however_small_the_model(
+    shell: Shell, small: list[str], flags: list[str], tmp_path: Path
+) -> None:
+    """So does one that a flag needs, and a larger model's."""
+    if flags[0] == "--model":
+        script = Path(small[4].removeprefix("scripted:"))
+        flags = ["--model", f"scripted:{script.rename(tmp_path / 'big.json')}"]
+    got = shell("run", *small, *flags)
+    assert "planner" in got.out + got.err
+    assert "one plain call instead" not in got.out
+
+
+def test_material_that_does_not_fit_into_the_prompt_is_for_the_team(
+    shell: Shell, small: list[str], tmp_path: Path
+) -> None:
+    """There must be room for the answer as well."""
+    (tmp_path / "ferry.md").write_text("An adult pays 64 kroner.\n" * 2_000)
+    assert "one plain call instead" not in shell("run", *small).out
+
+
+def test_what_a_model_said_of_known_cases_is_kept_from_run_to_run(shell: Shell, small: list[str]) -> None:
+    """Sixteen calls in the first run, none in the next: there they are taken over from the home."""
+    calls: list[int] = []
+    for _ in range(2):
+        assert shell("run", *small).code == 0
+        kinds = [json.loads(line)["kind"] for line in shell("trace", "last", "--format", "jsonl").out.splitlines()]
+        calls.append(kinds.count("model_called"))
+        assert kinds.count("model_called") + kinds.count("reused") == 1 + 2 * len(KNOWN)
+    assert calls == [1 + 2 * len(KNOWN), 1]

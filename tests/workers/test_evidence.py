@@ -25,6 +25,7 @@ from chargehand.values.plan import Task
 from chargehand.values.request import Material
 from chargehand.workers import Assignment
 from chargehand.workers.agent import Agent, AgentTool
+from chargehand.workers.check_result import APOLOGY
 from chargehand.workers.check_sources import Grounds
 from chargehand.workers.worker_answer import Answer
 from tests.kernel import MODEL, SMALL_MODEL, FunctionModel, stored
@@ -169,9 +170,43 @@ def test_a_question_said_again_with_a_figure_was_no_result() -> None:
     assert work("The seats that are listed for the hall in Bergen: count 310.", task=given)[0].ok
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm sorry, but I can't help with that.",
+        "Sorry, I cannot open files.",
+        "I apologize, but as a model I am unable to read the notes.",
+        "Unfortunately, I don't have access to the notes.",
+        "As an AI language model, I cannot look this up.",
+    ],
+)
+def test_an_apology_was_a_result(said: str) -> None:
+    """It is sent back once; then the task has failed, and its error says why."""
+    outcome, calls, _ = work(said, "It has 310 places.")
+    assert (outcome.status, outcome.output) == ("done", "It has 310 places.")
+    assert APOLOGY in calls[1].messages[-1].text
+    outcome, _, _ = work(said, said)
+    assert kind(outcome) == "criterion_not_met"
+    assert outcome.error is not None
+    assert APOLOGY in outcome.error.message
+
+
+@pytest.mark.parametrize(
+    ("said", "task"),
+    [
+        ("I am sorry, but I cannot come on Friday.", {"instruction": "Write an apology to Ms. Lund."}),
+        ("Unfortunately, the hall in Bergen has 310 seats only.", {}),
+        ("I'm sorry, but I can't count the seats of Voss. " + "Bergen has 310 of them. " * 20, {}),
+    ],
+)
+def test_what_only_sounds_like_an_apology_is_a_result(said: str, task: dict[str, str]) -> None:
+    """An apology that was asked for, a fact that is a pity, and a long text that begins with one."""
+    assert work(said, task=task)[0].status == "done"
+
+
 def test_a_small_model_is_not_offered_what_reads_the_material_in_its_prompt(notes: Path) -> None:
     """It would read the same once more; a larger one, or one whose material is too long, has all tools."""
-    said = "Nobody has counted them."
+    said = "Nobody. Has. Counted. Them."
     _, [call], _ = work(said, material=notes, model=SMALL_MODEL, shows=True)
     assert [spec.name for spec in call.tools] == [*(name for name in TOOLS if name not in READERS), "escalate"]
     for fields in ({"model": MODEL}, {"model": SMALL_MODEL, "most_material": 10}):

@@ -1,4 +1,4 @@
-"""A small open model's answer from material: it is asked in one word whether the lines state it, measured first."""
+"""A small open model's answer from material: code looks for what was not given, and the model is asked in one word."""
 
 from __future__ import annotations
 
@@ -7,21 +7,29 @@ from pathlib import Path
 import pytest
 
 from chargehand.values.message import Reply
+from chargehand.workers.check_sources import DOUBTED
 from chargehand.workers.plain_result import ALL_CONFIRMED
-from chargehand.workers.stated_check import NOT_STATED, QUESTION
+from chargehand.workers.stated_check import KNOWN, NOT_IN_MATERIAL, count_sentences, find_foreign
 from tests.kernel import MODEL, SMALL_MODEL
 from tests.workers.test_evidence import NOTES, work
 
 SEATS = "The hall in Bergen has 310 seats."
-LINE = "The hall in Bergen seats 310 people."
+QUESTION = "How many seats does the hall in Bergen have?"
+ASKED = {"instruction": QUESTION}
+FILE_TOOLS = ("read_file", "list_files", "search_files")
 
 
 def likely(odds: float) -> Reply:
-    return Reply(text="stated", first_words={"stated": -0.1, " Missing": -0.1 - odds})
+    return Reply(text="yes", first_words={"yes": -0.1, " No": -0.1 - odds})
 
 
 def known(yes: float, no: float) -> list[Reply]:
-    return [likely(yes if is_stated else no) for _, is_stated in QUESTION.known]
+    return [likely(yes if is_stated else no) for _, _, is_stated in KNOWN]
+
+
+def checks(answered: float, stated: float) -> list[Reply]:
+    """Of known cases it is sure by 1.8 or 1.0; of this one so much."""
+    return [*known(1.8, 1.0), likely(answered), *known(1.8, 1.0), likely(stated)]
 
 
 @pytest.fixture
@@ -31,45 +39,114 @@ def notes(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("odds", "confidence"), [(1.6, ALL_CONFIRMED), (1.2, NOT_STATED)])
-def test_an_answer_is_doubted_that_its_own_model_does_not_find_in_the_lines(
-    notes: Path, odds: float, confidence: int
+@pytest.mark.parametrize(
+    ("answered", "stated", "output", "confidence", "missing"),
+    [
+        (1.6, 1.9, SEATS, ALL_CONFIRMED, None),
+        (1.2, 1.9, SEATS, DOUBTED, "an answer to this"),
+        (1.6, 1.7, SEATS, DOUBTED, "this answer"),
+        (1.2, 1.7, NOT_IN_MATERIAL, DOUBTED, SEATS),
+    ],
+)
+def test_an_answer_is_doubted_that_its_own_model_does_not_find(
+    notes: Path, answered: float, stated: float, output: str, confidence: int, missing: str | None
 ) -> None:
-    """It calls every answer stated. Of those that are it is surer: what separates the known ones decides."""
-    replies = [SEATS, *known(1.8, 1.0), likely(odds)]
-    outcome, calls, _ = work(*replies, material=notes, model=SMALL_MODEL, shows=True)
-    assert (outcome.status, outcome.output, outcome.confidence) == ("done", SEATS, confidence)
-    assert calls[-1].messages[-1].text == (
-        f"Passage: {LINE}\nQuestion: Read the notes and say how many seats the hall in Bergen has.\nAnswer: {SEATS}"
-    )
-    assert [call.role for call in calls] == ["worker", *["judge"] * (len(QUESTION.known) + 1)]
+    """It says yes to everything. Of known cases that are stated it is surer: what separates these decides.
+
+    Only where both questions speak against it a person reads that it is not there, and the reply is in the gap.
+    """
+    replies = [SEATS, *checks(answered, stated)]
+    outcome, calls, _ = work(*replies, material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED)
+    assert (outcome.status, outcome.output, outcome.confidence) == ("done", output, confidence)
+    assert outcome.partial == (missing is not None)
+    assert [missing in gap.reason for gap in outcome.gaps if missing] == [True] * outcome.partial
+    assert [call.role for call in calls] == ["worker", *["judge"] * 2 * (len(KNOWN) + 1)]
     assert outcome.usage.calls == len(calls)
+
+
+def test_all_that_is_asked_about_the_material_begins_alike(notes: Path) -> None:
+    """A server that keeps the beginnings of prompts reads the material once; known cases are kept from run to run."""
+    _, calls, _ = work(
+        SEATS, *checks(1.6, 1.9), material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED
+    )
+    asked = [calls[0], calls[len(KNOWN) + 1], calls[-1]]
+    material = f"Material\n<data>\nnotes.md\n{NOTES.strip()}\n</data>\n\n"
+    assert {call.messages[0].text for call in calls} == {asked[0].messages[0].text}
+    assert all(call.messages[1].text.startswith(material) for call in asked)
+    assert asked[0].messages[1].text == f"{material}{QUESTION}"
+    assert not calls[0].tools
+    assert [call.keeps for call in calls] == [False, *[True] * len(KNOWN), False, *[True] * len(KNOWN), False]
 
 
 def test_a_model_that_tells_no_answers_apart_is_not_believed(notes: Path) -> None:
     """Its answer counts as code finds it."""
-    outcome, _, _ = work(SEATS, *known(1.0, 1.0), material=notes, model=SMALL_MODEL, shows=True)
-    assert outcome.confidence == ALL_CONFIRMED
+    replies = [SEATS, *known(1.0, 1.0), *known(1.0, 1.0)]
+    outcome, _, _ = work(*replies, material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED)
+    assert (outcome.confidence, outcome.partial) == (ALL_CONFIRMED, False)
+
+
+def test_a_task_that_is_not_a_question_keeps_its_result(notes: Path) -> None:
+    """A text that was asked for is given, however doubtful: the material need not state it."""
+    task = {"instruction": "Put the notes into one sentence."}
+    said = "Halls of the west coast are in Bergen and in Voss."
+    outcome, _, _ = work(
+        said, *checks(0.1, 0.1), material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=task
+    )
+    assert (outcome.output, outcome.partial) == (said, True)
+
+
+@pytest.mark.parametrize(
+    "said", ["The hall in Bergen has 450 seats.", "The hall of Olga Dahl in Bergen has 310 seats."]
+)
+def test_a_figure_or_a_name_that_was_not_given_makes_an_answer_doubtful(notes: Path, said: str) -> None:
+    """Code finds that without a call."""
+    outcome, calls, _ = work(said, material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED)
+    assert (outcome.output, outcome.confidence, outcome.partial, len(calls)) == (said, DOUBTED, True, 1)
+    assert any(word in outcome.gaps[0].reason for word in ("450", "Olga"))
 
 
 @pytest.mark.parametrize(
     ("said", "model"),
     [
         (SEATS, MODEL),
-        ("Nobody knows.", SMALL_MODEL),
-        (f"{LINE} The hall in Voss is closed. Halls of the west coast are there. {SEATS}", SMALL_MODEL),
+        ("The hall in Voss is closed. It is. The hall in Bergen is not. It seats 310.", SMALL_MODEL),
     ],
 )
 def test_nothing_is_asked_of_larger_models_and_of_what_is_not_one_answer(notes: Path, said: str, model: str) -> None:
-    """Without a line there is nothing to hold it against, and a long text is not one answer to one question."""
-    _, calls, _ = work(said, material=notes, model=model, shows=True)
+    """A long text is not one answer to one question."""
+    _, calls, _ = work(said, material=notes, model=model, shows=True, task=ASKED)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "foreign"),
+    [
+        ("It cost 1,200 euros in 2019.", []),
+        ("It cost 1200 euros.", []),
+        ("It cost 1,200 euros [bill.md:7].", []),
+        ("It cost 1,300 euros.", ["1,300"]),
+        ("Anna Berg paid it.", []),
+        ("It was paid by Anna Holm.", ["Holm"]),
+        ("It was paid. Nobody knows why.", []),
+        ("- **Paid** by Anna", []),
+        ("", []),
+    ],
+)
+def test_figures_and_names_that_were_not_given(answer: str, foreign: list[str]) -> None:
+    """However a figure is grouped; a capital letter at the beginning of a sentence is not a name's."""
+    assert find_foreign(answer, "Anna Berg paid 1,200 euros in 2019.") == foreign
+
+
+def test_sentences_are_counted_by_their_ends() -> None:
+    """A decimal point ends none, a new line does."""
+    assert [count_sentences(text) for text in ("It is 1.5 m.", "One. Two! Three?", "a\nb", "")] == [1, 3, 2, 0]
 
 
 def test_a_small_open_model_gets_its_short_prompt_and_is_not_asked_for_places(notes: Path) -> None:
     """Code finds the lines. What holds for every worker takes at most 150 tokens, of four characters each."""
     fields = {"prompt": "A long prompt.", "small_prompt": "You find facts."}
-    _, [call, *_], _ = work(SEATS, *known(1.0, 1.0), material=notes, model=SMALL_MODEL, shows=True, **fields)
+    replies = [SEATS, *known(1.0, 1.0), *known(1.0, 1.0)]
+    _, [call, *_], _ = work(*replies, material=notes, model=SMALL_MODEL, shows=True, **fields)
     opening = call.messages[0].text
     assert opening.startswith("You find facts.\n")
     assert "square brackets" not in opening

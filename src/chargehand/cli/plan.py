@@ -35,6 +35,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     from chargehand.models.supervisor_models import SupervisorModel
     from chargehand.planner.before_spending import missing_material, plain_call_hint
     from chargehand.planner.preview import ceiling_of, preview
+    from chargehand.runs.single_call import prefers_one_call
     from chargehand.runs.supervisor import materials
     from chargehand.team.roster import roster
     from chargehand.trace.number_text import several
@@ -68,7 +69,8 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     workers, judge = roster(supervisor.team, settings), settings.model_for("judge").model
     past = supervisor.home.past_runs(supervisor.team.name, settings.models_key)
     out.say(preview(made, supervisor.team, workers, writer.model, asked, ceiling, judge, past))
-    if (hint := plain_call_hint(made, asked)) is not None:
+    hint = prefers_one_call(asked, settings) if supervisor.is_default_team else None
+    if (hint := hint or plain_call_hint(made, asked)) is not None:
         out.say(hint)
 
 

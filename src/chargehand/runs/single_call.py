@@ -47,6 +47,6 @@ def prefers_one_call(request: Request, settings: Settings, stdin: str | None = N
     if size is None or (size := size + len((stdin or "").encode())) > room:
         return None
     return (
-        f"One plain call instead of a team: {models[-1]} is a small open model, and the material of about {size:,} "
-        "characters fits into one prompt. --no-single, --team or --plan give the team."
+        f"`run` takes one plain call instead of a team: {models[-1]} is a small open model, and the material of about "
+        f"{size:,} characters fits into one prompt. --no-single, --team or --plan give the team."
     )

@@ -22,7 +22,7 @@ from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, es
 from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import EvidenceRule
 from chargehand.workers import Assignment, RunTerms
-from chargehand.workers.check_result import ECHO, asks_for_findings, is_echo
+from chargehand.workers.check_result import APOLOGY, ECHO, asks_for_findings, is_apology, is_echo
 from chargehand.workers.check_sources import Grounded, Grounds
 from chargehand.workers.worker_answer import FINDINGS_SCHEMA, Answer, Unusable, as_text, read_answer
 from chargehand.workers.worker_prompt import (
@@ -332,6 +332,8 @@ class _Attempt:
             return Grounded(answer)
         if is_echo(answer, self.task):
             return Unusable((ECHO,), empty=True)
+        if is_apology(answer, self.task):
+            return Unusable((APOLOGY,), empty=True)
         means = bool(self.agent.material or self.agent.tools)
         assigned = self.assignment
         grounds = Grounds(self.task, assigned.inputs, self.results, means, assigned.tasks)

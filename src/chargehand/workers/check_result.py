@@ -23,7 +23,28 @@ SHORT_CRITERION = 5
 _FINDINGS = lazy_regex(r"\bfindings?\b", re.IGNORECASE)
 _WORD = lazy_regex(r"\w+")
 
+# Words of a model that does not do its task, in English. A text in which these are only the beginning is longer.
+_APOLOGY = lazy_regex(
+    r"\W*(?:(?:i['’]?m|i am)?\s*(?:very |so )?sorry|i apologi[sz]e|unfortunately|as an ai\b[\w ]{0,30})[^.!?\n]{0,40}?"
+    r"\b(?:i|we)\s+(?:can ?not|can['’]?t|am unable|am not able|are unable|do not have|don['’]?t have)\b",
+    re.IGNORECASE,
+)
+_ABOUT_APOLOGIES = lazy_regex(r"apolog|sorry", re.IGNORECASE)
+LONGEST_APOLOGY = 400
+
 ECHO = "it only says the instruction again and holds no result"
+
+
+APOLOGY = "it is an apology and holds no result"
+
+
+def is_apology(answer: Answer, task: Task) -> bool:
+    """Whether it only says that the model cannot do it. What is to be written may be an apology itself."""
+    text = answer.output
+    if not answer.is_text or not isinstance(text, str) or len(text) > LONGEST_APOLOGY:
+        return False
+    asked = f"{task.instruction} {task.success_criterion}"
+    return _APOLOGY.match(text) is not None and _ABOUT_APOLOGIES.search(asked) is None
 
 
 def asks_for_findings(*texts: str) -> bool:

@@ -70,12 +70,15 @@ _CHECKS: Final[tuple[tuple[Doubt, Callable[[str, str, str], str]], ...]] = (
 _BREAK: Final = lazy_regex(r"(?<=[.!?])\s+(?=[^\W_])|\n")
 _FIGURE: Final = lazy_regex(r"\d[\d.,:]*")
 _SEPARATORS: Final = lazy_regex(r"[.,:]")
+# A source in brackets.
+_MARK: Final = lazy_regex(r"\[[^\[\]\n]{1,300}\]")
 _WORD: Final = lazy_regex(r"[^\W\d_][\w'’-]*")
 _SENTENCE_END: Final = lazy_regex(r"[.!?:]\s|\n|[\"“*#|>-]\s*$")
 
 
 def find_foreign(answer: str, given: str) -> list[str]:
     """The figures and names of an answer that what was given does not have: a small model made them up or computed."""
+    answer = _MARK.sub("", answer)
     known = {_SEPARATORS.sub("", figure) for figure in _FIGURE.findall(given)}
     foreign = [each for each in _FIGURE.findall(answer) if _SEPARATORS.sub("", each) not in known]
     words = {word.casefold() for word in _WORD.findall(given)}
