@@ -9,7 +9,7 @@ import pytest
 from chargehand.values.message import Reply
 from chargehand.workers.check_sources import DOUBTED
 from chargehand.workers.plain_result import ALL_CONFIRMED
-from chargehand.workers.stated_check import KNOWN, NOT_IN_MATERIAL, count_sentences, find_foreign
+from chargehand.workers.stated_check import KNOWN, count_sentences, find_foreign
 from tests.kernel import MODEL, SMALL_MODEL
 from tests.workers.test_evidence import NOTES, work
 
@@ -40,24 +40,24 @@ def notes(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("answered", "stated", "output", "confidence", "missing"),
+    ("answered", "stated", "confidence", "missing"),
     [
-        (1.6, 1.9, SEATS, ALL_CONFIRMED, None),
-        (1.2, 1.9, SEATS, DOUBTED, "an answer to this"),
-        (1.6, 1.7, SEATS, DOUBTED, "this answer"),
-        (1.2, 1.7, NOT_IN_MATERIAL, DOUBTED, SEATS),
+        (1.6, 1.9, ALL_CONFIRMED, None),
+        (1.2, 1.9, DOUBTED, "an answer to this"),
+        (1.6, 1.7, DOUBTED, "this answer"),
+        (1.2, 1.7, DOUBTED, "an answer to this"),
     ],
 )
 def test_an_answer_is_doubted_that_its_own_model_does_not_find(
-    notes: Path, answered: float, stated: float, output: str, confidence: int, missing: str | None
+    notes: Path, answered: float, stated: float, confidence: int, missing: str | None
 ) -> None:
     """It says yes to everything. Of known cases that are stated it is surer: what separates these decides.
 
-    Only where both questions speak against it a person reads that it is not there, and the reply is in the gap.
+    The answer is given all the same: it is often right.
     """
     replies = [SEATS, *checks(answered, stated)]
     outcome, calls, _ = work(*replies, material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED)
-    assert (outcome.status, outcome.output, outcome.confidence) == ("done", output, confidence)
+    assert (outcome.status, outcome.output, outcome.confidence) == ("done", SEATS, confidence)
     assert outcome.partial == (missing is not None)
     assert [missing in gap.reason for gap in outcome.gaps if missing] == [True] * outcome.partial
     assert [call.role for call in calls] == ["worker", *["judge"] * 2 * (len(KNOWN) + 1)]

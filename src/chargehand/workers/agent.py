@@ -362,7 +362,7 @@ class _Attempt:
             return held
         given = "\n".join(message.text for message in self.messages)
         if foreign := check.find_foreign(said, given):
-            return held.doubt(said, f"The material does not have {', '.join(foreign[:_MOST_DETAILS])}.", task.id)
+            return held.doubt(f"The material does not have {', '.join(foreign[:_MOST_DETAILS])}.", task.id)
         if self.assignment.inputs or context_text(task):
             # What the answer rests on may be there.
             return held
@@ -372,9 +372,7 @@ class _Attempt:
         if not doubts:
             return held
         what = "an answer to this" if "no_answer" in doubts else "this answer"
-        is_absent = len(doubts) > 1 and question.endswith("?")
-        why = f"{model} does not find {what} in the material."
-        return held.doubt(check.NOT_IN_MATERIAL if is_absent else said, why, task.id)
+        return held.doubt(f"The material may not state this: {model} itself does not find {what} there.", task.id)
 
     def _unusable(self, answer: Unusable, text: str) -> Outcome:
         why = "; ".join(answer.problems)

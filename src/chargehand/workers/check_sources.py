@@ -28,7 +28,7 @@ from chargehand.values.effect import ToolResult
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Claim, Evidence, Finding, Gap, Outcome
 from chargehand.values.plan import Task
-from chargehand.workers.worker_answer import Answer, head
+from chargehand.workers.worker_answer import Answer
 
 MOST_WITH_FALSE_SOURCE = 50
 MOST_BY_OWN_KNOWLEDGE = 70
@@ -80,13 +80,10 @@ class Grounded(NamedTuple):
     false: tuple[str, ...] = ()
     gap: Gap | None = None
 
-    def doubt(self, output: str, why: str, task: str) -> Grounded:
-        """The same, no longer sure, with this output; what was answered instead is in the gap."""
-        reply = "" if output == self.answer.output else f" Its reply, which may be wrong: {head(self.answer.output)}"
-        gap = Gap(task=task, reason=f"{why}{reply}", impact="The answer may be wrong: compare it with the material.")
-        claims = () if reply else self.answer.claims
-        answer = self.answer._replace(summary=head(output), output=output, claims=claims, confidence=DOUBTED)
-        return self._replace(answer=answer, gap=gap)
+    def doubt(self, why: str, task: str) -> Grounded:
+        """The same, no longer sure, with the reason as a gap."""
+        gap = Gap(task=task, reason=why, impact="The answer may be wrong: compare it with the material.")
+        return self._replace(answer=self.answer._replace(confidence=DOUBTED), gap=gap)
 
 
 @dataclass

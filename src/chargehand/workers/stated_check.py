@@ -20,8 +20,6 @@ from chargehand.workers.worker_prompt import with_material
 # An answer of more sentences is not one answer to one question, and so is a question of more characters.
 MOST_SENTENCES: Final = 3
 LONGEST_QUESTION: Final = 600
-# What is said to a person in place of an answer that the material does not state.
-NOT_IN_MATERIAL: Final = "The material does not seem to state this."
 
 # no_answer: nothing in the material answers the question; another: the material does not state this answer.
 Doubt: TypeAlias = Literal["no_answer", "another"]
