@@ -35,7 +35,7 @@ async def run(engine: StepEngine) -> Head:
     return written
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Work:
     """Tasks dispatched, and added to a bounded number of times where the plan was made here."""
 

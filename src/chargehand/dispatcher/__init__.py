@@ -79,7 +79,7 @@ async def dispatch(
     return await dispatching.run()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Dispatch:
     """One plan under way: which of its tasks have ended, and which may begin."""
 

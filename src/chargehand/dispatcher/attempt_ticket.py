@@ -14,7 +14,7 @@ from chargehand.values.event import BreakerChanged, Decided
 from chargehand.values.head import Head, StepRefs
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Attempt:
     """One run of a task by one worker: the part above the engine port."""
 

@@ -37,7 +37,7 @@ def out_key(worker: str) -> str:
     return f"@worker/{worker}/out"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AvailableWorkers:
     """One per dispatch. Breakers are written only by `begin`, `ended` and `restore`."""
 

@@ -52,7 +52,7 @@ def expected_wait(load: Load, guess: float) -> float:
     return (load.under_way + 1) * seconds / max(1 - load.errors, WORST)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Pools:
     """One per dispatch. `loads` is written only by `bind` and `release`."""
 

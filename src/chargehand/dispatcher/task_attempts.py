@@ -52,7 +52,7 @@ class Rungs(NamedTuple):
     reroute: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TaskAttempts:
     """One task under way: its attempts, and recovery between them."""
 

@@ -15,7 +15,7 @@ from chargehand.values.plan import Task
 Left = tuple[float | None, ErrorKind]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TimeLimits:
     """One per task. Its own time is on its own clock, which is stopped while it waits for a person."""
 
@@ -73,7 +73,7 @@ class TimeLimits:
         return Countdown(self.engine, self.task, lambda: (None, "timeout"))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Countdown:
     """A timeout, open with `async with`, and what it was set to last: by that it is named when it fires."""
 

@@ -93,7 +93,7 @@ class Spent(NamedTuple):
     short: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class EngineInputs:
     """What a session is made from: the run, where its record is, what its effects are carried out with, its limits."""
 

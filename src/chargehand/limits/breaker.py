@@ -32,7 +32,7 @@ class Ticket(NamedTuple):
     change: BreakerChange | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Breaker:
     """Closed, open or half open. Times are the caller's; no method waits."""
 

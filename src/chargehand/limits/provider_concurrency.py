@@ -19,7 +19,7 @@ QUOTA_S = 60.0
 MOST_CAUTION = 16
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Adaptive:
     """Invariant: 1 <= limit <= most."""
 

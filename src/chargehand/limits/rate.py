@@ -49,7 +49,7 @@ class Bucket:
             self._at = now
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Rate:
     """Requests and tokens per minute; None means no limit."""
 

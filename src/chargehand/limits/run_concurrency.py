@@ -7,7 +7,7 @@ import heapq
 from dataclasses import dataclass, field
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Gate:
     """At most `limit` slots; free ones go to the lowest order first, so that begun tasks end before new ones start."""
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -355,6 +354,8 @@ class Home:
 
     def _remove(self, run: str) -> bool:
         """Remove all of a run, unless a process owns it; its record late, so that one half removed is still listed."""
+        import shutil  # loads the archive formats, which no other command needs
+
         record = self._record(run)
         try:
             held = OwnerLock(record.with_suffix(".lock"), run)

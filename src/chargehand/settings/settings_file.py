@@ -36,7 +36,7 @@ _KEYS = frozenset(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Layer:
     """What one file sets. Only `read_layer` writes it."""
 

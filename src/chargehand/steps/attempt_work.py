@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chargehand.steps.best_of import BestOf
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AttemptWork:
     """Made for one attempt."""
 

@@ -26,7 +26,7 @@ from chargehand.workers import Assignment, WorkerPort
 Selector = Callable[[Task, Sequence[Outcome], int, list[Usage]], Awaitable[tuple[int, str]]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BestOf:
     """Made for one attempt. A member that breaks off is that member's failure."""
 

@@ -35,7 +35,7 @@ SYNTHESIS_SHARE = 0.2
 LONGEST_SYNTHESIS_S = 30.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RunSteps:
     """One per run, or per team within one. `plan` is the first step; the others come after a plan that may run."""
 

@@ -42,7 +42,7 @@ def drop_words(tasks: Iterable[Task]) -> tuple[Task, ...]:
     return tuple(task.model_copy(update=_WORDLESS) for task in tasks)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TaskSteps:
     """One per run, or per team within one. `add_tasks` comes before the first step of a task."""
 

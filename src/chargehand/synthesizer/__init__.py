@@ -34,7 +34,7 @@ MOST_ON_LOOP = 50
 __all__ = ["Lacking", "OnDraft", "Synthesis", "Validate", "write_answer"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Lacking:
     """A first draft that states gaps, which tasks that are added might fill. It is neither corrected nor reviewed."""
 

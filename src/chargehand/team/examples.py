@@ -20,7 +20,7 @@ from chargehand.values.plan import Problem, errors_in
 _AT = re.compile(r"(.*) at line (\d+) column (\d+)", re.DOTALL)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Examples:
     """What was read. `places` has the place of each labelled route."""
 

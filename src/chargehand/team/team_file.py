@@ -48,7 +48,7 @@ WHEN_NOTHING = "when_nothing"
 _Shape = TypeVar("_Shape", SynthesisSpec, Scrutiny)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Parts:
     """What team.toml has, with what is wrong in it. Only `read_parts` writes it."""
 

@@ -235,7 +235,7 @@ def _keep_from_commands(agents: list[AgentFile], folder: Path, trust: TrustRegis
         agent.worker = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _FolderPlaces(Places):
     agents: Sequence[AgentFile]
     parts: Parts

@@ -54,7 +54,7 @@ _CLAUDE_TOOLS = {"Read": "read_file", "Grep": "search_files", "Glob": "list_file
 READ_ONLY = ("read_file", "list_files", "search_files")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AgentFile:
     """What was read: `worker` is None when the file is not an agent file or cannot be read as one."""
 

@@ -24,7 +24,7 @@ _TYPES: dict[object, str] = {str: "string", int: "integer", float: "number", boo
 _LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Parameters:
     """The arguments of one function; `context` names the parameter that takes the ToolContext, if any."""
 

@@ -86,7 +86,7 @@ class Grounded(NamedTuple):
         return self._replace(answer=self.answer._replace(confidence=DOUBTED), gap=gap)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Grounds:
     """What a worker was given and what its tools returned in one attempt. Made when it has answered."""
 

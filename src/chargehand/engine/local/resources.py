@@ -37,7 +37,7 @@ CHARACTERS_PER_TOKEN = 3.2
 TOKENS_PER_MESSAGE = 6
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Resources:
     """Everything that differs between machines and runs is here, nothing of it is in an effect."""
 
