@@ -15,7 +15,7 @@ from chargehand.values.outcome import failed
 from chargehand.values.plan import Plan, Task
 from tests.trace.browser import Window, browser, needs_chromium, open_file, serious_violations
 from tests.trace.hostile import HARMLESS, HOSTILE
-from tests.trace.sample import Recorder, many, plan, sample
+from tests.trace.sample import MODEL, Recorder, many, plan, sample
 from tests.trace.test_packed_page import poisoned
 
 __all__ = ["browser"]
@@ -175,6 +175,34 @@ def test_open_questions_come_first(browser: Browser, file: Path) -> None:
     text = open_file(browser, file, to_html(record.events(), Redactor())).words()
     assert text.index("Run this plan?") < text.index("Tasks done")
     assert "chargehand answer 20260114-093000-k7qf q1" in text
+
+
+def test_no_task_of_a_halted_run_is_at_work(browser: Browser, file: Path) -> None:
+    """The record last saw it running; the process died, and the page says that it waits."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.note(1, "attempt_started", "t1", 1, worker="analyst", tier=None, model=MODEL)
+    record.note(4, "warning", message="Slow.")
+    window = open_file(browser, file, to_html(record.events(), Redactor(), status="interrupted"))
+    assert window.words(".row.s-waiting .tail") == "○ waiting · 3.0 s"
+    assert "1 waiting" in window.words(".figures")
+    assert window.page.locator(".s-running.row").count() == 0
+
+
+def test_a_very_long_answer_is_cut_off_until_all_of_it_is_asked_for(browser: Browser, file: Path) -> None:
+    """So that gaps and tasks are in reach; a short one is whole at once."""
+    record = Recorder()
+    record.start(0, "Ask")
+    answer = "\n\n".join(f"Paragraph {number} of the answer." for number in range(1_000))
+    record.note(1, "run_ended", status="complete", report={"answer": answer})
+    page = open_file(browser, file, to_html(record.events(), Redactor())).page
+    box = page.locator(".answer")
+    assert box.evaluate("(each) => each.offsetHeight") < 900
+    page.get_by_role("button", name="Show the whole answer").click()
+    assert box.evaluate("(each) => each.offsetHeight") > 9_000
+    record.noted[-1][-1]["report"]["answer"] = "Short."
+    page = open_file(browser, file, to_html(record.events(), Redactor())).page
+    assert page.get_by_role("button", name="Show the whole answer").count() == 0
 
 
 def test_findings_of_a_review_come_first(browser: Browser, file: Path) -> None:
