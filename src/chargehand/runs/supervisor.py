@@ -17,6 +17,7 @@ from chargehand.engine.engine_session import EngineInputs, Listener
 from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Person
 from chargehand.errors import PlanningFailed, UsageError
+from chargehand.models import Attribution
 from chargehand.models.supervisor_models import RoleName, SupervisorModel
 from chargehand.planner.before_spending import missing_material
 from chargehand.planner.planned import Unplanned
@@ -32,7 +33,9 @@ from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.default_limits import DEFAULT_WAIT_S
+from chargehand.values.effect import ModelCall
 from chargehand.values.event import Event
+from chargehand.values.message import Message, Reply
 from chargehand.values.plan import Plan
 from chargehand.values.report import INVALID_DATA, Gap, Report
 from chargehand.values.request import AppRun, Earlier, Material, Request, Subject
@@ -312,6 +315,16 @@ class Supervisor(RunLife):
         if isinstance(planned, Unplanned):
             raise PlanningFailed(planned.fault.message, planned.problems, planned.fault.kind)
         return planned.plan
+
+    async def ask_small_model(self, messages: Sequence[Message], max_output: int = 1_000) -> Reply:
+        """One call of the small model, on no record: for chores such as the title of a conversation. ModelError."""
+        settings = self.team_settings()
+        async with self._models(settings) as models:
+            choice = settings.model_for("router")
+            models.check(choice.model)
+            call = ModelCall(role="worker", model=choice.model, messages=tuple(messages), output_cap=max_output)
+            whom = Attribution("", None, None, "worker", "")
+            return await models.client(choice.model).complete(call, max_output, whom)
 
     # -- parts -------------------------------------------------------------------------------------------------------
 

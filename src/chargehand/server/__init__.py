@@ -14,6 +14,7 @@
     change_runs.py    endpoints that start, continue, answer and stop runs
     started_runs.py   the runs that this server carries out; `wanted_runs.py` keeps which those are, over restarts
     event_feed.py     the committed events of runs that are watched; `event_stream.py` sends them
+    chat_completions.py   a team as an OpenAI model, below /v1; `chat_request.py` reads what clients send
     draft_texts.py    answers that are being written, for the same streams; `frames.py` writes both as text
     mcp_server.py     the same over MCP: `mcp_tools.py` is the table, `mcp_http.py` and `mcp_stdio.py` the ways in
     wait_for_run.py   lines about a run while somebody waits for it; `run_summary.py` says what became of it

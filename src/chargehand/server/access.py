@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from chargehand.server.refusals import Refusal, problem_response
+from chargehand.server.refusals import Refusal, error_response
 
 Caller: TypeAlias = Literal["owner", "client"]
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -118,7 +118,7 @@ class Guard:
             if path != _OPEN:
                 scope["caller"] = self._access.check_caller({**scope, "path": path}, headers)
         except Refusal as refusal:
-            await problem_response(refusal)(scope, receive, send)
+            await error_response(refusal, path_below_root(scope))(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chargehand.errors import ChargehandError
-from chargehand.server import pages
+from chargehand.server import chat_completions, pages
 from chargehand.server.access import Guard, path_below_root
 from chargehand.server.calls import LONGEST_QUERY, Call
 from chargehand.server.endpoints import ENDPOINTS, PREFIX, Handler
@@ -22,7 +22,7 @@ from chargehand.server.metrics import MEDIA_TYPE
 from chargehand.server.openapi import describe_api
 from chargehand.server.parts import Server
 from chargehand.server.read_runs import json_response
-from chargehand.server.refusals import TITLES, Refusal, problem_response, refusal_of
+from chargehand.server.refusals import TITLES, Refusal, error_response, refusal_of
 
 # A root that begins like one of our own addresses cannot be distinguished from it.
 _OWN_PATHS = ("/api", "/runs", "/page")
@@ -48,6 +48,9 @@ def make_app(server: Server) -> ASGIApp:
         route("/runs/{run}", "GET", pages.show_run),
         route("/page/{name}", "GET", pages.get_page_file),
         Route("/mcp", mcp),
+        route("/v1/models", "GET", chat_completions.list_models),
+        route("/v1/models/{name:path}", "GET", chat_completions.get_model),
+        route("/v1/chat/completions", "POST", chat_completions.complete_chat),
     ]
     router = Router(routes, redirect_slashes=False, default=_not_found)
     return _Counted(Guard(_Refusing(router, server.log), server.access), server)
@@ -102,13 +105,13 @@ class _Refusing:
             if begun:
                 self._log.write("answer broken off", path=scope["path"], error=str(error))
                 raise
-            await problem_response(_refusal(error))(scope, receive, send)
+            await error_response(_refusal(error), path_below_root(scope))(scope, receive, send)
         except Exception as error:  # recorded: it is logged, and the caller gets a problem
             self._log_unexpected(scope, error)
             if begun:
                 raise
             detail = f"{type(error).__name__}. The log of the server has the details; please report it."
-            await problem_response(Refusal(500, detail))(scope, receive, send)
+            await error_response(Refusal(500, detail), path_below_root(scope))(scope, receive, send)
 
     def _log_unexpected(self, scope: Scope, error: Exception) -> None:
         import traceback

@@ -44,7 +44,7 @@ class Call:
 
     async def body(self, shape: type[I]) -> I:
         """The JSON body; no body at all is an empty object."""
-        data = await self._read()
+        data = await self.read()
         if not data.strip():
             return check_input(shape, {}, "body", strict=True)
         try:
@@ -55,7 +55,8 @@ class Call:
             raise Refusal(422, "The body is not a JSON object: send one.")
         return check_input(shape, given, "body", strict=True)  # pyright: ignore[reportUnknownArgumentType]
 
-    async def _read(self) -> bytes:
+    async def read(self) -> bytes:
+        """The body as it came; a Refusal where it is too large."""
         said = self.request.headers.get("content-length", "")
         if said.isdigit() and int(said) > LARGEST_BODY:
             raise _too_large()

@@ -12,6 +12,7 @@ from chargehand.record.home import Home
 from chargehand.record.run_source import RunSource
 from chargehand.runs.supervisor import Supervisor
 from chargehand.server.access import Access
+from chargehand.server.conversations import Conversations
 from chargehand.server.event_feed import Feeds
 from chargehand.server.log_lines import LogLines
 from chargehand.server.metrics import Metrics
@@ -80,6 +81,10 @@ class Server:
     @cached_property
     def notifier(self) -> Notifier:
         return Notifier(self.notify, self.url, self.log)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        return Conversations()
 
     @cached_property
     def key_lock(self) -> asyncio.Lock:

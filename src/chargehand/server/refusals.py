@@ -70,6 +70,18 @@ def refusal_of(error: ChargehandError) -> Refusal:
     return Refusal(_status(error), str(error), getattr(error, "problems", ()), type=f"urn:chargehand:{name}")
 
 
+def error_response(refusal: Refusal, path: str) -> Response:
+    """The refusal in the shape that callers of an address expect: below /v1 in OpenAI's, else a problem."""
+    if not path.startswith("/v1/"):
+        return problem_response(refusal)
+    kind = "invalid_request_error" if refusal.status < 500 else "server_error"
+    code = None if ":" in refusal.type else refusal.type
+    body = {"error": {"message": refusal.detail, "type": kind, "param": None, "code": code}}
+    # Clients take 422 for a mistake of their own making, and send it no other way than 400.
+    status = 400 if refusal.status == 422 else refusal.status
+    return Response(dump_json(body), status, refusal.headers, "application/json")
+
+
 def problem_response(refusal: Refusal) -> Response:
     body: dict[str, Any] = {
         "type": refusal.type,
