@@ -1,4 +1,4 @@
-"""What models read in a review: numbered source, the written rules of a project, and what each reader looks for."""
+"""What models read in a review: numbered source, and what each reader looks for."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ READERS: dict[str, tuple[Lens, str]] = {
     GUIDELINES: ("comments", "Look for code that breaks a written rule of the project"),
     "test-reader": ("tests", "Look for changed behaviour whose failure no test would show"),
 }
-RULES = ("CLAUDE.md", "AGENTS.md", ".github/copilot-instructions.md", "CONTRIBUTING.md")
 # Prose and data: the analyzers look at them, there is nothing in them for a reader of code.
 _NOT_CODE = frozenset(
     {".adoc", ".csv", ".ipynb", ".json", ".jsonl", ".lock", ".md", ".po", ".rst", ".svg", ".tsv", ".txt", ".xml"}
 )
-# Lines shown around each changed one, and characters of rules.
+# Lines shown around each changed one.
 AROUND = 20
-MOST_RULES = 12_000
 _LONGEST_LINE = 400
 
 
@@ -51,19 +49,6 @@ def excerpt(root: Path, path: str, changed: Ranges | None) -> str:
 
 def is_code(path: str) -> bool:
     return PurePosixPath(path).suffix.lower() not in _NOT_CODE
-
-
-def rules(root: Path) -> dict[str, str]:
-    """The project's own rules for its code, by file."""
-    found: dict[str, str] = {}
-    for name in RULES:
-        path = root / name
-        try:
-            if path.is_file() and not path.is_symlink():
-                found[name] = path.read_text(encoding="utf-8", errors="replace")[:MOST_RULES]
-        except OSError:
-            continue
-    return found
 
 
 def _near(changed: Ranges, count: int) -> Iterator[int]:

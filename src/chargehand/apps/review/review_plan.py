@@ -14,7 +14,8 @@ from chargehand.apps.review.analyzers.lens import Lens
 from chargehand.apps.review.analyzers.source_files import is_python
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.groups import group_files
-from chargehand.apps.review.model_readers import GUIDELINES, READERS, excerpt, is_code, rules
+from chargehand.apps.review.model_readers import GUIDELINES, READERS, excerpt, is_code
+from chargehand.apps.review.reader_context import context_beside, nearest_rules
 from chargehand.trace.number_text import several
 from chargehand.values.base import JSON
 from chargehand.values.plan import Plan, SynthesisSpec, Task
@@ -156,16 +157,17 @@ def _readings(change: Change) -> Iterable[Task]:
 
     All groups of a reader come before the next reader: by then the provider has each group in its prompt cache.
     """
-    written = rules(change.home)
     groups = _reading_groups(change)[:MOST_READINGS]
     codes = [{path: excerpt(change.root, path, _ranges(change, path)) for path in group} for group in groups]
+    beside = [context_beside(change, group) for group in groups]
+    written = [nearest_rules(change.home, group) for group in groups]
     for reader, (_, look) in READERS.items():
-        if reader == GUIDELINES and not written:
-            continue
         for number, (group, code) in enumerate(zip(groups, codes, strict=True), 1):
-            context: dict[str, JSON] = {"code": code, "changed": _of(change.changed, group)}
+            if reader == GUIDELINES and not written[number - 1]:
+                continue
+            context: dict[str, JSON] = {"code": code, "changed": _of(change.changed, group), **beside[number - 1]}
             if reader == GUIDELINES:
-                context["rules"] = written
+                context["rules"] = written[number - 1]
             yield Task(
                 id=f"{reader}-{number}",
                 worker=reader,
