@@ -13,7 +13,7 @@ from chargehand.errors import InvalidTeam
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryStore
 from chargehand.record.replay import replay
-from chargehand.runs.resumed_job import Added, _models_of, _tasks_to_reopen  # pyright: ignore[reportPrivateUsage]
+from chargehand.runs.resumed_job import Added, _models_of, reopened_tasks  # pyright: ignore[reportPrivateUsage]
 from chargehand.settings import Limits, ModelSettings, RoleModel
 from chargehand.team import Team, Worker
 from chargehand.trace import fold
@@ -549,12 +549,12 @@ def test_a_team_that_is_done_is_not_reopened_for_what_failed_on_the_way() -> Non
     assert run.run().status == "complete"
     state = replay(run.events)
     assert {state.ended[path].status for path in ("b/1/t1", "b/2/t1")} == {"escalated", "done"}
-    assert _tasks_to_reopen(state, Added(retry_failed=True)) == set()
+    assert reopened_tasks(state, Added(retry_failed=True)) == set()
     gaps = saying(GAP)
     gaps.run()
     state = replay(gaps.events)
     state.ended["b/1/t2"] = state.ended["b/1/t2"].model_copy(update={"status": "failed"})
-    assert _tasks_to_reopen(state, Added(retry_failed=True)) == {"b"}
+    assert reopened_tasks(state, Added(retry_failed=True)) == {"b"}
 
 
 def test_models_of_nested_teams_are_checked_before_a_resume() -> None:
