@@ -100,6 +100,14 @@ class Fleet:
     def events(self, run: str) -> list[Event]:
         return list(merged_events(self.store, run))
 
+    async def until(self, run: str, kind: str, times: int = 1) -> None:
+        """Until the record has so many events of a kind; it is written by another process or thread."""
+        for _ in range(1_200):
+            if sum(event.kind == kind for event in self.events(run)) >= times:
+                return
+            await asyncio.sleep(0.05)
+        raise TimeoutError(f"{run} has not {times} {kind}")
+
     @asynccontextmanager
     async def working(self, **options: Any) -> AsyncIterator[None]:
         until, started = asyncio.Event(), asyncio.Event()

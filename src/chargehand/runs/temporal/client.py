@@ -23,7 +23,8 @@ from chargehand.values.report import Report
 
 # The most steps that fit into the history of one workflow.
 MOST_STEPS = 12_000
-WORKFLOW_TASK_TIMEOUT = timedelta(seconds=60)
+# A worker that is lost while it decides what comes next is replaced after this long; wide plans take longer to decide.
+_DECIDING_S, _LONGEST_DECIDING_S, _TASKS_A_SECOND = 10, 60, 100
 # How often the record is looked at for what is new.
 _LOOK_S = 0.5
 # A queue that nobody polls is reported after this long.
@@ -61,16 +62,17 @@ async def start_run(client: Client, store: BlobStore, job: RunJob, prefix: str =
         usd=job.request.budget.usd,
         deadline_s=job.request.deadline_s,
     )
-    return await launch(client, start)
+    tasks = len(job.plan.tasks) if job.plan is not None else job.request.max_tasks
+    return await launch(client, start, tasks)
 
 
-async def launch(client: Client, start: RunStart) -> Handle:
+async def launch(client: Client, start: RunStart, tasks: int) -> Handle:
     return await client.start_workflow(  # pyright: ignore[reportUnknownMemberType]
         WORKFLOW,
         start,
         id=start.run,
         task_queue=start.queue,
-        task_timeout=WORKFLOW_TASK_TIMEOUT,
+        task_timeout=timedelta(seconds=min(_DECIDING_S + tasks // _TASKS_A_SECOND, _LONGEST_DECIDING_S)),
         id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
     )
 

@@ -73,7 +73,8 @@ async def resume_run(
     except RPCError:
         running = False  # the server has forgotten it: the store has not
     if not running:
-        await launch(client, await asyncio.to_thread(_start_again, store, run, state, added))
+        tasks = len((state.plan or {}).get("tasks", ()))
+        await launch(client, await asyncio.to_thread(_start_again, store, run, state, added), tasks)
     return await _follow(client, store, run, on_event, say)
 
 

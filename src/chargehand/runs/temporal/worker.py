@@ -25,7 +25,7 @@ from chargehand.team import Team
 
 # How long steps may take to end when the worker is asked to end; then they are given to another one.
 DRAIN = timedelta(seconds=10)
-_SANDBOX = SandboxRestrictions.default.with_passthrough_modules("chargehand", "pydantic_core", "pydantic")
+SANDBOX = SandboxRestrictions.default.with_passthrough_modules("chargehand", "pydantic_core", "pydantic")
 
 
 class ServedTeam(NamedTuple):
@@ -76,7 +76,7 @@ def _pollers(
             task_queue=name,
             workflows=[RunWorkflow] if name == queue else [],
             activities=[activity.carry_out],
-            workflow_runner=SandboxedWorkflowRunner(restrictions=_SANDBOX),
+            workflow_runner=SandboxedWorkflowRunner(restrictions=SANDBOX),
             max_concurrent_activities=slots,
             max_heartbeat_throttle_interval=timedelta(seconds=2),
             default_heartbeat_throttle_interval=timedelta(seconds=2),
