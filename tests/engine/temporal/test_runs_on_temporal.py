@@ -68,9 +68,11 @@ def test_a_history_holds_no_texts_and_replays_under_any_hash_seed(server: Server
 def test_a_lost_worker_is_replaced_and_no_committed_call_is_repeated(server: Server, tmp_path: Path) -> None:
     """A worker that is gone in the middle of a run: another one continues, each task is done once, same answer."""
 
+    plan = tasks(*(task(f"t{n}") for n in range(6)), task("z", "t0", "t1"))
+    expected = Flow(works, plan).run()
+
     async def work() -> None:
-        flow = Flow(works, tasks(*(task(f"t{n}") for n in range(6)), task("z", "t0", "t1")), seconds=0.3)
-        flow.request = {"max_concurrent": 2}
+        flow = Flow(works, plan, request={"max_concurrent": 2}, seconds=0.3)
         fleet = Fleet(await server.connect(), BlobStore(tmp_path.as_uri()), flow)
         async with fleet.working():
             run = await fleet.start()
@@ -82,7 +84,7 @@ def test_a_lost_worker_is_replaced_and_no_committed_call_is_repeated(server: Ser
         replied = [event.data["key"] for event in fleet.events(run) if event.kind == "model_replied"]
         assert len(replied) == len(set(replied))
         assert len(before) < len(replied)
-        assert report.answer == flow.run().answer
+        assert report.answer == expected.answer
 
     asyncio.run(work())
 
