@@ -59,6 +59,7 @@ OTHER_FLAGS = {
     "CONTRIBUTING.md": {"--randomly-seed", "--exclude-editable"},
     "CHANGELOG.md": {"--from-ref"},
     "docs/how-to/generate-tests.md": {"--cov-fail-under"},
+    "docs/how-to/use-from-other-programs.md": {"--header", "--transport"},
     "docs/how-to/review-code.md": {"--from-ref", "--to-ref", "--all-files"},
 }
 # Names of other programs' settings and functions, and of a reader's own code.
