@@ -26,7 +26,7 @@ BOUNDS: dict[str, tuple[int, set[str]]] = {
     "show last --json": (190, NEVER | STAGES | RECORD_ONLY),
     "check plan.json": (245, NEVER | STAGES | {"asyncio", "chargehand.engine", "chargehand.values.effect"}),
     "run --plan plan.json, one task, scripted": (
-        409,
+        410,
         NEVER | {"chargehand.models.http_model", "chargehand.synthesizer.synthesis_flow"},
     ),
     "runs": (180, NEVER | STAGES | RECORD_ONLY | {"pydantic_core"}),

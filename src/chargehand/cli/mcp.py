@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from chargehand.cli.command import screen, verbosity
+from chargehand.cli.command import Command, screen, verbosity
+from chargehand.trace.number_text import short
+
+if TYPE_CHECKING:
+    from chargehand.record.trusted_folders import TrustRegistry
+    from chargehand.runs.trusted_servers import ToolState
+    from chargehand.tools.mcp_pins import McpServer
 
 
 class _Client(NamedTuple):
@@ -52,19 +58,88 @@ def mcp(ctx: click.Context, client: str | None, allow_approvals: bool) -> None:
         _print_config(client, allow_approvals)
         return
     from chargehand.cli.make_supervisor import make_supervisor
-    from chargehand.errors import UsageError
 
-    try:
-        from chargehand.server.mcp_stdio import serve_stdio
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "starlette"):
-            raise
-        raise UsageError(f"`mcp` needs {error.name}, which is not installed: pip install 'chargehand[mcp]'") from None
+    need_extra()
+    from chargehand.server.mcp_stdio import serve_stdio
+
     supervisor = make_supervisor(None, {})
     out = screen()
     for warning in supervisor.warnings:
         out.say(f"warning: {warning}")
     serve_stdio(supervisor, approvals=allow_approvals)
+
+
+def need_extra() -> None:
+    """UsageError where the SDK is not installed."""
+    from importlib.util import find_spec
+
+    from chargehand.errors import UsageError
+
+    if find_spec("mcp") is None:
+        raise UsageError("MCP needs mcp, which is not installed: pip install 'chargehand[mcp]'")
+
+
+@mcp.command("list", cls=Command)
+@click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON document.")
+def list_servers(as_json: bool) -> None:
+    """List the MCP servers that settings and teams in this folder name, and their trusted tools."""
+    from chargehand.tools.mcp_pins import McpPins
+
+    servers, registry = _servers()
+    pins, out = McpPins(registry.home), screen()
+    known = [(server, sorted(pins.tools(server))) for server in servers]
+    if as_json:
+        out.document({"servers": [{"name": s.name, "starts": s.words, "tools": tools} for s, tools in known]})
+        return
+    for server, tools in known:
+        trusted = f"trusted: {', '.join(tools)}" if tools else "nothing trusted: chargehand trust its folder"
+        out.put(f"{server.name}  {server.words}  {trusted}")
+    if not known:
+        out.say("No trusted file here names an MCP server: see [mcp.NAME] in the settings.")
+
+
+@mcp.command(cls=Command)
+@click.argument("name")
+def test(name: str) -> None:
+    """Ask the MCP server NAME for its tools now, and show which are new or not what was trusted."""
+    from chargehand.errors import UsageError
+    from chargehand.runs.event_loop import run_in_loop
+    from chargehand.runs.trusted_servers import look_at
+    from chargehand.settings.toml_file import suggestion
+    from chargehand.tools.mcp_pins import McpPins
+
+    need_extra()
+    servers, registry = _servers()
+    server = next((each for each in servers if each.name == name), None)
+    if server is None:
+        raise UsageError(
+            f"No trusted file here names an MCP server {name!r}.{suggestion(name, [each.name for each in servers])}"
+        )
+    found = run_in_loop(look_at(server, McpPins(registry.home)))
+    put_tools(found, screen().put)
+    if any(each.word != "trusted" for each in found):
+        click.get_current_context().exit(1)
+
+
+def put_tools(found: list[ToolState], put: Any) -> None:
+    """A line for each tool, and what changed."""
+    for tool in found:
+        shown = tool.now or tool.pinned
+        about = tool.problem or (shown.description if shown else "")
+        put(f"    {tool.word:<11}  {tool.name}  {short(about, 200)}")
+        if tool.change:
+            put(tool.change)
+
+
+def _servers() -> tuple[list[McpServer], TrustRegistry]:
+    from pathlib import Path
+
+    from chargehand.record.home import default_path
+    from chargehand.record.trusted_folders import TrustRegistry
+    from chargehand.runs.trusted_servers import servers_in
+
+    registry = TrustRegistry(str(default_path(os.environ).absolute()))
+    return servers_in(Path.cwd(), os.environ, registry), registry
 
 
 def _print_config(client: str, allow_approvals: bool) -> None:

@@ -166,7 +166,7 @@ class RunLife(PreparedTeam):
                 given = parse(state.plan or state.drafted)
         if self.team_ref is not None:
             self.team_ref = team_ref or self.team_ref
-            self._given = load(self.team_ref, self._trust)
+            self._given = load(self.team_ref, self._trust, self.settings.mcp)
         team, notes = team_for(self.team, asked)
         if given is not None:
             check_plan(given, team, asked)

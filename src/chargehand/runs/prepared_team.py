@@ -75,7 +75,7 @@ class PreparedTeam:
     def team(self) -> Team:
         """The team, loaded at first use."""
         if not isinstance(self._given, Team):
-            self._given = load(self.team_ref or "general", self._trust)
+            self._given = load(self.team_ref or "general", self._trust, self.settings.mcp)
         return self._given
 
     def team_settings(self) -> Settings:

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from chargehand.engine.engine_session import EngineInputs, EngineSession, Listener, Opening, Parked, Spent
 from chargehand.engine.make_engine import make_engine
@@ -47,6 +47,9 @@ from chargehand.values.report import Report
 from chargehand.values.request import Request
 from chargehand.values.status_words import FINISHED, RunStatus
 
+if TYPE_CHECKING:
+    from chargehand.tools.mcp_connections import McpConnections
+
 # How often the owner of a run looks for orders to it.
 ORDERS_POLL_S = 0.5
 
@@ -70,6 +73,7 @@ class Session:
         wall_clock: Callable[[], float] = time.time,
         chance: random.Random | None = None,
     ) -> None:
+        self._servers: McpConnections | None = None
         self._job = job
         self._journal = journal
         self._models = models
@@ -98,6 +102,13 @@ class Session:
 
     async def work(self) -> Report:
         """Run to the end, or as far as it goes. Raises only what the caller has to act on."""
+        try:
+            return await self._work_to_end()
+        finally:
+            if self._servers is not None:
+                await self._servers.close()
+
+    async def _work_to_end(self) -> Report:
         began, job, earlier = time.time(), self._job, self._earlier
         while (report := await self._work_once(job, earlier)) is None:
             # A person restarted tasks, or gave the run more time: another session continues with that.
@@ -120,6 +131,10 @@ class Session:
         reopen, restarts = _tasks_to_reopen(job, earlier)
         supervisors = role_models(job.settings, self._models)
         tools = tools_of(job.team)
+        if self._servers is None and "mcp" in job.team.to_json():
+            from chargehand.tools.mcp_connections import McpConnections  # most runs use no server
+
+            self._servers = McpConnections()
         holds_files = bool(job.request.material) or "write_document" in tools
         folder = self._home.folder(job.run) if self._home is not None and holds_files else None
         hidden = None if self._home is None else self._home.path
@@ -128,7 +143,7 @@ class Session:
             journal=self._journal,
             models=self._models,
             tools=tools,
-            context=ToolContext(material=job.request.material, folder=folder, hidden=hidden),
+            context=ToolContext(job.request.material, folder, hidden, self._servers),
             analyses=None if self._home is None else Cache(self._home.path / "cache"),
             replay=earlier,
             opening=Opening(

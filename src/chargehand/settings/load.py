@@ -73,6 +73,7 @@ def _settings(
         budget=Budget(**money),
         max_concurrent_set="max_concurrent" in plain,
         pinned=tuple(pin for pin in _PINS if pin in flags),
+        mcp={name: server for layer in layers for name, server in layer.mcp.items()},
         serve=ServeSettings(**{key: names for layer in layers for key, names in layer.serve.items()}),
         temporal=TemporalSettings(**{key: value for layer in layers for key, value in layer.temporal.items()}),
         **plain,

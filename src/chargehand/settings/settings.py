@@ -8,6 +8,7 @@ from chargehand.errors import MissingKey, UsageError
 from chargehand.models.call_options import Effort, wrong_option
 from chargehand.models.provider_settings import Provider
 from chargehand.settings.script_path import OF_TEAM
+from chargehand.tools.mcp_pins import McpServer
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.budget import Budget
 from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS, DEFAULT_TOKENS
@@ -115,10 +116,11 @@ class Settings(Value):
     pinned: tuple[Pinned, ...] = ()
     serve: ServeSettings = Field(default_factory=ServeSettings)
     temporal: TemporalSettings = Field(default_factory=TemporalSettings)
+    mcp: dict[str, McpServer] = Field(default_factory=dict[str, McpServer])
 
     def to_json(self) -> dict[str, JSON]:
-        """As it is stored with a run: what is of a server is not of a run."""
-        return {name: value for name, value in super().to_json().items() if name not in ("serve", "temporal")}
+        """As it is stored with a run: what is of a server is not of a run, and its team has what it uses of MCP."""
+        return {name: value for name, value in super().to_json().items() if name not in ("serve", "temporal", "mcp")}
 
     @property
     def has_model(self) -> bool:

@@ -16,6 +16,7 @@ from chargehand.models.provider_settings import WIRES, Provider, openai_wire, wi
 from chargehand.settings.script_path import OF_TEAM, found_from
 from chargehand.settings.settings import RoleModel
 from chargehand.settings.toml_file import TomlFile, suggestion
+from chargehand.tools.mcp_pins import McpServer
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.plan import Tier
@@ -31,8 +32,24 @@ NOT_SERVED = frozenset({"scripted"})
 _PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent", "window")
 _PROVIDER_SECONDS = ("first_event_s", "silence_s")
 _PROVIDER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_MCP_KEYS = frozenset({"command", "args", "env", "url", "key_env", "tools", "timeout"})
+_MCP_LISTS = ("args", "env", "tools")
+# Without `_`, which separates it from the name of a tool.
+_MCP_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,29}")
 _KEYS = frozenset(
-    {"model", "team", "deadline", "max_concurrent", "max_tasks", "budget", "models", "providers", "serve", "temporal"}
+    {
+        "model",
+        "team",
+        "deadline",
+        "max_concurrent",
+        "max_tasks",
+        "budget",
+        "models",
+        "providers",
+        "serve",
+        "temporal",
+        "mcp",
+    }
 )
 
 
@@ -47,6 +64,7 @@ class Layer:
     plain: dict[str, Any] = field(default_factory=dict[str, Any])
     serve: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     temporal: dict[str, Any] = field(default_factory=dict[str, Any])
+    mcp: dict[str, McpServer] = field(default_factory=dict[str, McpServer])
     warnings: list[str] = field(default_factory=list[str])
 
 
@@ -162,9 +180,39 @@ class SettingsReader:
         texts = {key: self.text(table, key, "temporal") for key in sorted(known - {"tls"})}
         return {key: value for key, value in texts.items() if value is not None} | ({"tls": True} if tls else {})
 
-    def texts(self, data: Mapping[str, Any], key: str, *path: str) -> tuple[str, ...]:
+    def mcp(self, data: Mapping[str, Any]) -> dict[str, McpServer]:
+        """The [mcp.NAME] tables: programs to start and addresses to call, so a file without trust names none."""
+        table = self.table(data, "mcp")
+        if table and not self.trusted:
+            self.ignore(("mcp",), "[mcp] names programs and addresses")
+            return {}
+        found = {name: self._mcp_server(table, name) for name in table}
+        return {name: server for name, server in found.items() if server is not None}
+
+    def _mcp_server(self, tables: Mapping[str, Any], name: str) -> McpServer | None:
+        path, before = ("mcp", name), len(self.problems)
+        table = self.table(tables, name, "mcp", known=_MCP_KEYS)
+        if not _MCP_NAME.fullmatch(name):
+            self.wrong(path, f"{name!r} cannot name a server: use a letter, then letters, digits and -, at most 30.")
+        command, url = self.text(table, "command", *path), self.text(table, "url", *path)
+        if (command is None) == (url is None):
+            self.wrong(path, "a server has either a command, which is started, or a url, which is called.")
+        if url is not None and (wrong := problem_with_url(url)):
+            self.wrong((*path, "url"), wrong)
+        lists = {key: self.texts(table, key, *path, blank=key == "args") for key in _MCP_LISTS if key in table}
+        key_env, seconds = self.text(table, "key_env", *path), self.number(table, "timeout", *path, whole=False)
+        if len(self.problems) > before:
+            return None
+        folder = str(self.file.path.parent.resolve())
+        if command is not None and "/" in command:
+            command = str(Path(folder, os.path.expanduser(command)))
+        found: dict[str, Any] = {"name": name, "command": command, "url": url, "key_env": key_env, **lists}
+        found |= {"folder": folder} if command else {}
+        return McpServer.model_validate(found if seconds is None else found | {"timeout_s": seconds})
+
+    def texts(self, data: Mapping[str, Any], key: str, *path: str, blank: bool = False) -> tuple[str, ...]:
         value = data.get(key)
-        if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(value, list) or not all(isinstance(each, str) and (blank or each.strip()) for each in value):  # pyright: ignore[reportUnknownVariableType]
             self.wrong((*path, key), f"{key!r} is a list of texts in quotes, not {value!r}.")
             return ()
         return tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
@@ -219,6 +267,7 @@ def read_layer(
         reader.ignore(("providers",), "[providers] names endpoints and keys")
     layer.serve = reader.serve(data)
     layer.temporal = reader.temporal(data)
+    layer.mcp = reader.mcp(data)
     layer.tiers, layer.roles = reader.models(data)
     if (model := reader.top_model(data)) is not None:
         layer.tiers = {**dict.fromkeys(TIERS, model), **layer.tiers}

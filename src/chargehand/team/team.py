@@ -231,7 +231,17 @@ class Team:
             "people": {"ask": self.ask},
             "supervisor": {"mode": self.mode, "default": self.default},
             "factory": None if self.factory_tools is None else factory.to_json(),
+            **self._mcp_json(),
         }
+
+    def _mcp_json(self) -> dict[str, JSON]:
+        """The servers of tools that are of an MCP server; nothing without any."""
+        tools = self.tools()
+        if all(type(each) is Tool for each in tools.values()):
+            return {}
+        from chargehand.tools.pinned_tools import stored_servers
+
+        return {"mcp": stored_servers(tools)}
 
     @staticmethod
     def from_json(data: Mapping[str, JSON], tools: Mapping[str, Tool]) -> Team:

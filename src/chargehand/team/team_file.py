@@ -18,6 +18,7 @@ from chargehand.team.routes import RouteRule
 from chargehand.team.team import MOST_DEPTH, Mode, Scrutiny
 from chargehand.team.team_tools import is_trusted
 from chargehand.team.worker import DEFAULT_STEPS
+from chargehand.tools.mcp_pins import McpServer
 from chargehand.values.budget import Budget
 from chargehand.values.plan import TIERS, Problem, SynthesisSpec, Tier
 from chargehand.values.recovery_policy import EvidenceRule, Policy
@@ -36,6 +37,7 @@ _KEYS = frozenset(
         "recovery",
         "shared_tools",
         "factory",
+        "mcp",
         "routes",
     }
 )
@@ -72,6 +74,7 @@ class Parts:
     recovery: Policy = field(default_factory=Policy)
     steps: int = DEFAULT_STEPS
     problems: list[Problem] = field(default_factory=list[Problem])
+    mcp: dict[str, McpServer] = field(default_factory=dict[str, McpServer])
     # None in a folder of agent files.
     file: TomlFile | None = None
 
@@ -105,6 +108,7 @@ def read_parts(folder: Path, trust: TrustRegistry | None) -> Parts:
     parts.mode, parts.default = _supervisor(reader, data)
     parts.routes = _routes(reader, data)
     _factory(reader, data, parts)
+    parts.mcp = reader.mcp(data)
     parts.ask = _ask(reader, data)
     parts.recovery = _recovery(reader, data)
     parts.synthesis, parts.scrutiny, parts.when_nothing = _synthesis(reader, data)

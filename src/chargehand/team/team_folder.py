@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from chargehand.errors import InvalidTeam, UsageError
 from chargehand.record.trusted_folders import TrustRegistry
@@ -18,12 +19,18 @@ from chargehand.team.team_file import Parts, read_parts
 from chargehand.team.team_tools import TeamCode, is_trusted, read_code, shipped_home
 from chargehand.team.worker_file import AgentFile, read_agent
 from chargehand.tools import BUILTIN, Tool
+from chargehand.tools.mcp_pins import McpServer
 from chargehand.values.plan import Problem, errors_in
 
 
-def load(ref: str | Path, trust: TrustRegistry | None = None) -> Team:
-    """The shipped team of that name, else the team in that folder. Without `trust` no folder's tool code is run."""
-    return _load_folder(folder_of(ref), trust)
+def load(
+    ref: str | Path, trust: TrustRegistry | None = None, servers: Mapping[str, McpServer] = MappingProxyType({})
+) -> Team:
+    """The shipped team of that name, else the team in that folder. Without `trust` no folder's tool code is run.
+
+    `servers` are MCP servers that workers may name in addition to those of team.toml.
+    """
+    return _load_folder(folder_of(ref), trust, servers)
 
 
 def folder_of(ref: str | Path) -> Path:
@@ -52,7 +59,11 @@ def shipped_teams() -> list[str]:
 
 
 def _load_folder(
-    folder: Path, trust: TrustRegistry | None, above: tuple[Path, ...] = (), max_depth: int | None = None
+    folder: Path,
+    trust: TrustRegistry | None,
+    servers: Mapping[str, McpServer],
+    above: tuple[Path, ...] = (),
+    max_depth: int | None = None,
 ) -> Team:
     """`above` are the folders of the teams around this one; the `max_depth` of the outermost applies."""
     bare = not (folder / "team.toml").is_file()
@@ -67,9 +78,11 @@ def _load_folder(
         message = "team.toml:1:1: the folder has neither a team.toml nor an agent file (*.md with name and description)"
         message += ": name another one, or begin a team with `chargehand teams new NAME`."
         raise invalid_team(parts.name, [Problem(code=NO_WORKERS, message=message)])
+    known_servers = {**servers, **parts.mcp}
+    _give_mcp_tools(agents, known_servers, trust, folder)
     _keep_from_network(agents, folder, trust)
     _keep_from_commands(agents, folder, trust)
-    _delegates(agents, folder, trust, (*above, folder.resolve()), parts.max_depth)
+    _delegates(agents, folder, trust, known_servers, (*above, folder.resolve()), parts.max_depth)
     parts.problems += [problem for agent in agents for problem in agent.problems]
     workers = [agent.worker for agent in agents if agent.worker is not None]
     if bare:
@@ -142,7 +155,12 @@ def _problems_in_team(
 
 
 def _delegates(
-    agents: Sequence[AgentFile], folder: Path, trust: TrustRegistry | None, above: tuple[Path, ...], most: int
+    agents: Sequence[AgentFile],
+    folder: Path,
+    trust: TrustRegistry | None,
+    servers: Mapping[str, McpServer],
+    above: tuple[Path, ...],
+    most: int,
 ) -> None:
     """Give each delegate its team; what is wrong in there is reported with the path to it."""
     for agent in agents:
@@ -160,7 +178,7 @@ def _delegates(
                 path = " -> ".join([path.name for path in above] + [inner.resolve().name])
                 agent.wrong("depth", "team", f"teams nest more than {most} deep: {path}.")
             else:
-                team = _load_folder(inner, trust, above, most)
+                team = _load_folder(inner, trust, servers, above, most)
                 agent.worker = worker.with_team(team)
                 # Settings without effect are found again from the outermost team.
                 inner_warnings = [problem for problem in team.problems() if problem.code != "no_effect"]
@@ -208,6 +226,26 @@ def _agents(folder: Path, parts: Parts, code: TeamCode, bare: bool) -> list[Agen
         for agent in agents:
             agent.worker = agent.worker and agent.worker.without_missing_tools()
     return agents
+
+
+def _give_mcp_tools(
+    agents: list[AgentFile], servers: Mapping[str, McpServer], trust: TrustRegistry | None, folder: Path
+) -> None:
+    """Replace `mcp:NAME` and `mcp:NAME/TOOL` by the tools that were trusted; without any, a worker does without."""
+    for agent in agents:
+        named = [name for name in agent.worker.missing_tools if name.startswith("mcp:")] if agent.worker else []
+        if agent.worker is None or not named:
+            continue
+        from chargehand.tools.mcp_pins import McpPins
+        from chargehand.tools.pinned_tools import find_tools
+
+        pins = None if trust is None else McpPins(trust.home)
+        found = {name: find_tools(name, servers, pins) for name in named}
+        agent.worker = agent.worker.with_tools_for(found)
+        if lost := [name for name, tools in found.items() if not tools]:
+            remedy = f"`chargehand trust {folder.resolve()}`, or the folder whose chargehand.toml names the server."
+            message = f"left out, since no trusted MCP server has it: {', '.join(lost)}; to allow it: {remedy}"
+            agent.warn("untrusted_tool", "tools", message)
 
 
 def _keep_from_network(agents: list[AgentFile], folder: Path, trust: TrustRegistry | None) -> None:

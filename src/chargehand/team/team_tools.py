@@ -51,6 +51,12 @@ def read_code(folder: Path, trust: TrustRegistry | None, label: str = "tools.py"
 def stored_tools(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict[str, Tool], list[str]]:
     """The own tools of a stored team and of its inner teams, as their files are now, and a line for each change."""
     tools, warnings = _load_stored(team, trust)
+    if (pinned := team.get("mcp")) and trust is not None:
+        from chargehand.tools.mcp_pins import McpPins
+        from chargehand.tools.pinned_tools import restore_tools
+
+        restored, lost = restore_tools(pinned, McpPins(trust.home))
+        tools, warnings = {**restored, **tools}, [*warnings, *lost]
     for worker in team["workers"]:
         if worker.get("team"):
             inner, lines = stored_tools(worker["team"], trust)

@@ -150,6 +150,13 @@ class Worker:
         left = [name for name in self.to_json()["tools"] if name not in gone]
         return self._with(tools=left, web=self.web and "web" not in gone)
 
+    def with_tools_for(self, found: Mapping[str, Sequence[Tool]]) -> Worker:
+        """The same worker with these tools in place of names for which none was found."""
+        known = {t.name: t for t in (*self.all_tools, *(each for tools in found.values() for each in tools))}
+        listed: list[str] = self.to_json()["tools"]
+        names = [each for name in listed for each in ([t.name for t in found[name]] if name in found else [name])]
+        return Worker.from_json({**self.to_json(), "team": self.team, "tools": list(dict.fromkeys(names))}, known)
+
     def without_missing_tools(self) -> Worker:
         """The same worker with only the tools that were found."""
         return self._with(tools=self.tool_names)

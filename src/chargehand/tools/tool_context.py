@@ -17,6 +17,7 @@ from chargehand.errors import ToolError
 if TYPE_CHECKING:
     from io import BufferedReader
 
+    from chargehand.tools.mcp_connections import McpConnections
     from chargehand.values.request import Material
 
 
@@ -40,6 +41,8 @@ class ToolContext:
     folder: Path | None = None
     # The home of runs: what is in it is not seen, unless it was given as material of its own.
     hidden: Path | None = None
+    # Connections to MCP servers, where a tool of the run is of one.
+    servers: McpConnections | None = field(default=None, repr=False, compare=False)
     # One per call: `call` gives each a fresh one.
     reads: Reads = field(default_factory=Reads, repr=False, compare=False)
 
