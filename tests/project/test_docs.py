@@ -58,10 +58,10 @@ OTHER_FLAGS = {
     "docs/adr/0012-unified-diffs-are-read-by-our-own-reader.md": {"--numstat"},
     "CONTRIBUTING.md": {"--randomly-seed", "--exclude-editable"},
     "CHANGELOG.md": {"--from-ref"},
-    "docs/explanation/review-quality.md": {"--half", "--unidiff-zero"},
+    "docs/explanation/review-quality.md": {"--half"},
     "docs/how-to/generate-tests.md": {"--cov-fail-under"},
     "docs/how-to/use-from-other-programs.md": {"--header", "--transport"},
-    "docs/how-to/review-code.md": {"--from-ref", "--to-ref", "--all-files"},
+    "docs/how-to/review-code.md": {"--from-ref", "--to-ref", "--all-files", "--unidiff-zero"},
 }
 # Names of other programs' settings and functions, and of a reader's own code.
 OTHER_WORDS = {
