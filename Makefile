@@ -15,10 +15,10 @@ PYTEST_ARGS ?=
 # Debian's Chromium, for the tests of the page; only root can install it.
 BROWSER := (test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --no-install-recommends chromium) >/dev/null 2>&1
 
-.PHONY: help install dev check test soak coverage lint format run docs pictures golden figures judge outside bench clean
+.PHONY: help install dev check test soak coverage lint format run docs pictures golden figures judge outside generated bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' Makefile
 
 install: .venv/.installed ## the chargehand command in .venv/
 	@:
@@ -84,6 +84,9 @@ judge: dev ## how well a real model does in a team, beside one plain prompt: mak
 
 outside: dev ## what a review says about commits of other projects: make outside REPOS="FOLDER FOLDER"
 	@$(BIN)/python -m bench.outside $(REPOS) -o build/outside.md
+
+generated: dev ## how good the tests are that testgen writes for five packages from the index
+	@$(BIN)/python -m bench.testgen --folder build/generated
 
 bench: dev ## the benchmarks
 	@$(BIN)/python -m bench

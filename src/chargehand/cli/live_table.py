@@ -17,7 +17,7 @@ from rich.text import Text
 
 from chargehand.cli.screen import Screen, console
 from chargehand.trace import RunState, TaskState
-from chargehand.trace.event_words import tries_again
+from chargehand.trace.event_words import progress_words, tries_again
 from chargehand.trace.number_text import duration, moment, money, several, short
 from chargehand.values.event import Decided, Event, ModelReplied, Progressed, ToolCalled, ToolReturned, Warned
 
@@ -175,7 +175,7 @@ class LiveTable:
         parts = [
             self._phase(),
             _seconds(view.elapsed_seconds(now)),
-            f"{ended}/{len(view.tasks)} tasks",
+            f"{ended}/{len(view.tasks)} tasks{_time_left(view, now)}",
             f"{view.usage.tokens:,}{limit} tokens",
             f"cost {money(view.usage.usd)}{spent}",
         ]
@@ -298,3 +298,8 @@ def _time(task: TaskState, now: float) -> str:
 def _seconds(passed: float) -> str:
     """Without milliseconds, which would flicker."""
     return f"{max(passed, 0.0):.1f} s" if passed < 60 else duration(passed)
+
+
+def _time_left(view: RunState, now: float) -> str:
+    """The estimate of a run with many tasks, after their number."""
+    return "" if view.ended else "".join(progress_words(view, now).partition(", ")[1:])

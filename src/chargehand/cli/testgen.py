@@ -26,7 +26,8 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
     """Write tests for the functions under PATH that have none.
 
     The code runs in a sandbox: a temporary copy without network, with limits of time and memory. Every test that is
-    written has passed three times. What failed is reported as a suspected bug. A file is written as soon as its tests
+    written has passed three times, and fails for at least one small change to the code it tests. What goes wrong
+    each time is reported as a suspected bug, with a command that shows it. A file is written as soon as its tests
     have passed, and stays there when the command is stopped. If pytest does not work with the project's own settings,
     testgen says so and runs it without them.
 

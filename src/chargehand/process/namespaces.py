@@ -118,14 +118,30 @@ def _unshare(command: Sequence[str], seen: Enclosure) -> list[str]:
     return enter if as_root else [*start, *enter]
 
 
+# How much may be in memory that processes share, in bytes.
+_SHARED = 16 << 20
+
+
 def _bwrap(seen: Enclosure) -> list[str]:
-    made = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    made = [
+        "bwrap",
+        "--unshare-all",
+        "--unshare-user",
+        "--disable-userns",
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+    ]
     made += [] if seen.reaps else ["--as-pid-1"]
     made += ["--share-net"] if seen.network else []
     for path in seen.read_only:
         linked = Path(path).is_symlink()
         made += ["--symlink", str(Path(path).readlink()), path] if linked else ["--ro-bind", path, path]
-    made += ["--proc", "/proc", "--dev", "/dev"]
+    shared = "/dev/shm"  # noqa: S108 -- inside, where nobody else is
+    # bubblewrap's own /dev can be written to without a limit.
+    made += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--size", str(_SHARED), "--tmpfs", shared]
+    made += ["--remount-ro", "/dev"]
     for folder in seen.writable:
         made += ["--bind", folder, folder]
     for source, at in seen.shown_at.items():

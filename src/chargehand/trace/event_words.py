@@ -65,7 +65,7 @@ def _describe(event: Event, view: RunState) -> str | None:
         case ToolRefused(tool=tool, reason=reason):
             return f"{task} was refused the tool {tool}: {reason}"
         case TaskEnded():
-            return _describe_end(task, view)
+            return _describe_end(task, view, event.at)
         case QuestionAsked(question=question):
             return f"{task or 'the supervisor'} asks a person: question {question.get('id')}"
         case SynthesisStarted(outcomes=outcomes):
@@ -159,9 +159,25 @@ def detail(event: Event) -> str:
     return f"{event.kind} {event.task or ''} {words}"
 
 
-def _describe_end(task: str, view: RunState) -> str:
+# From so many tasks on it is worth saying how many are left, and from so many ended ones how long they may take.
+_FEW_TASKS, _ENOUGH_TASKS = 10, 3
+
+
+def progress_words(view: RunState, at: float) -> str:
+    """`12 of 21, about 40 s left`, by how long the ended tasks took; empty where there are only a few."""
+    counts = view.counts()
+    total = len(view.tasks)
+    ended = sum(counts.get(status, 0) for status in ("done", "failed", "escalated", "skipped"))
+    if total < _FEW_TASKS or not ended:
+        return ""
+    left = view.elapsed_seconds(at) / ended * (total - ended)
+    return f"{ended} of {total}" + (f", about {duration(left)} left" if ended >= _ENOUGH_TASKS and left >= 1 else "")
+
+
+def _describe_end(task: str, view: RunState, at: float) -> str:
     ended = view.tasks[task]
     outcome: dict[str, Any] = ended.outcome or {}
     took = duration(worked) if (worked := ended.worked_seconds()) else ""
     figures = ", ".join(part for part in (took, f"{ended.tokens:,} tokens" if ended.tokens else "") if part)
-    return f"{task} {ended.status}{f' ({figures})' if figures else ''}: {outcome.get('summary', '')}"
+    progress = f" [{words}]" if (words := progress_words(view, at)) else ""
+    return f"{task} {ended.status}{f' ({figures})' if figures else ''}{progress}: {outcome.get('summary', '')}"

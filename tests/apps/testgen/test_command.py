@@ -109,6 +109,7 @@ def test_hostile_code_is_contained(shell: Shell, tmp_path: Path) -> None:
     assert "trap.honest(1) == 2" in text
     assert "forks(1) started more processes than it may" in done.out
     assert "allocates(1) raises MemoryError" in done.out or "allocates(n=0) raises MemoryError" in done.out
+    assert "Reproduce: `python -c" in done.out
     assert "prints(1) printed more than it may" in done.out
     assert "`trap.writes`: it was seen to reach files: ~/planted" in done.out
 
@@ -235,7 +236,7 @@ def test_a_models_tests_are_run_and_mended_over_http(shell: Shell, tmp_path: Pat
     assert (done.json["status"], done.json["contradictions"]) == ("complete", [])
     text = (root / "tests" / "generated" / "test_mine_2.py").read_text()
     assert "test_double_of_three_is_six" in text
-    assert "test_double_gives_what_it_gave" in text
+    assert "def test_double_of_1_is_2()" in text
     assert "is_five" not in text
 
 

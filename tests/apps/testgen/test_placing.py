@@ -94,16 +94,19 @@ def year(n: int) -> int:
 """
 SEEN = """
 import calc, datetime, time
+STEP = calc.year(1) - calc.year(0)
 def test_forbidden():
-    assert calc.add(1, 1) == 2
+    assert calc.year(1) - calc.year(0) == STEP
 def test_year():
     assert calc.year(0) == {year}
 def test_zone():
-    assert time.localtime(0).tm_hour == {hour}
+    assert calc.year(0) and time.localtime(0).tm_hour == {hour}
 def test_same():
-    assert datetime.date.today() == datetime.date.fromtimestamp(time.time())
+    assert calc.year(0) and datetime.date.today() == datetime.date.fromtimestamp(time.time())
 def test_kind():
-    assert isinstance(datetime.datetime.now(), datetime.date)
+    assert calc.year(0) and isinstance(datetime.datetime.now(), datetime.date)
+def test_nothing_of_it():
+    assert calc.add(1, 1) == 2
 """
 THOUGHT_OUT = """
 from calc import add
@@ -131,10 +134,13 @@ def test_only_what_stays_so_everywhere_is_offered(tmp_path: Path) -> None:
     assert set(made.output["left_out"]) == {"test_forbidden", "test_year", "test_zone", "test_sum_is_five"}
     assert made.output["tests"] == 4
     assert "test_add_gives" in made.output["source"]
+    assert "nothing_of_it" not in made.output["source"], "it tells no mutant of its function"
     assert "is_five" not in made.output["source"]
     assert "was left out, it does not stay so" in made.output["unusable"]["calc.year"]
     (bug,) = made.findings
-    assert bug.message == "test_sum_is_five failed and was left out: assert 4 == 5 + where 4 = add(2, 2)"
+    said = "test_sum_is_five failed and was left out: assert 4 == 5 + where 4 = add(2, 2) + where add = calc.add"
+    assert bug.message == said
+    assert made.output["mutants"] == {"calc.add": [2, 2], "calc.year": [2, 2]}
     assert (bug.path, bug.line) == ("calc.py", 4)
 
 

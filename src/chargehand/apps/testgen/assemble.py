@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+import builtins
+import keyword
+from collections.abc import Iterable, Mapping, Sequence
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def assemble(module: str, sources: Sequence[str], note: str) -> str:
-    """One file from many, in order; empty when there is no test in any. A name defined twice is numbered."""
+def assemble(module: str, sources: Mapping[str, str], note: str) -> tuple[str, dict[str, str]]:
+    """One file from many, in order; empty when there is no test in any. A name defined twice is numbered.
+
+    With it the source that each test is from.
+    """
+    owners: dict[str, str] = {}
     modules: dict[str, None] = {}
     names: dict[str, dict[str, None]] = {}
     bodies: list[str] = []
     taken: set[str] = set()
-    for source in sources:
-        tree = ast.parse(source)
+    for id, source in sources.items():
+        tree = use_module(ast.parse(source), module)
         _rename(tree, taken)
+        owners |= {node.name: id for node in tree.body if isinstance(node, Definition)}
         for node in tree.body:
             if isinstance(node, ast.Import):
                 modules.update(dict.fromkeys(ast.unparse(ast.Import([name])) for name in node.names))
@@ -26,12 +33,35 @@ def assemble(module: str, sources: Sequence[str], note: str) -> str:
             elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
                 bodies.append(ast.unparse(node))
     if not any(body.startswith(("def test_", "class Test", "@")) for body in bodies):
-        return ""
+        return "", {}
     imports = [*sorted(modules), *(f"from {base} import {', '.join(sorted(names[base]))}" for base in sorted(names))]
     first = [line for line in imports if line.startswith("from __future__")]
     rest = [line for line in imports if line not in first]
     head = f'"""Tests of {module}, written by `chargehand testgen`.\n\n{note}\n"""'
-    return "\n\n\n".join(["\n".join([head, *(["", *first] if first else []), "", *rest]), *bodies]) + "\n"
+    text = "\n\n\n".join(["\n".join([head, *(["", *first] if first else []), "", *rest]), *bodies]) + "\n"
+    return text, owners
+
+
+def use_module(tree: ast.Module, module: str) -> ast.Module:
+    """The file with the module under test imported as a module, as all files here do: `from a import b`, `b.f(1)`.
+
+    Names that the file also uses for something else stay as they are.
+    """
+    package, _, last = module.rpartition(".")
+    ours = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == module]
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    moved = {name.asname or name.name: name.name for node in ours for name in node.names}
+    if not moved or "*" in moved or bound & {*moved, last} or keyword.iskeyword(last) or hasattr(builtins, last):
+        return tree
+
+    class Qualifier(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return ast.Attribute(ast.Name(last, ast.Load()), moved[node.id], node.ctx) if node.id in moved else node
+
+    line: ast.stmt = ast.ImportFrom(package, [ast.alias(last)], 0) if package else ast.Import([ast.alias(last)])
+    tree.body = [line if node is ours[0] else node for node in tree.body if node not in ours[1:]]
+    return ast.fix_missing_locations(Qualifier().visit(tree))
 
 
 def hide_from_collection(source: str) -> str:

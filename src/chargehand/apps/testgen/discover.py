@@ -28,7 +28,6 @@ class UntestedFunction:
     source: str
     # Needs another way of calling than being called.
     awaits: bool
-    yields: bool
 
     @property
     def full_name(self) -> str:
@@ -110,14 +109,4 @@ def _target(module: Module, owner: ast.ClassDef | None, node: AnyFunction) -> Un
         kind=kind,
         source=ast.get_source_segment(module.source, node) or "",
         awaits=isinstance(node, ast.AsyncFunctionDef),
-        yields=any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _own_nodes(node)),
     )
-
-
-def _own_nodes(node: AnyFunction) -> Iterator[ast.AST]:
-    """Everything in a function but not in the functions inside of it."""
-    waiting: list[ast.AST] = list(node.body)
-    for each in waiting:  # grows while it is walked
-        yield each
-        if not isinstance(each, AnyFunction | ast.Lambda | ast.ClassDef):
-            waiting.extend(ast.iter_child_nodes(each))

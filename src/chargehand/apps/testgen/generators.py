@@ -49,11 +49,12 @@ async def candidates(scope: Scope) -> AnalyzerResult:
 
 
 async def file(scope: Scope) -> AnalyzerResult:
-    """One file from the sources of a module's functions, with what passed three runs."""
-    from chargehand.apps.testgen.assemble import assemble
+    """One file from the sources of a module's functions, with what tells a mutant and passed three runs."""
+    from chargehand.apps.testgen.assemble import assemble, without
     from chargehand.apps.testgen.ghostwrite import GhostwriteJob
     from chargehand.apps.testgen.placing import SuitePlace
     from chargehand.apps.testgen.sandbox import room
+    from chargehand.apps.testgen.try_mutants import MutantScore, try_mutants
     from chargehand.apps.testgen.verify import Verified, verify
 
     module: str = scope.options["module"]
@@ -63,22 +64,35 @@ async def file(scope: Scope) -> AnalyzerResult:
     sources = {id: text for id, (text, why) in results.items() if text and not why}
     # A test that could not be used is not a bug of the code: function -> why.
     unusable = {_target(id, jobs, module): why for id, (_, why) in results.items() if why}
-    whole = assemble(module, list(sources.values()), NOTE)
+    whole, owners = assemble(module, sources, NOTE)
     named = place.names[module]
-    verified = Verified("", 0, {})
+    verified, score = Verified("", 0, {}), MutantScore({}, frozenset(), ended=True)
     if whole:
         with room(scope.root, scope.options["means"]) as sealed:
+            tests = {id: [name for name, owner in owners.items() if owner == id] for id in sources if id in jobs}
+            score = await try_mutants(sealed, whole, tests, jobs, scope.options["paths"])
+            whole = without(whole, score.useless)
             verified = await verify(sealed, whole, scope.options["paths"], named, place)
+    for name in score.useless:
+        unusable.setdefault(_target(owners[name], jobs, module), f"{name} tells no changed version of it from it")
+    kept = {_target(id, jobs, module) for name, id in owners.items() if f"def {name}(" in verified.source}
+    # A function with a test that is offered is not one without.
+    unusable = {name: why for name, why in unusable.items() if name not in kept}
     findings: list[Finding] = []
     for name, why in verified.failures.items():
-        id = _writer(name, sources)
+        id = owners.get(name)
         if id is not None and id in jobs and scope.options["modelled"].get(id):
             findings.append(_failure(name, why, jobs[id]))
         else:
             # A test of what the code was seen to do, when that does not stay so, says nothing about the code.
             unusable[_target(id, jobs, module)] = f"{name or 'its test file'} was left out, it does not stay so: {why}"
-    said = f"{verified.tests} tests of {module} passed three times, {len(verified.failures)} were left out."
-    output = {"module": module, "file": named, "source": verified.source, "tests": verified.tests}
+    killed = {name: list(each) for name, each in score.by_function.items() if name in kept}
+    told, all_of_them = (sum(each[at] for each in killed.values()) for at in (0, 1))
+    said = (
+        f"{verified.tests} tests of {module} passed three times and tell {told} of {all_of_them} changed versions of "
+    )
+    said += f"the code; {len(verified.failures) + len(score.useless)} were left out."
+    output = {"module": module, "file": named, "source": verified.source, "tests": verified.tests, "mutants": killed}
     return AnalyzerResult(
         tuple(findings), (said,), output | {"left_out": dict(verified.failures), "unusable": unusable}
     )
@@ -115,17 +129,6 @@ def _tests_in(result: JSON) -> tuple[str, str]:
 
 def _target(id: str | None, jobs: Mapping[str, GhostwriteJob], module: str) -> str:
     return f"{module}.{jobs[id].name}" if id is not None and id in jobs else module
-
-
-def _writer(name: str, sources: Mapping[str, str]) -> str | None:
-    """The task that wrote a test. A name that was taken was numbered."""
-    plain = name.rstrip("0123456789").rstrip("_")
-    kinds = ("def", "class")
-    for wanted in (name, plain) if name else ():
-        for id, text in sources.items():
-            if any(f"{kind} {wanted}{end}" in text for kind in kinds for end in ("(", ":")):
-                return id
-    return None
 
 
 def _failure(name: str, why: str, job: GhostwriteJob) -> Finding:

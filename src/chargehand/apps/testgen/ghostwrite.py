@@ -1,6 +1,7 @@
 """A target becomes test source without a model: what it was seen to do, and properties hypothesis could not break.
 
-All of it is tried in the sandbox. What fails there is not a test but a suspected bug, with the input that shows it.
+All of it is tried in the sandbox, on the function and on mutants of it: what tells it from none of them is not a test.
+What went wrong, and does so again when it is repeated, is a suspected bug with a reproduction.
 """
 
 from __future__ import annotations
@@ -9,24 +10,29 @@ import ast
 import builtins
 import json
 import keyword
+import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from chargehand.apps.testgen.in_sandbox.argument_values import SUBJECT
+from chargehand.apps.testgen.example_tests import choose_examples, snake, write_examples
+from chargehand.apps.testgen.in_sandbox.argument_values import MODULES, SUBJECT
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.sandbox_command import ABROAD, start_program
 from chargehand.values.base import JSON, Value
 from chargehand.values.outcome import Finding
 
 CATEGORY = "suspected-bug"
-MOST_EXAMPLES = 8
 # Of any two of the strings that functions are given, each comes first in a set under one of these.
 SEEDS = ("147", "399", "456")
-EXAMPLES_S, PROPERTIES_S = 15, 30
+EXAMPLES_S, PROPERTIES_S = 15, 45
 # How sure it is that it is a bug: a broken promise, a pair that does not undo, an error on some input.
-_PROMISE, _ROUND_TRIP, _ERROR, _LOOKUP = 95, 85, 70, 50
+_PROMISE, _ROUND_TRIP, _ERROR = 95, 85, 70
+# Errors that say that an input was not meant, and inputs that hardly ever are.
+_NOT_BUGS = frozenset({"TypeError", "KeyError", "LookupError", "NotImplementedError", "AssertionError"})
+_EXTREME = re.compile(r"\b(nan|inf)\b|\d{16,}|e[+-]?\d{2,}")
 # How long it takes is not what the test is about: neither one call nor making the inputs, on whatever machine.
 _SETTINGS = (
     "settings(max_examples=50, derandomize=True, database=None, deadline=None, "
@@ -64,7 +70,8 @@ class Written:
 
 
 async def ghostwrite(room: Room, job: GhostwriteJob, paths: Sequence[str]) -> Written:
-    """Try the target in the sandbox: examples three times, under different circumstances, and properties."""
+    """Try the target in the sandbox: examples three times, under different circumstances, then on mutants."""
+    order = job.to_json()
     program = start_program("try_function", "try_function.main(*sys.argv[1:])")
 
     def step(mode: str, seed: str, seconds: int, *options: str) -> Step:
@@ -77,30 +84,36 @@ async def ghostwrite(room: Room, job: GhostwriteJob, paths: Sequence[str]) -> Wr
         step("examples", first, EXAMPLES_S),
         step("examples", second, EXAMPLES_S, "shifted"),
         step("examples", third, EXAMPLES_S),
-        step("properties", first, PROPERTIES_S),
+        step("mutants", first, PROPERTIES_S),
     ]
-    ended = await room.run(steps, {"job.json": json.dumps(job.to_json())}, SandboxLimits(), paths, go_on=False)
-    return judge_notes(job, ended)
+    ended = await room.run(steps, {"job.json": json.dumps(order)}, SandboxLimits(), paths, go_on=False)
+    written = judge_notes(job, ended)
+    crashes = crash_candidates(ended)
+    if not crashes:
+        return written
+    again = json.dumps({**order, "reproduce": list(crashes)})
+    (repeated,) = await room.run([step("reproduce", third, EXAMPLES_S)], {"job.json": again}, SandboxLimits(), paths)
+    return replace(written, findings=(*written.findings, *_crashes(job, crashes, notes_of(repeated))))
 
 
 def judge_notes(job: GhostwriteJob, runs: Sequence[CommandResult]) -> Written:
-    """What to make of the programs' notes, properties last; one that was stopped was the last."""
+    """What to make of the programs' notes, mutants and properties last; one that was stopped was the last."""
     reported = [notes_of(run) for run in runs]
     if failed := [note["import_failed"] for notes in reported for note in notes if "import_failed" in note]:
         return Written("", f"import failed: {failed[0]}", ())
     # On another machine such a test would reach the same things, or depend on what this machine is like.
     if reached := [note["reaches"] for notes in reported for note in notes if "reaches" in note]:
         return Written("", f"it was seen to reach {reached[0]}", tuple(_cut_short(job, runs[0], reported[0])))
-    cut = [finding for run, notes in zip(runs, reported, strict=True) for finding in _cut_short(job, run, notes)][:1]
-    findings = [*cut, *_promises(job, reported[0])]
-    if not all(_has_ended(notes) for notes in reported):
+    *tries, changed = reported if len(reported) == len(SEEDS) + 1 else [*reported, []]
+    cut = [finding for run, notes in zip(runs, tries, strict=False) for finding in _cut_short(job, run, notes)][:1]
+    findings = [*cut, *_promises(job, tries), *_round_trips(job, changed)]
+    if not all(_has_ended(notes) for notes in tries):
         return Written("", cut[0].message if cut else "it ended the program that called it", tuple(findings))
-    *tries, properties = reported
-    stable = [note for note in tries[0] if "call" in note and all(note in notes for notes in tries[1:])]
-    findings += _crashes(job, [*properties, *tries[0]])
-    parts = [_examples(job, stable), *_properties(job, properties)]
+    stable = [note for note in tries[0] if ("gives" in note or "raises" in note) and all(note in n for n in tries[1:])]
+    mutants = [note for note in changed if "mutant" in note]
+    parts = [_examples(job, choose_examples(stable, mutants)), *_properties(job, changed)]
     source = _with_module("\n\n\n".join(part for part in parts if part), job.module)
-    return Written(source, "" if source else _why_not(tries[0], stable), tuple(findings))
+    return Written(source, "" if source else _why_not(tries[0], stable, mutants), tuple(findings))
 
 
 def notes_of(ended: CommandResult) -> list[dict[str, Any]]:
@@ -141,6 +154,17 @@ def suspected_bug(job: GhostwriteJob, message: str, confidence: int, suggestion:
     )
 
 
+def reproduction(job: GhostwriteJob, call: str) -> str:
+    """A command that shows it again; what it needs to be told apart from the advice is a line of its own."""
+    needed = _modules_in(call)
+    imports = "; ".join([f"import {job.module} as _m", *(f"import {name}" for name in needed)])
+    return _command(f"{imports}; print({call.replace(SUBJECT, '_m')})")
+
+
+def _command(code: str) -> str:
+    return f"python -c {shlex.quote(code)}"
+
+
 def _cut_short(job: GhostwriteJob, ended: CommandResult, notes: Sequence[Note]) -> list[Finding]:
     """The call during which a limit was broken or the interpreter died."""
     tried = [note["trying"] for note in notes if "trying" in note]
@@ -156,68 +180,78 @@ def _cut_short(job: GhostwriteJob, ended: CommandResult, notes: Sequence[Note]) 
     return [suspected_bug(job, f"{tried[-1]} {how}.", _ERROR, "Bound what one call may take, or reject such input.")]
 
 
-def _promises(job: GhostwriteJob, notes: Sequence[Note]) -> list[Finding]:
-    broken = [note for note in notes if "broken_promise" in note]
+def _promises(job: GhostwriteJob, tries: Sequence[Sequence[Note]]) -> list[Finding]:
+    """What the docstring says and every run contradicted."""
+    broken = [note for note in tries[0] if "broken_promise" in note]
+    kept = [note for note in broken if all(note in notes for notes in tries[1:])]
     advice = "Correct the code or the docstring: they disagree."
-    return [
-        suspected_bug(
-            job, f"The docstring says {b['broken_promise']} gives {b['want']}; it gives {b['got']}.", _PROMISE, advice
-        )
-        for b in broken
-    ]
+    found: list[Finding] = []
+    for note in kept:
+        call = note["broken_promise"]
+        message = f"The docstring says {call} gives {note['want']}; it gives {note['got']}."
+        shown = _command(f"from {job.module} import *; print({call})")
+        found.append(suspected_bug(job, message, _PROMISE, f"{advice}\nReproduce: {shown}"))
+    return found
 
 
-def _crashes(job: GhostwriteJob, notes: Sequence[Note]) -> list[Finding]:
-    """One for each kind of error; properties come first, because their inputs are the smallest."""
-    found: dict[str, Finding] = {}
+def _round_trips(job: GhostwriteJob, notes: Sequence[Note]) -> list[Finding]:
+    found: list[Finding] = []
     for note in notes:
-        error = str(note.get("failed") or note.get("crash") or "")
-        kind = error.partition(":")[0]
-        if not error or kind in found:
-            continue
-        call = note.get("example") or note.get("call") or job.name
-        if note.get("property") == "roundtrip":
-            if kind == "AssertionError":
-                message = f"{call} does not come back the same after the round trip: {error.partition(': ')[2]}"
-                found[kind] = suspected_bug(
-                    job, message[:500], _ROUND_TRIP, "One of the pair loses or changes something."
+        if note.get("property") == "roundtrip" and "back" in note:
+            message = f"{note['example']} does not come back the same after the round trip: it gives {note['got']}"
+            advice = "One of the pair loses or changes something."
+            found.append(
+                suspected_bug(
+                    job, message[:500], _ROUND_TRIP, f"{advice}\nReproduce: {reproduction(job, note['back'])}"
                 )
+            )
+    return found
+
+
+def crash_candidates(runs: Sequence[CommandResult]) -> dict[str, str]:
+    """Calls that raised what nobody meant, each with the error; one of a kind, those of properties are the smallest."""
+    found: dict[str, str] = {}
+    for notes in reversed([notes_of(run) for run in runs]):
+        for note in notes:
+            error = str(note.get("failed") or note.get("crash") or "")
+            call = str(note.get("example") or note.get("call") or "")
+            kind = error.partition(":")[0]
+            if not error or note.get("property") == "roundtrip" or kind in _NOT_BUGS or _EXTREME.search(call):
+                continue
+            if kind not in [known.partition(":")[0] for known in found.values()]:
+                found[call] = error
+    return found
+
+
+def _crashes(job: GhostwriteJob, crashes: Mapping[str, str], repeated: Sequence[Note]) -> list[Finding]:
+    """Those that came again when only what the function needs was given."""
+    found: list[Finding] = []
+    for note in repeated:
+        kind = crashes[note["of"]].partition(":")[0] if "of" in note else ""
+        if not kind or str(note.get("crash", "")).partition(":")[0] != kind:
             continue
-        sure = _LOOKUP if kind in ("KeyError", "LookupError", "TypeError", "NotImplementedError") else _ERROR
         advice = f"Handle that input, or raise an error that says what is wrong with it (not {kind})."
-        found[kind] = suspected_bug(job, f"{call} raises {error}", sure, advice)
-    return list(found.values())
+        message = f"{note['call']} raises {note['crash']}"
+        found.append(suspected_bug(job, message, _ERROR, f"{advice}\nReproduce: {reproduction(job, note['call'])}"))
+    return found
 
 
 # -- tests -----------------------------------------------------------------------------------------------------------
 
 
-def _examples(job: GhostwriteJob, notes: Sequence[Note]) -> str:
+def _examples(job: GhostwriteJob, chosen: Sequence[Note]) -> str:
     """What calls gave, every time, as assertions."""
-    gave = [note for note in notes if "gives" in note]
-    if all(note["gives"] == "None" for note in gave):
-        gave = []
-    refused = [note for note in notes if "raises" in note]
-    title = _title(job.name)
-    tests: list[str] = []
-    if gave:
-        lines = [f"    assert {note['call']} {_comparison(note)}" for note in gave[:MOST_EXAMPLES]]
-        tests.append("\n".join([f"def test_{title}_gives_what_it_gave():", *lines]))
-    for kind in dict.fromkeys(note["raises"] for note in refused):
-        calls = [note["call"] for note in refused if note["raises"] == kind][:3]
-        lines = [f"    with pytest.raises({kind}):\n        {call}" for call in calls]
-        tests.append("\n".join([f"def test_{title}_raises_{_snake(kind.rpartition('.')[2])}():", *lines]))
-    if not tests:
+    text = write_examples(job.name, chosen)
+    if not text:
         return ""
-    text = "\n\n\n".join(tests)
-    return f"import pytest\n\n\n{text}" if "pytest." in text else text
+    needed = [*(["pytest"] if "pytest." in text else []), *_modules_in(text)]
+    return "\n".join([*(f"import {name}" for name in needed), "", "", text])
 
 
-def _comparison(note: Note) -> str:
-    value = note["gives"]
-    if value in ("None", "True", "False"):
-        return f"is {value}"
-    return f"== pytest.approx({value})" if note.get("approximate") else f"== {value}"
+def _modules_in(text: str) -> list[str]:
+    """The standard library's modules that a text uses."""
+    used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    return sorted(used & MODULES.keys())
 
 
 def _with_module(source: str, module: str) -> str:
@@ -227,18 +261,39 @@ def _with_module(source: str, module: str) -> str:
     tree = ast.parse(source)
     used = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
     used |= {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)} | _TEST_TOOLS | set(dir(builtins))
-    alias = module.rpartition(".")[2]
+    package, _, last = module.rpartition(".")
+    alias = last
     while alias in used or keyword.iskeyword(alias):
         alias += "_module"
-    named = "" if alias == module else f" as {alias}"
-    return f"import {module}{named}\n{source.replace(SUBJECT, alias)}"
+    named = "" if alias == last else f" as {alias}"
+    line = f"from {package} import {last}{named}" if package else f"import {last}{named}"
+    return f"{line}\n{_other_imports(tree, package)}{source.replace(SUBJECT, alias)}"
+
+
+def _other_imports(tree: ast.Module, package: str) -> str:
+    """Modules of the same package that values are written with by their full name."""
+    top = package.partition(".")[0]
+    chains = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)} if top else set[str]()
+    needed = {
+        chain.rpartition(".")[0] for chain in chains if re.fullmatch(rf"{re.escape(top)}(\.\w+)*\.[A-Z]\w*", chain)
+    }
+    return "".join(f"import {name}\n" for name in sorted(needed))
 
 
 def _properties(job: GhostwriteJob, notes: Sequence[Note]) -> Iterable[str]:
-    """The ghostwriter's text, with settings that make it try the same inputs every time."""
-    titles = {"crash": f"test_{_title(job.name)}_takes_any_input", "roundtrip": f"test_{_title(job.name)}_round_trip"}
+    """The ghostwriter's text, with settings that make it try the same inputs every time.
+
+    What can only fail by an exception is a smoke test by name, and is worth one only where no example tells as much.
+    """
+    title = snake(job.name.replace(".", "_"))
+    titles = {
+        "roundtrip": f"test_{title}_comes_back_the_same_after_the_round_trip",
+        "idempotent": f"test_{title}_twice_is_the_same_as_once",
+    }
+    if any("smoke" in note for note in notes):
+        titles["crash"] = f"test_smoke_{title}_raises_nothing_unexpected"
     for note in notes:
-        if note.get("property") not in titles or "failed" in note:
+        if note.get("property") not in titles or "code" not in note:
             continue
         tree = ast.parse(note["code"])
         for node in tree.body:
@@ -251,30 +306,22 @@ def _properties(job: GhostwriteJob, notes: Sequence[Note]) -> Iterable[str]:
         yield "\n\n".join(ast.unparse(node) for node in kept)
 
 
-def _why_not(notes: Sequence[Note], stable: Sequence[Note]) -> str:
-    if missing := [note["no_inputs"] for note in notes if "no_inputs" in note]:
-        return f"no inputs could be made: {missing[0]}"
+def _why_not(notes: Sequence[Note], stable: Sequence[Note], mutants: Sequence[Note]) -> str:
     calls = [note for note in notes if "call" in note]
+    if not calls and (missing := [note["no_inputs"] for note in notes if "no_inputs" in note]):
+        return f"no inputs could be made: {missing[0]}"
     if not calls:
         return "what it takes could not be made"
     if missing := [note["missing"] for note in calls if "missing" in note]:
         return f"it needs what the sandbox does not have: {missing[0]}"
     if all("crash" in note for note in calls):
         return f"every call that was tried raised an error: {calls[0]['crash']}"
-    if not stable:
-        return "its results differ from run to run, or with the day or the place"
+    if all(note.get("gives") == "None" for note in calls):
+        return "it returns nothing to compare"
+    if stable and not mutants:
+        return "no changed version of it could be made, so that nothing shows what a test of it is worth"
+    if stable:
+        return "no call that was tried tells it from a changed version of it"
     if any("unstable" in note for note in calls):
         return "its results cannot be written down"
-    return "it returns nothing to compare"
-
-
-def _title(name: str) -> str:
-    return _snake(name.replace(".", "_"))
-
-
-def _snake(name: str) -> str:
-    """`ParseError` as parse_error."""
-    spaced = "".join(
-        f"_{c.lower()}" if c.isupper() and at and name[at - 1].islower() else c for at, c in enumerate(name)
-    )
-    return spaced.lower()
+    return "its results differ from run to run, or with the day or the place"

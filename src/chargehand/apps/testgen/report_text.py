@@ -39,7 +39,7 @@ def _written_part(report: Report, written: Mapping[str, Path]) -> str:
     made = _made_files(report)
     if not made:
         return "# No tests were written"
-    lines = [f"- `{written[each['file']]}`: {each['tests']} tests of `{each['module']}`" for each in made]
+    lines = [f"- `{written[each['file']]}`: {each['tests']} tests of `{each['module']}`{_worth(each)}" for each in made]
     count = sum(each["tests"] for each in made)
     head = f"# {count} tests in {len(made)} file{'s' if len(made) > 1 else ''}, each run three times"
     needs = [root or "." for root in _last(report.outcomes).get("needs", ())]
@@ -48,12 +48,26 @@ def _written_part(report: Report, written: Mapping[str, Path]) -> str:
     return f"{head}\n\n" + "\n".join(lines) + (path if needs else "") + (f"\n\n{settings}" if settings else "")
 
 
+def _worth(made: dict[str, Any]) -> str:
+    """How many small changes of the code the tests of a module notice; a run of an older version did not try any."""
+    scores: list[list[int]] = list(made.get("mutants", {}).values())
+    told, tried = (sum(score[at] for score in scores) for at in (0, 1))
+    return f", which notice {told} of {tried} small changes to the code" if tried else ""
+
+
 def _bugs(findings: Sequence[Finding]) -> str:
     if not findings:
         return ""
     ordered = sorted(findings, key=lambda each: (-(each.confidence or 0), each.path or "", each.line or 0))
-    lines = [f"- `{each.path}:{each.line}`: {each.message} (confidence {each.confidence})" for each in ordered]
+    lines = [_bug(each) for each in ordered]
     return "## Suspected bugs\n\n" + _limit_list(lines)
+
+
+def _bug(finding: Finding) -> str:
+    """One line, and the command that shows it again, where there is one."""
+    line = f"- `{finding.path}:{finding.line}`: {finding.message} (confidence {finding.confidence})"
+    _, mark, shown = (finding.suggestion or "").partition("\nReproduce: ")
+    return f"{line}\n  Reproduce: `{shown}`" if mark else line
 
 
 def _coverage(outcomes: Sequence[Outcome]) -> str:

@@ -80,7 +80,7 @@ def make_testgen_plan(found: Survey, means: Means, *, model: bool, place: SuiteP
             if target.module != name:
                 continue
             job = _job(target, found.raises[target.full_name], by_name[name]).to_json()
-            if not (target.awaits or target.yields):
+            if not target.awaits:
                 jobs[f"t{number}"] = job
                 tasks.append(
                     _ghostwriter_task(f"t{number}", target, looked_at | {"options": common | known_for | {"job": job}})
@@ -110,12 +110,12 @@ def place_of(found: Survey, folder: Path | None = None) -> SuitePlace:
 
 def without_tasks(found: Survey, *, model: bool) -> bool:
     """Whether there is nothing to do."""
-    return not any(model or not (target.awaits or target.yields) for target in found.targets)
+    return not any(model or not target.awaits for target in found.targets)
 
 
 def _all_skipped(found: Survey, model: bool) -> list[Skip]:
-    special = [target for target in found.targets if (target.awaits or target.yields) and not model]
-    why = "it is a coroutine or a generator, which needs a model"
+    special = [target for target in found.targets if target.awaits and not model]
+    why = "it is a coroutine, which needs a model"
     return [*found.skipped, *(Skip(t.path, t.full_name, t.line, why) for t in special)]
 
 

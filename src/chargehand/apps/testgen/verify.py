@@ -90,6 +90,15 @@ def at_home(result: str, place: SuitePlace, *rest: str) -> Step:
     return _step_with_notes(result, ["-q", "-p", "no:cacheprovider", *options, *rest], env, "shuffled")
 
 
+def pytest_step(result: str, plugin: str, path: str) -> Step:
+    """The file by itself, with a plugin of ours; its order, if it takes one, is beside the copy."""
+    start = start_program(plugin, f"import pytest; sys.exit(pytest.main(sys.argv[1:], plugins=[{plugin}]))")
+    _, _, _, *rest = pytest_command(path)
+    variables = {"TESTGEN_RESULT": f"../{result}.jsonl", f"TESTGEN_{result.upper()}": f"../{result}.json"}
+    env = {**variables, "PYTHONHASHSEED": SEEDS[0], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return Step((sys.executable, "-c", start, *rest), env, f"{result}.jsonl")
+
+
 def _step_with_notes(
     result: str, rest: Sequence[str], env: Mapping[str, str], order: str, *, shifted: bool = False
 ) -> Step:

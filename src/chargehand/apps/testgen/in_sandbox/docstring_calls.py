@@ -3,30 +3,82 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import copy
 import inspect
+import re
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from .argument_values import SUBJECT
+from .argument_values import MODULES, SUBJECT
 from .notes import Notes
 
 if TYPE_CHECKING:
     from doctest import Example
 
 
-def calls_in_docstring(function: Any, name: str) -> list[str]:
-    """Calls with literal arguments that the docstring shows."""
+LONGEST_CALL = 200
+# Names that only its readers know, and files that only they have, make it no promise to hold the code to.
+_READERS = ("NameError", "ImportError", "ModuleNotFoundError", "FileNotFoundError", "SyntaxError")
+
+
+def calls_in_docstring(function: Any, name: str, module: ModuleType) -> list[str]:
+    """Expressions of the docstring that call the function, with what they use written out."""
     found: list[str] = []
+    known: dict[str, ast.expr] = {}
     for example in docstring_examples(function):
         try:
-            node = ast.parse(example.source.strip(), mode="eval").body
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
-                for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
-                    ast.literal_eval(value)
-                found.append(f"{SUBJECT}.{ast.unparse(node)}")
-        except (SyntaxError, ValueError):
+            node = ast.parse(example.source.strip()).body[0]
+        except (SyntaxError, ValueError, IndexError):
             continue
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            known[node.targets[0].id] = node.value
+        if not isinstance(node, ast.Expr):
+            continue
+        written = _WrittenOut(module, known)
+        text = ast.unparse(ast.fix_missing_locations(written.visit(node.value)))
+        uses = f"{SUBJECT}.{name}(" in text or (f".{name}(" in text and SUBJECT in text)
+        # A comparison or a conversion around it is the docstring's own.
+        if uses and not written.unknown and isinstance(node.value, ast.Call) and len(text) <= LONGEST_CALL:
+            found.append(text)
     return found
+
+
+class _WrittenOut(ast.NodeTransformer):
+    """Names of the module by SUBJECT, names that were assigned by what they were assigned; what is left is unknown."""
+
+    def __init__(self, module: ModuleType, known: dict[str, ast.expr]) -> None:
+        self._module, self._known, self._depth = module, known, 0
+        self._own: set[str] = set()
+        self.unknown: set[str] = set()
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        self._own |= {each.arg for each in node.args.args}
+        self.generic_visit(node)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """`package.function` is the module's own `function` if it is the same."""
+        found: Any = sys.modules.get(ast.unparse(node.value)) if isinstance(node.value, ast.Name) else None
+        if found is not None and getattr(found, node.attr, self) is getattr(self._module, node.attr, None):
+            return ast.Attribute(ast.Name(SUBJECT, ast.Load()), node.attr, ast.Load())
+        self.generic_visit(node)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._own:
+            return node
+        if node.id in self._known and self._depth < 5:
+            self._depth += 1
+            made = self.visit(copy.deepcopy(self._known[node.id]))
+            self._depth -= 1
+            return made
+        if hasattr(self._module, node.id):
+            return ast.Attribute(ast.Name(SUBJECT, ast.Load()), node.id, ast.Load())
+        if not hasattr(builtins, node.id) and node.id not in MODULES:
+            self.unknown.add(node.id)
+        return node
 
 
 def promises(function: Any, module: ModuleType, notes: Notes) -> None:
@@ -40,16 +92,25 @@ def promises(function: Any, module: ModuleType, notes: Notes) -> None:
             notes.add(trying=example.source.strip())
 
         def report_failure(self, out: Any, test: Any, example: Example, got: str) -> None:
-            notes.add(broken_promise=example.source.strip(), want=example.want.strip(), got=got.strip()[:300])
+            # A statement that shows nothing, such as an assertion that held, gives nothing to compare.
+            if got.strip() and not got.startswith("Traceback"):
+                notes.add(broken_promise=example.source.strip(), want=example.want.strip(), got=got.strip()[:300])
+            elif got.startswith("Traceback"):
+                said = got.strip().splitlines()[-1][:300]
+                if not said.startswith(_READERS):
+                    notes.add(
+                        broken_promise=example.source.strip(), want=example.want.strip().splitlines()[-1], got=said
+                    )
 
         def report_unexpected_exception(self, out: Any, test: Any, example: Example, exc_info: Any) -> None:
-            # Names that only its readers know, and files that only they have, make it no promise to hold the code to.
-            if example.want and not issubclass(exc_info[0], NameError | ImportError | OSError):
+            if example.want and not issubclass(exc_info[0], NameError | ImportError | OSError | SyntaxError):
                 got = f"{exc_info[0].__name__}: {exc_info[1]}"[:300]
                 notes.add(broken_promise=example.source.strip(), want=example.want.strip(), got=got)
 
     # After the first failure the others mean little.
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.FAIL_FAST
+    # How an error is worded, and from which module it is, may change.
+    flags |= doctest.IGNORE_EXCEPTION_DETAIL
     parsed = doctest.DocTest(examples, dict(vars(module)), "docstring", None, 0, None)
     Runner(verbose=False, optionflags=flags).run(parsed, out=lambda _: None)
 
@@ -62,6 +123,8 @@ def docstring_examples(function: Any) -> list[Example]:
     # Imported only where it is needed: it takes longer than most calls.
     import doctest
 
+    # A fence ends an example, and is not part of what it gives.
+    text = re.sub(r"^[ \t]*(```|~~~).*$", "", text, flags=re.MULTILINE)
     try:
         return doctest.DocTestParser().get_examples(text)
     except ValueError:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import itertools
 import re
+import sys
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
@@ -13,10 +15,14 @@ from typing import Any, cast
 
 from .argument_values import SUBJECT
 from .machine_access import Reached
+from .mutants import Mutant, in_place, time_limit
 from .notes import Notes, describe_error
+from .type_hints import parameter_types
 
 Writer = Callable[..., str]
 PROPERTY_EXAMPLES = 150
+LEAST_REACHED = 15
+SMOKE_EXAMPLES, SMOKE_S, MOST_SMOKED = 50, 3.0, 4
 
 
 def partner(module: ModuleType, name: str) -> Any:
@@ -34,17 +40,20 @@ def partner(module: ModuleType, name: str) -> Any:
     return None
 
 
-def try_properties(job: dict[str, Any], function: Any, module: ModuleType, notes: Notes, reached: Reached) -> None:
-    """All it takes time to import is imported only for what it can be used on."""
-    if job["kind"] == "method" or not inspect.signature(function).parameters:
+def try_properties(
+    job: dict[str, Any], function: Any, module: ModuleType, notes: Notes, reached: Reached, left: list[Mutant]
+) -> None:
+    """All it takes time to import is imported only for what it can be used on. `left` are mutants no call told."""
+    if not inspect.signature(function).parameters:
         return
     from hypothesis.extra import ghostwriter
 
     meant = tuple(filter(None, (exception(name, module) for name in job["raises"])))
-    fuzz, roundtrip = cast("Writer", ghostwriter.fuzz), cast("Writer", ghostwriter.roundtrip)  # pyright: ignore[reportUnknownMemberType]
-    writers = {"crash": partial(fuzz, function)}
+    writers: dict[str, Writer] = {"crash": partial(cast("Writer", ghostwriter.fuzz), function)}  # pyright: ignore[reportUnknownMemberType]
     if job["kind"] == "function" and (other := partner(module, job["name"])) is not None:
-        writers["roundtrip"] = partial(roundtrip, function, other)
+        writers["roundtrip"] = partial(cast("Writer", ghostwriter.roundtrip), function, other)  # pyright: ignore[reportUnknownMemberType]
+    if job["kind"] == "function" and takes_what_it_gives(function):
+        writers["idempotent"] = partial(cast("Writer", ghostwriter.idempotent), function)  # pyright: ignore[reportUnknownMemberType]
     for kind, write in writers.items():
         # What Python itself says of a wrong value is let pass only where it is said.
         for caught in (meant, (*meant, ValueError)):
@@ -55,39 +64,76 @@ def try_properties(job: dict[str, Any], function: Any, module: ModuleType, notes
                 break
             # What is raised on purpose is a good end, not an input to look past.
             code = code.replace("reject()", "return").replace("given, reject, ", "given, ")
-            code = by_subject(code, module.__name__)
+            code = by_subject(code, module)
             if "st.nothing()" in code:
                 notes.add(no_property="no type hints to make inputs from")
                 break
-            if not isinstance(try_property(kind, code, job["name"], function, notes, reached), ValueError):
+            error = try_property(kind, code, job, function, notes, reached)
+            if kind == "crash" and error is None and left:
+                notes_of_smoke(code, job, module, notes, left)
+            if not isinstance(error, ValueError):
                 break
 
 
-def by_subject(code: str, module: str) -> str:
-    """The ghostwriter's text with the module imported as SUBJECT: a parameter may have the module's own name."""
+def takes_what_it_gives(function: Any) -> bool:
+    """Whether its result can be given to it again: a text from a text."""
+    types = parameter_types(function, function.__module__)
+    needed = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+    return len(needed) == 1 and types.get("return") is not None and types.get(needed[0].name) == types["return"]
 
+
+def notes_of_smoke(code: str, job: dict[str, Any], module: ModuleType, notes: Notes, left: list[Mutant]) -> None:
+    """Whether "it raises nothing else" tells a mutant that no call does: only then it is worth a test."""
+    for mutant in left[:MOST_SMOKED]:
+        try:
+            with in_place(module, job["name"], mutant), time_limit(SMOKE_S):
+                run_property(code, SMOKE_EXAMPLES)
+        except BaseException:  # noqa: BLE001 -- it told the mutant, by whatever error
+            notes.add(smoke=mutant.what)
+            return
+
+
+def by_subject(code: str, module: ModuleType) -> str:
+    """The ghostwriter's text with all of the module by SUBJECT, by whatever name it was imported, and no annotations.
+
+    A parameter may have the module's own name.
+    """
     tree = ast.parse(code)
-    ours = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == module]
-    known = {name.asname or name.name: name.name for node in ours for name in node.names}
-    tree.body = [node for node in tree.body if node not in ours]
+    moved: dict[str, str] = {}
+    for node in [node for node in tree.body if isinstance(node, ast.ImportFrom)]:
+        source = sys.modules.get(node.module or "")
+        for name in list(node.names):
+            if getattr(source, name.name, node) is getattr(module, name.name, None):
+                moved[name.asname or name.name] = name.name
+                node.names.remove(name)
+        if not node.names:
+            tree.body.remove(node)
 
     class Renamed(ast.NodeTransformer):
-        def visit_Import(self, node: ast.Import) -> ast.Import:
-            for name in node.names:
-                if name.name == module:
-                    name.asname = SUBJECT
-            return node
-
         def visit_Name(self, node: ast.Name) -> ast.expr:
-            return ast.Attribute(ast.Name(SUBJECT, ast.Load()), known[node.id], node.ctx) if node.id in known else node
+            return ast.Attribute(ast.Name(SUBJECT, ast.Load()), moved[node.id], node.ctx) if node.id in moved else node
 
         def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-            if ast.unparse(node.value) == module:
+            source = sys.modules.get(ast.unparse(node.value))
+            if source is not None and getattr(source, node.attr, node) is getattr(module, node.attr, None):
                 return ast.Attribute(ast.Name(SUBJECT, ast.Load()), node.attr, node.ctx)
             self.generic_visit(node)
             return node
 
-    return ast.unparse(Renamed().visit(tree))
+        def visit_arg(self, node: ast.arg) -> ast.arg:
+            node.annotation = None
+            return node
+
+        def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+            node.returns = None
+            self.generic_visit(node)
+            return node
+
+    tree = Renamed().visit(tree)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    kept = [n for n in tree.body if not (isinstance(n, ast.Import) and n.names[0].name.partition(".")[0] not in used)]
+    subject = ast.Import([ast.alias(module.__name__, SUBJECT)])
+    return ast.unparse(ast.fix_missing_locations(ast.Module([subject, *kept], [])))
 
 
 def exception(name: str, module: ModuleType) -> type[Exception] | None:
@@ -95,36 +141,90 @@ def exception(name: str, module: ModuleType) -> type[Exception] | None:
     return found if isinstance(found, type) and issubclass(found, Exception) else None
 
 
-def try_property(
-    kind: str, code: str, name: str, function: Any, notes: Notes, reached: Reached
-) -> BaseException | None:
+def run_property(code: str, examples: int, reached: Callable[[], None] | None = None) -> None:
+    """The property as it is tried: its assertion says by `reached` that it was come to."""
     from hypothesis import HealthCheck, settings
 
-    notes.add(trying=f"a {kind} property of {name}")
-    space: dict[str, Any] = {"__name__": "candidate"}
-    exec(compile(code, "<candidate>", "exec"), space)  # noqa: S102 -- inside of the sandbox
+    tree = ast.parse(code)
+    if reached is not None:
+        test = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
+        test.body.append(ast.parse("_reached_()").body[0])
+    space: dict[str, Any] = {"__name__": "candidate", "_reached_": reached}
+    exec(compile(ast.fix_missing_locations(tree), "<candidate>", "exec"), space)  # noqa: S102 -- inside of the sandbox
     title = next(key for key in space if key.startswith("test_"))
     wanted = settings(
-        max_examples=PROPERTY_EXAMPLES,
+        max_examples=examples,
         derandomize=True,
         database=None,
         deadline=None,
         report_multiple_bugs=False,
         suppress_health_check=cast("list[HealthCheck]", list(HealthCheck)),
     )
+    wanted(space[title])()
+
+
+def try_property(
+    kind: str,
+    code: str,
+    job: dict[str, Any],
+    function: Any,
+    notes: Notes,
+    reached: Reached,
+) -> BaseException | None:
+    name = job["name"]
+    notes.add(trying=f"a {kind} property of {name}")
+    came = itertools.count()
     try:
         with reached.listening():
-            wanted(space[title])()
+            run_property(code, PROPERTY_EXAMPLES, None if kind == "crash" else lambda: void(next(came)))
     except BaseException as error:  # noqa: BLE001 -- noted: the code may raise anything
         example = shown_call(name, function, "\n".join(getattr(error, "__notes__", [])))
-        if example is None or isinstance(error, ValueError | OSError):
+        if example is None or isinstance(error, ValueError | OSError) or kind == "idempotent":
             # The input could not even be made, or was refused as Python refuses wrong values; or a file is not there.
             notes.add(no_property=describe_error(error))
-        else:
-            notes.add(property=kind, code=code, failed=describe_error(error), example=example)
+        elif kind == "crash":
+            notes.add(property=kind, failed=describe_error(error), example=f"{SUBJECT}.{example}")
+        elif isinstance(error, AssertionError):
+            note_round_trip(example, function, sys.modules[job["module"]], name, notes)
         return error
-    notes.add(property=kind, code=code)
+    # A property whose assertion is hardly ever come to asserts nothing.
+    if kind != "crash" and next(came) < LEAST_REACHED:
+        notes.add(no_property="nearly all inputs are refused before anything is asserted")
+    else:
+        notes.add(property=kind, code=code)
     return None
+
+
+def note_round_trip(example: str, function: Any, module: ModuleType, name: str, notes: Notes) -> None:
+    """What came back instead of what was given, if it was more than a number that was brought into its range."""
+    other = partner(module, name)
+    node = ast.parse(example, mode="eval").body
+    first = next(iter(inspect.signature(function).parameters))
+    if not isinstance(node, ast.Call) or not (given := [each.value for each in node.keywords if each.arg == first]):
+        return
+    call, space = f"{SUBJECT}.{example}", {SUBJECT: module}
+    back = f"{SUBJECT}.{other.__name__}({call})"
+    try:
+        before, after = eval(ast.unparse(given[0]), space), eval(back, space)  # noqa: S307 -- inside of the sandbox
+    except Exception as error:  # noqa: BLE001 -- noted
+        notes.add(no_property=describe_error(error))
+        return
+    if before != after and not is_normalised(before, after):
+        notes.add(property="roundtrip", failed="AssertionError", example=call, back=back, got=repr(after)[:200])
+
+
+def is_normalised(before: Any, after: Any) -> bool:
+    """Whether the two are alike but for numbers."""
+    if isinstance(before, int | float) and isinstance(after, int | float):
+        return True
+    if isinstance(before, list | tuple) and isinstance(after, list | tuple):
+        pairs = list(zip(cast("list[Any]", before), cast("list[Any]", after), strict=False))
+        return len(before) == len(after) and all(one == two or is_normalised(one, two) for one, two in pairs)  # pyright: ignore[reportUnknownArgumentType]
+    return False
+
+
+def void(_value: object) -> None:
+    """For a function that is called for its effect."""
 
 
 def shown_call(name: str, function: Any, said: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,4 +52,6 @@ def title(nodeid: str) -> str:
 def last_line(report: Any) -> str:
     """What pytest shows as the error: its lines that begin with E."""
     lines = [line[1:].strip() for line in str(report.longrepr).splitlines() if line.startswith("E ")]
+    # Where a function happens to be in memory is not part of it.
+    lines = [re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", line) for line in lines]
     return " ".join(" ".join(lines).split())[:600] or " ".join(str(report.longrepr).split())[-600:]

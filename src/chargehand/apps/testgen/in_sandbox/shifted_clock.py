@@ -64,4 +64,4 @@ def like(name: str, real: type, **methods: Callable[..., Any]) -> Any:
             return issubclass(subclass, real)
 
     body = {key: classmethod(method) for key, method in methods.items()}
-    return Same(name, (real,), {**body, "__module__": "datetime", "__doc__": real.__doc__})
+    return Same(name, (real,), {**body, "__module__": "datetime", "__doc__": real.__doc__, "stands_for": real})

@@ -41,6 +41,11 @@ def privileges() -> bool:
     return int(fields["CapEff"], 16) | int(fields["CapPrm"], 16) != 0 or fields["NoNewPrivs"] != "1"
 
 
+def is_root_outside() -> bool:
+    """Whether this user, whatever its number here, is the machine's root, who owns the kernel's settings."""
+    return Path("/proc/sys/kernel").stat().st_uid == os.getuid()
+
+
 def main(outside: str) -> None:
     try:
         Path(outside).write_text("x", encoding="utf-8")
@@ -56,6 +61,8 @@ def main(outside: str) -> None:
             print(f"the kernel's settings ({path})")
     if privileges():
         print("privileges")
+    if is_root_outside():
+        print("what belongs to root")
 
 
 if __name__ == "__main__":

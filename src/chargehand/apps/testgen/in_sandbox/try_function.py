@@ -1,6 +1,6 @@
-"""One function becomes candidates for tests: calls with what they gave, and properties by hypothesis' ghostwriter.
+"""One function becomes candidates for tests: calls with what they gave, and what tells it from its mutants.
 
-Arguments: examples|properties JOB RESULT [shifted]
+Arguments: examples|mutants|reproduce JOB RESULT [shifted]
 
 With `shifted` the clock is on another day. Each call is noted in RESULT, as a line of JSON, before it is tried, so that
 a call that hangs or ends the process can be named from outside.
@@ -14,19 +14,26 @@ import enum
 import importlib
 import inspect
 import json
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .argument_values import PLAIN, SUBJECT, NoValues, arguments
+from .argument_values import MODULES, PLAIN, SUBJECT, NoValues, arguments
 from .docstring_calls import calls_in_docstring, promises
 from .hypothesis_properties import try_properties
 from .machine_access import Reached
+from .mutants import LONGEST_CALL_S, Mutant, OutOfTime, in_place, literals, make_mutants, time_limit
 from .notes import Notes, describe_error
 from .shifted_clock import shift
+from .type_hints import parameter_types
 from .value_source import approximate, source_of
 
-MOST_TRIED = 14
+MOST_TRIED = 32
+MOST_ITEMS = 20
+MUTANTS_S = 12
 LONGEST_VALUE = 400
 # The copy of the project; the folder around it has HOME and TMP.
 HERE = Path.cwd()
@@ -52,28 +59,86 @@ def depends_on_place(text: str) -> bool:
 
 
 def examples(job: dict[str, Any], module: ModuleType, notes: Notes, reached: Reached) -> None:
-    owner, _, name = job["name"].rpartition(".")
     function = resolve(module, job["name"])
     promises(function, module, notes)
-    shown = calls_in_docstring(function, name) if not owner else []
-    try:
-        calls = [*shown, *calls_of(job, module)][:MOST_TRIED]
-    except NoValues as error:
-        notes.add(no_inputs=str(error))
-        calls = shown
-    for call in dict.fromkeys(calls):
+    for call, shown in calls_to_try(job, module, notes):
         notes.add(trying=call)
         with reached.listening():
-            notes.add(**try_call(call, job["raises"], module))
+            notes.add(**try_call(call, job["raises"], module), **({"shown": True} if shown else {}))
+
+
+def calls_to_try(job: dict[str, Any], module: ModuleType, notes: Notes) -> list[tuple[str, bool]]:
+    """Calls as source, each with whether the docstring shows it; the same ones whenever they are asked for."""
+    name = job["name"].rpartition(".")[2]
+    shown = calls_in_docstring(resolve(module, job["name"]), name, module)
+    try:
+        made = calls_of(job, module)
+    except NoValues as error:
+        notes.add(no_inputs=str(error))
+        made = []
+    return [(call, call in shown) for call in dict.fromkeys([*shown, *made])][:MOST_TRIED]
+
+
+def try_mutants(job: dict[str, Any], module: ModuleType, notes: Notes, reached: Reached) -> None:
+    """Which calls tell the function from each of its mutants, and which properties do where no call does."""
+    calls = [call for call, _ in calls_to_try(job, module, notes)]
+    known = {call: try_call(call, job["raises"], module) for call in calls}
+    ended_by = time.monotonic() + MUTANTS_S
+    left: list[Mutant] = []
+    for mutant in make_mutants(module, job["name"], job["line"]):
+        if time.monotonic() > ended_by:
+            break
+        with in_place(module, job["name"], mutant):
+            told = [call for call in calls if is_different(call, known[call], job["raises"], module)]
+        notes.add(mutant=mutant.what, line=mutant.line, told_by=told)
+        left += [] if told else [mutant]
+    if job["kind"] != "method":
+        try_properties(job, resolve(module, job["name"]), module, notes, reached, left)
+
+
+def reproduce(job: dict[str, Any], module: ModuleType, notes: Notes) -> None:
+    """Whether calls that went wrong do so again, with nothing but what the function needs."""
+    function = resolve(module, job["name"])
+    known = inspect.signature(function).parameters
+    types = parameter_types(function, module.__name__)
+    bound = job["kind"] == "method"
+    needed = [each.name for each in known.values() if each.default is each.empty][1 if bound else 0 :]
+    sized = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    # Without types there is no telling whether such a call is meant to be made.
+    typed = all(name in types or known[name].kind in sized for name in needed)
+    for call in job["reproduce"] if typed else ():
+        node = ast.parse(call, mode="eval").body
+        if not isinstance(node, ast.Call):
+            continue
+        node.keywords = [each for each in node.keywords if each.arg is None or each.arg in needed]
+        notes.add(trying=ast.unparse(node))
+        notes.add(of=call, **try_call(ast.unparse(node), job["raises"], module))
+
+
+def is_different(call: str, known: dict[str, Any], raises: list[str], module: ModuleType) -> bool:
+    """Whether a mutant that is in place gives something else."""
+    if "gives" not in known and "raises" not in known:
+        return False
+    try:
+        with time_limit(LONGEST_CALL_S):
+            return try_call(call, raises, module) != known
+    except OutOfTime:
+        return True
 
 
 def try_call(call: str, raises: list[str], module: ModuleType) -> dict[str, Any]:
     """What came of a call, as a note."""
-    space: dict[str, Any] = {SUBJECT: module}
+    space: dict[str, Any] = {**MODULES, SUBJECT: module, module.__name__.partition(".")[0]: top_package(module)}
     if not can_be_made(call, space):
         return {"not_made": call}
     try:
         value = eval(call, space)  # noqa: S307 -- inside of the sandbox
+        if isinstance(value, Iterator):
+            # What comes one by one is compared as a list; the first of it, where it may not end.
+            call = f"list(itertools.islice({call}, {MOST_ITEMS}))"
+            value = eval(call, space)  # noqa: S307 -- inside of the sandbox
+    except OutOfTime:
+        raise
     except BaseException as error:  # noqa: BLE001 -- noted; code may raise anything, SystemExit included
         if is_expected(error, raises):
             caught = importable(error, module)
@@ -88,10 +153,15 @@ def try_call(call: str, raises: list[str], module: ModuleType) -> dict[str, Any]
     return {"call": call, "gives": text, "approximate": approximate(value)}
 
 
+def top_package(module: ModuleType) -> ModuleType:
+    return sys.modules[module.__name__.partition(".")[0]]
+
+
 def can_be_made(call: str, space: dict[str, Any]) -> bool:
     """Whether the object and the arguments exist before the call: what their making raises is not the function's."""
     node = ast.parse(call, mode="eval").body
-    assert isinstance(node, ast.Call)
+    if not isinstance(node, ast.Call):
+        return False
     parts = [*node.args, *(keyword.value for keyword in node.keywords)]
     parts += [node.func.value] if isinstance(node.func, ast.Attribute) else []
     try:
@@ -104,8 +174,19 @@ def can_be_made(call: str, space: dict[str, Any]) -> bool:
 
 def calls_of(job: dict[str, Any], module: ModuleType) -> list[str]:
     owner, _, name = job["name"].rpartition(".")
+
+    def works(call: str) -> bool:
+        """Whether a call goes well enough to say that its arguments are of the right kind."""
+        try:
+            with time_limit(LONGEST_CALL_S):
+                note = try_call(call, job["raises"], module)
+        except OutOfTime:
+            return False
+        return "gives" in note or "unstable" in note
+
     if job["kind"] != "method":
-        rows = arguments(resolve(module, job["name"]), module.__name__)
+        function = resolve(module, job["name"])
+        rows = arguments(function, module.__name__, works=lambda given: works(f"{SUBJECT}.{job['name']}({given})"))
         return [f"{SUBJECT}.{job['name']}({given})" for given in rows]
     kind = getattr(module, owner)
     if inspect.isabstract(kind) or getattr(kind, "_is_protocol", False):
@@ -113,9 +194,33 @@ def calls_of(job: dict[str, Any], module: ModuleType) -> list[str]:
     if issubclass(kind, enum.Enum):
         made = [f"{SUBJECT}.{owner}.{member.name}" for member in list(kind)[:4]]
     else:
-        made = [f"{SUBJECT}.{owner}({given})" for given in arguments(kind, module.__name__, most=3)]
-    given = arguments(inspect.getattr_static(kind, name), module.__name__, bound=True)
-    return [f"{each}.{name}({given[n % len(given)]})" for n, each in enumerate(made * len(given))][: MOST_TRIED - 2]
+        made = [f"{SUBJECT}.{owner}({given})" for given in objects(kind, module)]
+    function = inspect.getattr_static(kind, name)
+
+    def takes(given: str) -> bool:
+        return any(works(f"{each}.{name}({given})") for each in made)
+
+    given = arguments(function, module.__name__, bound=True, works=takes)
+    pairs = [f"{each}.{name}({given[n % len(given)]})" for n, each in enumerate(made * len(given))]
+    return pairs[: MOST_TRIED - 2]
+
+
+def objects(kind: Any, module: ModuleType) -> list[str]:
+    """Argument lists that an object of the class can be made from."""
+    space: dict[str, Any] = {**MODULES, SUBJECT: module, module.__name__.partition(".")[0]: top_package(module)}
+
+    def works(given: str) -> bool:
+        try:
+            with time_limit(LONGEST_CALL_S):
+                eval(f"{SUBJECT}.{kind.__name__}({given})", space)  # noqa: S307 -- inside of the sandbox
+        except BaseException:  # noqa: BLE001 -- whatever it is, there is no object
+            return False
+        return True
+
+    rows = [each for each in arguments(kind, module.__name__, most=12, works=works) if works(each)]
+    if not rows:
+        raise NoValues(f"{kind.__name__} cannot be made from what was tried")
+    return rows[:4]
 
 
 def resolve(module: ModuleType, name: str) -> Any:
@@ -130,8 +235,6 @@ def main(mode: str, job_file: str, result: str, day: str = "") -> None:
     notes = Notes(result)
     if day == "shifted":
         shift()
-    plain, *edges = PLAIN[str]
-    PLAIN[str] = (plain, *(repr(f"a{mark}b{mark}") for mark in job["marks"]), *edges)
     notes.add(trying=f"import {job['module']}")
     try:
         module = importlib.import_module(job["module"])
@@ -139,9 +242,18 @@ def main(mode: str, job_file: str, result: str, day: str = "") -> None:
     except BaseException as error:  # noqa: BLE001 -- noted: import runs the module's code
         notes.add(import_failed=describe_error(error))
         return
+    texts, numbers = literals(module, job["name"], job["line"])
+    plain, *edges = PLAIN[str]
+    marked = [repr(f"a{mark}b{mark}") for mark in job["marks"]]
+    PLAIN[str] = tuple(dict.fromkeys([plain, *marked, *edges, *map(repr, texts)]))
+    near = [str(number + step) for number in numbers for step in (0, 1, -1)]
+    PLAIN[int] = tuple(dict.fromkeys([*PLAIN[int], *near]))
+    PLAIN[float] = tuple(dict.fromkeys([*PLAIN[float], *(f"{number}.0" for number in numbers)]))
     reached = Reached(HERE, lambda what: notes.add(reaches=what))
     if mode == "examples":
         examples(job, module, notes, reached)
+    elif mode == "reproduce":
+        reproduce(job, module, notes)
     else:
-        try_properties(job, resolve(module, job["name"]), module, notes, reached)
+        try_mutants(job, module, notes, reached)
     notes.add(ended=True)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import datetime
+import decimal
 import enum
+import fractions
 import math
+import pathlib
 from types import ModuleType
 from typing import Any, cast
 
 from .argument_values import SUBJECT
+
+# As they are before another day's clock takes their place.
+_DATES = (datetime.date, datetime.time, datetime.timedelta, datetime.timezone)
 
 
 def source_of(value: Any, module: ModuleType, depth: int = 0) -> str | None:
@@ -23,6 +30,8 @@ def source_of(value: Any, module: ModuleType, depth: int = 0) -> str | None:
         return None
     if type(value) in (int, float, str, bytes, complex):
         return repr(value)
+    if (written := source_of_standard(value)) is not None:
+        return written
     if type(value) in (list, tuple, set, frozenset):
         parts = [source_of(each, module, depth + 1) for each in cast("list[Any]", value)]
         if None in parts:
@@ -42,6 +51,20 @@ def source_of(value: Any, module: ModuleType, depth: int = 0) -> str | None:
         return None if any(None in pair for pair in pairs) else f"{{{', '.join(f'{k}: {v}' for k, v in pairs)}}}"
     if getattr(module, type(value).__name__, None) is type(value) and type(value).__eq__ is not object.__eq__:
         return source_of_own(value, module, depth)
+    return None
+
+
+def source_of_standard(value: Any) -> str | None:
+    """A date, a path, an exact number."""
+    if isinstance(value, _DATES) and type(value).__module__ == "datetime":
+        return f"datetime.{repr(value).removeprefix('datetime.')}"
+    if type(value) is decimal.Decimal and value.is_finite():
+        return f"decimal.{value!r}"
+    if type(value) is fractions.Fraction:
+        return f"fractions.{value!r}"
+    if isinstance(value, pathlib.PurePath) and type(value).__module__.partition(".")[0] == "pathlib":
+        kind = "Path" if isinstance(value, pathlib.Path) else type(value).__name__
+        return f"pathlib.{kind}({str(value)!r})"
     return None
 
 
