@@ -23,7 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PACKAGES = ("boltons==26.2.0", "packaging==26.3", "semver==3.1.1", "validators==0.36.0", "natsort==8.4.0")
+PACKAGES = ("semver==3.1.1", "python-slugify==9.1.3", "natsort==8.4.0", "jmespath==1.1.0", "packaging==26.3")
 TESTS = ("tests", "test", "testing")
 
 
@@ -34,9 +34,11 @@ class Measured(NamedTuple):
     functions: int
     tests: int
     passed: bool
-    # For each function with tests, the share killed of the mutants testgen chose its tests by, and of all others.
+    # For each function with tests, the share killed of the mutants testgen chose its tests by, of all others where
+    # there are more, and of both together.
     handful: list[float]
-    killed: list[float]
+    others: list[float]
+    all: list[float]
     vacuous: list[str]
     bugs: list[dict[str, Any]]
 
@@ -46,17 +48,9 @@ def main() -> None:
     parser.add_argument("packages", nargs="*", default=PACKAGES)
     parser.add_argument("--folder", type=Path, help="where the sources are kept [default: a temporary folder]")
     arguments = parser.parse_args()
-    heads = (
-        "package",
-        "functions with tests",
-        "tests",
-        "all pass on a fresh copy",
-        "handful killed",
-        "others",
-        "vacuous",
-    )
+    heads = ("package", "functions", "tests", "pass on a fresh copy", "handful killed", "others", "all", "vacuous")
     print(f"| {' | '.join(heads)} |")
-    print("|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|")
     found: list[Measured] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
@@ -64,9 +58,9 @@ def main() -> None:
         for package in arguments.packages:
             found.append(measure(package, folder))
             print(row(found[-1]), flush=True)
-    handful, others = ([share for each in found for share in getattr(each, kind)] for kind in ("handful", "killed"))
-    print(f"\nMedian over {len(handful)} functions: {median(handful)} of the mutants their tests were chosen by.")
-    print(f"Median over {len(others)} functions that have more: {median(others)} of the others.")
+    for kind in ("handful", "others", "all"):
+        shares = [share for each in found for share in getattr(each, kind)]
+        print(f"{kind}: median {median(shares)} over {len(shares)} functions")
     for each in found:
         for bug in each.bugs:
             print(f"\n{each.name} {bug['path']}:{bug['line']} {bug['message']}\n  {bug['suggestion']}")
@@ -74,7 +68,7 @@ def main() -> None:
 
 def row(each: Measured) -> str:
     passed = "yes" if each.passed else "NO"
-    shares = f"{median(each.handful)} | {median(each.killed)} (of {len(each.killed)})"
+    shares = f"{median(each.handful)} | {median(each.others)} (of {len(each.others)}) | {median(each.all)}"
     return f"| {each.name} | {each.functions} | {each.tests} | {passed} | {shares} | {len(each.vacuous)} |"
 
 
@@ -91,12 +85,15 @@ def measure(package: str, folder: Path) -> Measured:
     if written.is_dir():
         shutil.copytree(written, fresh / "tests" / "generated", dirs_exist_ok=True)
     passed = pytest(fresh, "tests/generated").returncode == 0 if written.is_dir() else True
-    scores = [score for output in made for score in output["mutants"].values()]
-    killed = [share for output in made if output["source"] for share in other_mutants(fresh, output)]
+    handful = {name: score for output in made for name, score in output["mutants"].items()}
+    others = {name: score for output in made if output["source"] for name, score in other_mutants(fresh, output)}
+    both = {
+        name: [one + two for one, two in zip(handful[name], others.get(name, (0, 0)), strict=True)] for name in handful
+    }
+    shares = [[told / tried for told, tried in scores.values() if tried] for scores in (handful, others, both)]
     vacuous = [each for output in made for each in vacuous_properties(output["source"])]
     tests = sum(output["tests"] for output in made)
-    handful = [told / tried for told, tried in scores if tried]
-    return Measured(name, len(scores), tests, passed, handful, killed, vacuous, report["findings"])
+    return Measured(name, len(handful), tests, passed, *shares, vacuous, report["findings"])
 
 
 def unpack(package: str, folder: Path, kind: str) -> Path:
@@ -145,8 +142,8 @@ def pytest(fresh: Path, *arguments: str, **env: str) -> subprocess.CompletedProc
     return subprocess.run(command, cwd=fresh, env=os.environ | env, capture_output=True, text=True, check=False)
 
 
-def other_mutants(fresh: Path, output: dict[str, Any]) -> list[float]:
-    """For each function with tests, the share of the mutants testgen did not try that the file's tests kill."""
+def other_mutants(fresh: Path, output: dict[str, Any]) -> list[tuple[str, list[int]]]:
+    """For each function with tests, how many of the mutants testgen did not try its file's tests kill."""
     tree = ast.parse(output["source"])
     tests = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     order = [
@@ -160,7 +157,7 @@ def other_mutants(fresh: Path, output: dict[str, Any]) -> list[float]:
         plugin = ("-p", "chargehand.apps.testgen.in_sandbox.pytest_mutants")
         pytest(fresh, *plugin, f"tests/generated/{output['file']}", **env)
         notes = [json.loads(line) for line in result.read_text(encoding="utf-8").splitlines()]
-    return [note["killed"] / note["mutants"] for note in notes if note.get("mutants")]
+    return [(note["target"], [note["killed"], note["mutants"]]) for note in notes if "mutants" in note]
 
 
 def vacuous_properties(source: str) -> list[str]:

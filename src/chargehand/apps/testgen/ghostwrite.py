@@ -31,7 +31,17 @@ EXAMPLES_S, PROPERTIES_S = 15, 45
 # How sure it is that it is a bug: a broken promise, a pair that does not undo, an error on some input.
 _PROMISE, _ROUND_TRIP, _ERROR = 95, 85, 70
 # Errors that say that an input was not meant, and inputs that hardly ever are.
-_NOT_BUGS = frozenset({"TypeError", "KeyError", "LookupError", "NotImplementedError", "AssertionError"})
+_NOT_BUGS = frozenset(
+    {
+        "TypeError",
+        "KeyError",
+        "LookupError",
+        "NotImplementedError",
+        "AssertionError",
+        "ImportError",
+        "ModuleNotFoundError",
+    }
+)
 _EXTREME = re.compile(r"\b(nan|inf)\b|\d{16,}|e[+-]?\d{2,}")
 # How long it takes is not what the test is about: neither one call nor making the inputs, on whatever machine.
 _SETTINGS = (
@@ -230,10 +240,18 @@ def _crashes(job: GhostwriteJob, crashes: Mapping[str, str], repeated: Sequence[
         kind = crashes[note["of"]].partition(":")[0] if "of" in note else ""
         if not kind or str(note.get("crash", "")).partition(":")[0] != kind:
             continue
+        # Of two that do not fit each other, either may be what was not meant.
+        if kind == "IndexError" and _count_arguments(note["call"]) > 1:
+            continue
         advice = f"Handle that input, or raise an error that says what is wrong with it (not {kind})."
         message = f"{note['call']} raises {note['crash']}"
         found.append(suspected_bug(job, message, _ERROR, f"{advice}\nReproduce: {reproduction(job, note['call'])}"))
     return found
+
+
+def _count_arguments(call: str) -> int:
+    node = ast.parse(call, mode="eval").body
+    return len(node.args) + len(node.keywords) if isinstance(node, ast.Call) else 0
 
 
 # -- tests -----------------------------------------------------------------------------------------------------------
