@@ -60,7 +60,10 @@ def test_events_are_lines_of_json_after_a_number(client: Client, run: str, home:
     assert events[-1]["kind"] == "run_ended"
 
 
-@pytest.mark.parametrize(("form", "media"), [("json", "application/json"), ("jsonl", "jsonl"), ("html", "text/html")])
+@pytest.mark.parametrize(
+    ("form", "media"),
+    [("json", "application/json"), ("jsonl", "jsonl"), ("html", "text/html"), ("otlp", "application/json")],
+)
 def test_a_run_can_be_exported(client: Client, run: str, form: str, media: str) -> None:
     """As `trace --format` does."""
     answer = client.get(f"{RUNS}/{run}/trace?format={form}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chargehand.text.redaction import Redactor
     from chargehand.values.effect import Question
 
-TraceForm = Literal["json", "jsonl", "html"]
+TraceForm = Literal["json", "jsonl", "html", "otlp"]
 
 
 def read_report(source: RunSource, run: str) -> tuple[dict[str, Any], Sequence[Question]]:
@@ -46,10 +46,15 @@ def questions_json(questions: Sequence[Question]) -> list[dict[str, Any]]:
     return [{"id": q.id, "kind": q.kind, "prompt": q.prompt, "schema": q.answer_schema} for q in questions]
 
 
-def export_run(source: RunSource, run: str, form: TraceForm, redactor: Redactor) -> Iterator[str]:
-    """The record in parts, without secrets: one JSON document, one event a line, or a page."""
+def export_run(
+    source: RunSource, run: str, form: TraceForm, redactor: Redactor, *, content: bool = False
+) -> Iterator[str]:
+    """The record in parts, without secrets: one JSON document, one event a line, a page, or spans.
+
+    `content`: spans with the texts of the run.
+    """
     from chargehand.text.escaping import dump_json
-    from chargehand.trace import to_html, to_json, to_jsonl
+    from chargehand.trace import to_html, to_json, to_jsonl, to_otlp
 
     match form:
         case "html":
@@ -60,6 +65,9 @@ def export_run(source: RunSource, run: str, form: TraceForm, redactor: Redactor)
             yield to_html(source.events(run), redactor, messages=messages, status=status, shown=shown)
         case "jsonl":
             yield from to_jsonl(source.events(run), redactor)
+        case "otlp":
+            spans = to_otlp(source.events(run), partial(source.messages, run), redactor, content=content)
+            yield dump_json(spans, ascii_only=True) + "\n"
         case "json":
             whole = to_json(source.events(run), partial(source.messages, run), redactor)
             if not whole["events"]:

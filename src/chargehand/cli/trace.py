@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("run_id", metavar="RUN")
-@click.option("--format", "form", type=click.Choice(["json", "jsonl", "html"]), default="json", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["json", "jsonl", "html", "otlp"]), default="json", show_default=True
+)
+@click.option("--content", is_flag=True, help="With otlp: also the texts of the run, such as prompts and replies.")
 @click.option(
     "-o", "--output", metavar="FILE", help="Write to FILE; `-` is stdout. [default: stdout; html: chargehand-RUN.html]"
 )
-def trace(run_id: str, form: TraceForm, output: str | None) -> None:
-    """Export the record of RUN: json is one document, jsonl one event a line, html a page in one file.
+def trace(run_id: str, form: TraceForm, output: str | None, *, content: bool) -> None:
+    """Export the record of RUN: json is one document, jsonl one event a line, html a page in one file, otlp the spans
+    for OpenTelemetry.
 
     RUN is an id, the beginning of one, or `last`. Secrets are removed.
     """
@@ -36,7 +40,7 @@ def trace(run_id: str, form: TraceForm, output: str | None) -> None:
     # All of it is read before anything is written: half of a damaged record is not exported.
     if not sum(1 for _ in runs.events(name)) and runs.owner(name) is None:
         out.say(f"{name} was stopped before anything of it was recorded.")
-    parts = export_run(runs, name, form, out.redactor)
+    parts = export_run(runs, name, form, out.redactor, content=content)
     if to_stdout:
         write_utf8(parts)
     else:

@@ -132,13 +132,14 @@ async def stream_events(call: Call) -> Response:
 
 
 async def get_trace(call: Call) -> Response:
-    """The record of a run as one JSON document, JSON lines or a page."""
+    """The record of a run as one JSON document, JSON lines, a page, or spans of OpenTelemetry."""
     form = call.query(TraceQuery).format
     server, run = call.server, await find_run(call)
     parts = export_run(server.source, run, form, server.redactor)
     first = await server.reading.run(_take, parts)
-    media = {"json": "application/json", "jsonl": "application/jsonl", "html": "text/html"}[form]
-    headers = {"content-disposition": f'attachment; filename="chargehand-{run}.{form}"'}
+    media = {"jsonl": "application/jsonl", "html": "text/html"}.get(form, "application/json")
+    ending = "otlp.json" if form == "otlp" else form
+    headers = {"content-disposition": f'attachment; filename="chargehand-{run}.{ending}"'}
     return StreamingResponse(iterate_in_threadpool(_batches(parts, first)), headers=headers, media_type=media)
 
 

@@ -1,4 +1,4 @@
-"""Folds over a run's events: its state as it happens, and its record as JSON, JSON lines, a page, a graph."""
+"""Folds over a run's events: its state as it happens, and its record as JSON, JSON lines, spans, a page, a graph."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from chargehand.values.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from chargehand.trace.export import to_json, to_jsonl
+    from chargehand.trace.otlp import to_otlp
     from chargehand.trace.pack_page import to_html
     from chargehand.trace.plan_graph import to_mermaid, to_text
     from chargehand.trace.run_parts import AttemptView, CallView, Decision, SessionView, Tally, TaskState, TaskStatus
@@ -27,6 +28,7 @@ __all__ = [
     "to_json",
     "to_jsonl",
     "to_mermaid",
+    "to_otlp",
     "to_text",
 ]
 
@@ -35,6 +37,7 @@ __getattr__ = lazy_names(
     {
         **dict.fromkeys(["to_json", "to_jsonl"], "export"),
         "to_html": "pack_page",
+        "to_otlp": "otlp",
         **dict.fromkeys(["to_mermaid", "to_text"], "plan_graph"),
         **dict.fromkeys(
             ["AttemptView", "CallView", "Decision", "SessionView", "Tally", "TaskState", "TaskStatus"], "run_parts"

@@ -1,0 +1,416 @@
+"""Events -> the spans of a run as one OTLP/JSON document (ExportTraceServiceRequest), named as OpenTelemetry's GenAI
+conventions name them.
+
+All ids are made from the run and the keys in it: the same record gives the same document, and one that has grown the
+same ids. Texts of the run are left out unless they are asked for; secrets are left out in any case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, cast
+
+from chargehand.text.escaping import dump_json
+from chargehand.text.redaction import Redactor
+from chargehand.trace.export import Blobs
+from chargehand.trace.span_content import input_messages, output_messages
+from chargehand.values.event import (
+    AttemptEnded,
+    AttemptStarted,
+    Event,
+    ModelCalled,
+    ModelReplied,
+    PlanApproved,
+    PlanDrafted,
+    Reused,
+    RunEnded,
+    RunStarted,
+    ToolCalled,
+    ToolRefused,
+    ToolReturned,
+)
+from chargehand.values.key import TaskPath
+
+Data: TypeAlias = dict[str, Any]
+Operation = Literal["invoke_workflow", "plan", "invoke_agent", "chat", "execute_tool"]
+
+# What OpenInference calls each: viewers that go by it show others as unknown.
+_SORTS: dict[Operation, str] = {
+    "invoke_workflow": "CHAIN",
+    "plan": "CHAIN",
+    "invoke_agent": "AGENT",
+    "chat": "LLM",
+    "execute_tool": "TOOL",
+}
+_INTERNAL, _CLIENT = 1, 3
+_ERROR = 2
+
+
+@dataclass(slots=True, eq=False)
+class OtlpSpan:
+    """A span while its run is read; an attribute that is None is left out."""
+
+    id: str
+    operation: Operation
+    subject: str
+    parent: OtlpSpan | None
+    started: float
+    ended: float
+    attributes: Data
+    open: bool = True
+    link: OtlpSpan | None = None
+    failed: bool = False
+    message: str = ""
+
+
+def to_otlp(events: Iterable[Event], blobs: Blobs, redactor: Redactor, *, content: bool = False) -> Data:
+    """The spans of all sessions so far; with `content` also requests, messages, arguments, results and error texts."""
+    spans = _Spans(blobs, content=content)
+    for event in events:
+        spans.apply(event)
+    spans.close_all()
+    about = {"service.name": "chargehand", "service.version": spans.version or None}
+    scope = {"name": "chargehand"} | ({"version": spans.version} if spans.version else {})
+    return {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": _attributes(about, redactor)},
+                "scopeSpans": [{"scope": scope, "spans": [_write_span(span, spans, redactor) for span in spans.made]}],
+            }
+        ]
+        if spans.made
+        else []
+    }
+
+
+@dataclass(slots=True)
+class _Spans:
+    """The fold: which spans there are after the events applied so far."""
+
+    blobs: Blobs
+    content: bool
+    run: str = ""
+    version: str = ""
+    made: list[OtlpSpan] = field(default_factory=list[OtlpSpan])
+    # How many are of earlier sessions.
+    before: int = 0
+    first_root: OtlpSpan | None = None
+    root: OtlpSpan | None = None
+    # By `t3/1` and by the key of the call; plans by the attempt whose team plans, "" for the run's own.
+    attempts: dict[str, OtlpSpan] = field(default_factory=dict[str, OtlpSpan])
+    calls: dict[str, OtlpSpan] = field(default_factory=dict[str, OtlpSpan])
+    plans: dict[str, OtlpSpan] = field(default_factory=dict[str, OtlpSpan])
+    approved: set[str] = field(default_factory=set[str])
+    seen: Counter[str] = field(default_factory=Counter[str])
+    # The last event that a process of the run recorded.
+    last: float = 0.0
+
+    def apply(self, event: Event) -> None:
+        self.run = event.run
+        if isinstance(event.body, RunStarted):
+            self.close_all()
+        if not event.outside:
+            self.last = event.at
+        if self.root is None or isinstance(event.body, RunStarted):
+            self._start_session(event)
+        match event.body:
+            case PlanDrafted(within=scope, source=source) if source not in ("added", "split"):
+                self._plan(event, scope or "")
+            case PlanApproved(within=scope, strategy=strategy):
+                plan = self._plan(event, scope or "")
+                self.approved.add(scope or "")
+                if plan is not None:
+                    plan.attributes["chargehand.strategy"] = strategy
+                    self._close(self.plans, scope or "")
+            case AttemptStarted() as body:
+                self._start_attempt(event, body)
+            case AttemptEnded(status=status, error=error):
+                span = self._close(self.attempts, f"{event.task}/{event.attempt}", error)
+                if span is not None:
+                    span.attributes["chargehand.status"] = status
+            case ModelCalled() as body:
+                self._start_chat(event, body)
+            case ToolCalled() as body:
+                self._start_tool(event, body)
+            case ModelReplied() | ToolReturned() as body:
+                self._end_call(body)
+            case ToolRefused() as body:
+                key = f"refused/{event.seq}"
+                self.calls[key] = self._add(key, "execute_tool", body.tool, event, _of_tool(body))
+                self._close(self.calls, key, {"kind": "refused", "message": body.reason})
+            case Reused() as body:
+                self._reuse_call(event, body)
+            case RunEnded() as body:
+                self._end_session(body)
+            case _:
+                pass
+
+    def close_all(self) -> None:
+        """End what is still open with the last event of its session, and no span before one that it holds."""
+        of_session = self.made[self.before :]
+        self.before = len(self.made)
+        for span in of_session:
+            if span.open:
+                span.open, span.ended = False, max(span.started, self.last)
+                span.attributes["chargehand.unfinished"] = True
+        for span in reversed(of_session):
+            if span.parent is not None:
+                span.parent.ended = max(span.parent.ended, span.ended)
+        for table in (self.attempts, self.calls, self.plans):
+            table.clear()
+
+    def _start_session(self, event: Event) -> None:
+        body = event.body
+        team = ""
+        self.root = None
+        if isinstance(body, RunStarted):
+            self.version, team = body.chargehand, _text(body.team, "name")
+        self.root = self._add("@run", "invoke_workflow", team, event, {"gen_ai.workflow.name": team or None})
+        if self.first_root is None:
+            self.first_root = self.root
+        else:
+            self.root.link = self.first_root
+        if isinstance(body, RunStarted):
+            self.root.attributes["chargehand.session"] = body.epoch
+            if self.content:
+                self.root.attributes["input.value"] = _text(body.request, "text")
+
+    def _end_session(self, ended: RunEnded) -> None:
+        root = self.root
+        if root is None:
+            return
+        root.open, root.ended = False, max(root.started, self.last)
+        root.attributes["chargehand.status"] = ended.status
+        if ended.status == "failed":
+            _fail(root, {"kind": ended.status})
+        if self.content:
+            root.attributes["output.value"] = _text(ended.report or {}, "answer") or None
+
+    def _plan(self, event: Event, scope: str) -> OtlpSpan | None:
+        """The span of the planning that goes on, begun if need be; None once that team's plan was approved."""
+        if scope in self.approved:
+            return None
+        if scope not in self.plans:
+            self.plans[scope] = self._add(f"{scope}/@plan", "plan", "", event, {}, self.attempts.get(scope))
+        return self.plans[scope]
+
+    def _start_attempt(self, event: Event, started: AttemptStarted) -> None:
+        key = f"{event.task}/{event.attempt}"
+        if key in self.attempts:
+            return
+        provider, model = _split_model(started.model or "")
+        self.attempts[key] = self._add(
+            key,
+            "invoke_agent",
+            started.worker,
+            event,
+            {
+                "gen_ai.agent.name": started.worker,
+                "gen_ai.provider.name": provider,
+                "gen_ai.request.model": model,
+            },
+        )
+
+    def _start_chat(self, event: Event, called: ModelCalled) -> None:
+        if called.key in self.calls:
+            return  # the same call, sent again
+        scope, _, supervisor = called.key.rpartition("@")
+        planning = "@" in called.key and supervisor.startswith(("plan", "route"))
+        parent = self._plan(event, scope.removesuffix("/")) if planning else None
+        provider, model = _split_model(called.model)
+        span = self.calls[called.key] = self._add(
+            called.key,
+            "chat",
+            model or "",
+            event,
+            {
+                "gen_ai.provider.name": provider,
+                "gen_ai.request.model": model,
+                "gen_ai.request.max_tokens": called.max_output or None,
+                "gen_ai.agent.name": called.worker or called.role or None,
+                "chargehand.role": called.role or None,
+            },
+            parent,
+        )
+        if self.content:
+            span.attributes["gen_ai.input.messages"] = input_messages(called.messages, self.blobs(called.messages))
+
+    def _start_tool(self, event: Event, called: ToolCalled) -> None:
+        if called.key in self.calls:
+            return
+        span = self._add(called.key, "execute_tool", called.tool, event, _of_tool(called))
+        self.calls[called.key] = span
+        if self.content:
+            span.attributes["gen_ai.tool.call.arguments"] = called.arguments
+
+    def _end_call(self, returned: ModelReplied | ToolReturned) -> None:
+        result = returned.result
+        error = _part(result, "error") or ({"kind": "cancelled"} if result.get("cut") else None)
+        span = self._close(self.calls, returned.key, error)
+        if span is None:
+            return
+        reply = _part(result, "reply")
+        span.attributes |= _usage(_part(reply, "usage") or _part(result, "used"), result.get("usd"))
+        if span.operation == "chat":
+            stop = _text(reply, "stop")
+            span.attributes["gen_ai.response.model"] = _split_model(_text(reply, "model"))[1]
+            span.attributes["gen_ai.response.finish_reasons"] = [stop] if stop else None
+        if self.content and span.operation == "chat":
+            span.attributes["gen_ai.output.messages"] = output_messages(reply)
+        elif self.content:
+            span.attributes["gen_ai.tool.call.result"] = result.get("text")
+
+    def _reuse_call(self, event: Event, reused: Reused) -> None:
+        """A moment without usage: nothing was called."""
+        reply = _part(reused.result, "reply")
+        of_model = "reply" in reused.result
+        operation: Operation = "chat" if of_model else "execute_tool"
+        provider, model = _split_model(_text(reply, "model"))
+        self.calls[reused.key] = self._add(
+            reused.key,
+            operation,
+            model or "",
+            event,
+            {
+                "gen_ai.provider.name": provider,
+                "gen_ai.request.model": model,
+                "chargehand.reused": True,
+                "chargehand.source": reused.source,
+            },
+        )
+        self._close(self.calls, reused.key, _part(reused.result, "error"))
+
+    def _add(
+        self,
+        key: str,
+        operation: Operation,
+        subject: str,
+        event: Event,
+        attributes: Data,
+        parent: OtlpSpan | None = None,
+    ) -> OtlpSpan:
+        parent = parent or self._around(event, itself=operation == "invoke_agent")
+        self.seen[key] += 1
+        id = _digest(f"{self.run} {key} {self.seen[key]}", 8)
+        began = event.at if parent is None else max(event.at, parent.started)
+        if event.task is not None:
+            attributes = attributes | {"chargehand.task": event.task, "chargehand.attempt": event.attempt}
+        span = OtlpSpan(id, operation, subject, parent, began, began, {"chargehand.key": key} | attributes)
+        self.made.append(span)
+        return span
+
+    def _around(self, event: Event, *, itself: bool) -> OtlpSpan | None:
+        """The open attempt that the event is of, else the nearest that its team is in, else the session."""
+        if event.task is not None:
+            if not itself and (span := self.attempts.get(f"{event.task}/{event.attempt}")) is not None:
+                return span
+            for task, attempt in TaskPath.parse(event.task).around:
+                if (span := self.attempts.get(f"{task}/{attempt}")) is not None:
+                    return span
+        return self.root
+
+    def _close(self, table: dict[str, OtlpSpan], key: str, error: Data | None = None) -> OtlpSpan | None:
+        span = table.pop(key, None)
+        if span is not None:
+            span.open, span.ended = False, max(span.started, self.last)
+            if error:
+                _fail(span, error)
+        return span
+
+
+def _fail(span: OtlpSpan, error: Data) -> None:
+    span.failed, span.message = True, _text(error, "message")
+    span.attributes["error.type"] = _text(error, "kind") or "_OTHER"
+
+
+def _of_tool(body: ToolCalled | ToolRefused) -> Data:
+    return {
+        "gen_ai.tool.name": body.tool,
+        "gen_ai.tool.type": "function",
+        "gen_ai.agent.name": body.worker or None,
+    }
+
+
+def _usage(usage: Data, usd: Any) -> Data:
+    if not usage:
+        return {}
+    return {
+        "gen_ai.usage.input_tokens": usage.get("input_tokens", 0),
+        "gen_ai.usage.output_tokens": usage.get("output_tokens", 0),
+        "gen_ai.usage.cache_read.input_tokens": usage.get("cached_tokens") or None,
+        "chargehand.usd": usage.get("usd") if usd is None else usd,
+    }
+
+
+def _split_model(model: str) -> tuple[str | None, str | None]:
+    provider, colon, name = model.partition(":")
+    return (provider, name) if colon else (None, model or None)
+
+
+def _text(data: Data, name: str) -> str:
+    value = data.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _part(data: Data, name: str) -> Data:
+    value = data.get(name)
+    return cast(Data, value) if isinstance(value, dict) else {}
+
+
+def _write_span(span: OtlpSpan, spans: _Spans, redactor: Redactor) -> Data:
+    trace = _digest(spans.run, 16)
+    attributes = {
+        "gen_ai.operation.name": span.operation,
+        "openinference.span.kind": _SORTS[span.operation],
+        "session.id": spans.run,
+        "gen_ai.conversation.id": spans.run,
+    } | span.attributes
+    written: Data = {
+        "traceId": trace,
+        "spanId": span.id,
+        "name": redactor.text(f"{span.operation} {span.subject}".rstrip()),
+        "kind": _CLIENT if span.operation == "chat" else _INTERNAL,
+        "startTimeUnixNano": _nanoseconds(span.started),
+        "endTimeUnixNano": _nanoseconds(span.ended),
+        "attributes": _attributes(attributes, redactor),
+    }
+    if span.parent is not None:
+        written["parentSpanId"] = span.parent.id
+    if span.link is not None:
+        written["links"] = [{"traceId": trace, "spanId": span.link.id}]
+    if span.failed:
+        said = {"message": redactor.text(span.message)} if spans.content and span.message else {}
+        written["status"] = {"code": _ERROR} | said
+    return written
+
+
+def _attributes(values: Data, redactor: Redactor) -> list[Data]:
+    return [{"key": key, "value": _any_value(each, redactor)} for key, each in values.items() if each is not None]
+
+
+def _any_value(value: Any, redactor: Redactor) -> Data:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}  # 64 bits are text in the JSON of protocol buffers
+        case float():
+            return {"doubleValue": value}
+        case str():
+            return {"stringValue": redactor.text(value)}
+        case list() if all(isinstance(each, str) for each in cast(list[Any], value)):
+            return {"arrayValue": {"values": [_any_value(each, redactor) for each in cast(list[str], value)]}}
+        case _:
+            return {"stringValue": dump_json(redactor.json(value))}
+
+
+def _nanoseconds(at: float) -> str:
+    # A float of seconds since 1970 is good to the microsecond.
+    return str(round(at * 1_000_000) * 1000)
+
+
+def _digest(text: str, size: int) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * size]
