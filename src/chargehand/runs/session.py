@@ -7,6 +7,7 @@ by dying; after all but the first the next session continues from the record.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -50,6 +51,8 @@ from chargehand.values.status_words import FINISHED, RunStatus
 if TYPE_CHECKING:
     from chargehand.tools.mcp_connections import McpConnections
 
+# Where the spans of a run are sent when it ends, by the variables of OpenTelemetry.
+EXPORTED_TO = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 # How often the owner of a run looks for orders to it.
 ORDERS_POLL_S = 0.5
 
@@ -102,9 +105,15 @@ class Session:
 
     async def work(self) -> Report:
         """Run to the end, or as far as it goes. Raises only what the caller has to act on."""
+        recorded_in = self._home if any(os.environ.get(name) for name in EXPORTED_TO) else None
+        after = recorded_in.last_event(self._job.run) if recorded_in is not None and self._earlier is not None else 0
         try:
             return await self._work_to_end()
         finally:
+            if recorded_in is not None:
+                from chargehand.runs.send_spans import send_spans  # most runs are sent nowhere
+
+                send_spans(recorded_in.path, self._job.run, after)
             if self._servers is not None:
                 await self._servers.close()
 

@@ -60,28 +60,36 @@ class OtlpSpan:
     started: float
     ended: float
     attributes: Data
+    # The event that it began with.
+    seq: int
     open: bool = True
     link: OtlpSpan | None = None
     failed: bool = False
     message: str = ""
 
 
-def to_otlp(events: Iterable[Event], blobs: Blobs, redactor: Redactor, *, content: bool = False) -> Data:
-    """The spans of all sessions so far; with `content` also requests, messages, arguments, results and error texts."""
+def to_otlp(
+    events: Iterable[Event], blobs: Blobs, redactor: Redactor, *, content: bool = False, after: int = 0
+) -> Data:
+    """The spans that began after event `after`, of all sessions so far.
+
+    With `content` also requests, messages, arguments, results and the texts of errors.
+    """
     spans = _Spans(blobs, content=content)
     for event in events:
         spans.apply(event)
     spans.close_all()
     about = {"service.name": "chargehand", "service.version": spans.version or None}
+    written = [_write_span(span, spans, redactor) for span in spans.made if span.seq > after]
     scope = {"name": "chargehand"} | ({"version": spans.version} if spans.version else {})
     return {
         "resourceSpans": [
             {
                 "resource": {"attributes": _attributes(about, redactor)},
-                "scopeSpans": [{"scope": scope, "spans": [_write_span(span, spans, redactor) for span in spans.made]}],
+                "scopeSpans": [{"scope": scope, "spans": written}],
             }
         ]
-        if spans.made
+        if written
         else []
     }
 
@@ -298,7 +306,7 @@ class _Spans:
         began = event.at if parent is None else max(event.at, parent.started)
         if event.task is not None:
             attributes = attributes | {"chargehand.task": event.task, "chargehand.attempt": event.attempt}
-        span = OtlpSpan(id, operation, subject, parent, began, began, {"chargehand.key": key} | attributes)
+        span = OtlpSpan(id, operation, subject, parent, began, began, {"chargehand.key": key} | attributes, event.seq)
         self.made.append(span)
         return span
 
