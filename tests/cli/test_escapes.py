@@ -394,6 +394,32 @@ def _(_: Stage) -> Iterator[Arguments]:
     yield ["--log", EVIL]
 
 
+@calls("mcp")
+def _(_: Stage) -> Iterator[Arguments]:
+    yield ["--print-config", EVIL]
+    yield [f"--{EVIL}"]
+
+
+@calls("mcp list")
+def _(stage: Stage) -> Iterator[Arguments]:
+    (stage.folder / "chargehand.toml").write_text(f"[mcp.evil]\ncommand = {json.dumps(EVIL)}\n".replace("\x7f", ""))
+    yield []
+    yield ["--json"]
+    yield [EVIL]
+
+
+@calls("mcp test")
+def _(_: Stage) -> Iterator[Arguments]:
+    yield [EVIL]
+
+
+@calls("worker")
+def _(_: Stage) -> Iterator[Arguments]:
+    yield ["--team", EVIL]
+    yield ["--team", "broken"]
+    yield ["--only", EVIL, f"--{EVIL}"]
+
+
 @pytest.fixture(name="stage")
 def _stage(shell: Shell) -> Stage:
     stage = Stage(shell)

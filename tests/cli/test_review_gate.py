@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from chargehand.apps.review.analyzers import standby
+from chargehand.apps.review.analyzers import linters, standby
 from tests.apps.review.world import repository, write
 from tests.cli.terminal import ROOT, Shell
 
@@ -128,8 +128,11 @@ def test_without_its_tools_a_review_refuses_and_says_what_to_install(
 
 
 @pytest.mark.parametrize("form", ["text", "md", "json", "sarif", "github"])
-def test_languages_that_nothing_analysed_are_said_in_every_format(shell: Shell, form: str) -> None:
+def test_languages_that_nothing_analysed_are_said_in_every_format(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
     """Each with its number of files, and prose and data as one number; that alone is no gap."""
+    monkeypatch.setattr(linters, "find_program", lambda *_: None)
     files = {"a.js": "var a = 1;\n", "lib/b.mjs": "let b;\n", "c.ts": "let c;\n", "run": "#!/bin/sh\ntrue\n"}
     write(shell.folder / "r", {**files, "x.zig": "const x = 1;\n", "README.md": "# R\n", "d.json": "{}\n", "p.py": ""})
     done = shell("-q", "review", "r", "--fail-on", "info", "--format", form)

@@ -249,7 +249,8 @@ def test_tasks_of_one_worker_at_one_level_are_one_row(browser: Browser, file: Pa
     record.end(3, failed("a0", "clerk", "contract", "Not JSON."))
     window = open_file(browser, file, to_html(record.events(), Redactor()))
     groups = [" ".join(each.inner_text().split()) for each in window.page.locator(".row.group").all()]
-    assert groups == ["▸ 20 × clerk ✕ 1 failed ○ 19 waiting", "▸ 20 × clerk ○ 20 waiting"]
+    assert groups == ["▸ 20 × clerk ✕ 1 ○ 19", "▸ 20 × clerk ○ 20 waiting"]
+    assert window.page.locator(".row.group .tail").first.get_attribute("title") == "✕ 1 failed  ○ 19 waiting"
     assert window.page.locator(".timeline a.row").count() == 1
 
 
