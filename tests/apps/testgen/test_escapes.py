@@ -24,7 +24,7 @@ ESCAPES = {
     "a server on this machine": "import socket; socket.create_connection(('127.0.0.1', PORT), 1); print('out')",
     "a server elsewhere": "import socket; socket.create_connection(('192.0.2.1', 80), 1); print('out')",
     "a datagram": "import socket; s = socket.socket(2, 2); s.connect(('192.0.2.1', 53)); s.send(b'x'); print('out')",
-    "names of hosts": "import socket; socket.getaddrinfo('pypi.org', 443); print('out')",
+    "names of hosts": "import socket; socket.getaddrinfo('example.org', 443); print('out')",
     "a raw socket": "import socket; socket.socket(2, 3, 1); print('out')",
     "the sockets of packets": "import socket; socket.socket(17, 3, 3); print('out')",
     "a socket in a folder": "import socket; socket.socket(1).connect('FOLDER/socket'); print('out')",
