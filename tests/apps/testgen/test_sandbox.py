@@ -326,14 +326,17 @@ def busy(times: int) -> Iterator[None]:
 def test_a_busy_machine_is_not_taken_for_code_that_does_not_end(tmp_path: Path) -> None:
     """Time that others had does not count against a command; what sleeps or loops is stopped all the same."""
     limit = 2
-    # Two others are enough: what shares a processor fairly or by session gets a third to a half of it, so that this
-    # takes longer than the limit. More would bring a machine that is busy anyway near the longest wait.
+    # Two others are enough mostly: what shares a processor fairly or by session gets a third to a half of it, so that
+    # this takes longer than the limit. More would bring a machine that is busy anyway near the longest wait.
     needs_most_of_it = f"import time\nwhile time.process_time() < {0.7 * limit}: pass\nprint('done')"
-    with busy(2):
-        ended, asleep = run(
-            tmp_path, needs_most_of_it, "import time; time.sleep(60)", limits=SandboxLimits(seconds=limit)
-        )
-    assert (ended.stopped, ended.stdout) == (None, "done\n")
+    for others in (2, 6):
+        with busy(others):
+            ended, asleep = run(
+                tmp_path, needs_most_of_it, "import time; time.sleep(60)", limits=SandboxLimits(seconds=limit)
+            )
+        assert (ended.stopped, ended.stdout) == (None, "done\n")
+        if ended.seconds > limit:
+            break
     assert ended.seconds > limit, "it was not held up, so that nothing was shown"
     assert asleep.stopped == "time"
     assert asleep.seconds - asleep.waited < 2 * limit, "what does not want to run is not waited for"
