@@ -309,7 +309,7 @@ def _(stage: Stage) -> Iterator[Arguments]:
 
 @calls("trace")
 def _(stage: Stage) -> Iterator[Arguments]:
-    for form in ("json", "jsonl", "html"):
+    for form in ("json", "jsonl", "html", "otlp"):
         yield [stage.ended, "--format", form, "-o", "-"]
         yield ["last", "--format", form, "-o", f"out/{NAME}.{form}"]
     yield [EVIL]

@@ -64,6 +64,11 @@ def test_what_is_not_as_the_class_says_is_unreadable() -> None:
         replay([event])
 
 
+def test_a_field_may_have_any_name() -> None:
+    """Also the name by which Python's methods call their object."""
+    assert vars(read_body("any", {"self": 1})) == {"self": 1}
+
+
 def test_a_kind_of_a_newer_version_is_passed_over() -> None:
     """It keeps its name and its fields, and is no reason to stop."""
     newer = Event("r", 1, 0.0, None, None, read_body("moon_rose", {"phase": "full"}))

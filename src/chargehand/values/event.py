@@ -38,7 +38,7 @@ class Body:
             cls.kind = kind
             BODIES[kind] = cls
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, /, **fields: Any) -> None:
         self.__dict__.update(fields)
 
     def __setattr__(self, name: str, value: object) -> None:
