@@ -36,7 +36,7 @@ class Facts:
 class Nothing:
     """A record without an earlier session, a budget without limits, and no orders."""
 
-    def stopped(self, task: str) -> None: ...
+    def stop_reason(self, task: str) -> None: ...
 
     ended_tasks: dict[str, Head] = field(default_factory=dict[str, Head])
 

@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "answer": ("answer", "Answer a question that a run asks a person; then resume the run."),
     "diff": ("diff", "Compare two runs: plans, tasks, cost, time, and answers side by side."),
     "trace": ("trace", "Export the record of a run as JSON, JSON lines or a page."),
-    "worker": ("worker", "Carry out steps of runs on Temporal, on this machine."),
+    "worker": ("temporal_worker", "Carry out steps of runs on Temporal, on this machine."),
     "serve": ("serve", "Answer over HTTP: start, watch and read runs in a browser or a program."),
     "mcp": ("mcp", "Offer teams to other programs as MCP tools, on standard input and output."),
     "eval": ("eval", "Measure how well teams and models do on labelled cases."),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from chargehand.cli.command import Command
+from chargehand.cli.shared_options import Command
 
 INSTALL = {
     "bash": "echo 'eval \"$(chargehand completion bash)\"' >> ~/.bashrc",

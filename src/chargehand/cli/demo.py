@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chargehand.cli.command import Command, home, screen
+from chargehand.cli.shared_options import Command, home, screen
 
 if TYPE_CHECKING:
     from chargehand.runs.supervisor import Supervisor

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chargehand.cli.command import Command, screen
+from chargehand.cli.shared_options import Command, screen
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from chargehand.cli.command import Command, screen
+from chargehand.cli.shared_options import Command, screen
 
 if TYPE_CHECKING:
     from chargehand.models.provider_settings import Provider

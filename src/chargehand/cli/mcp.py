@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from chargehand.cli.command import Command, screen, verbosity
+from chargehand.cli.shared_options import Command, screen, verbosity
 from chargehand.trace.number_text import short
 
 if TYPE_CHECKING:

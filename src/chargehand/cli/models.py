@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chargehand.cli.command import Command, screen
+from chargehand.cli.shared_options import Command, screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chargehand.cli.command import Command, output_options
+from chargehand.cli.shared_options import Command, output_options
 
 if TYPE_CHECKING:
     from chargehand.runs.send_order import SentOrder

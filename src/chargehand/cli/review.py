@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chargehand.apps.review.choices import FORMS, MIN_CONFIDENCE, SEVERITIES
-from chargehand.cli.command import Command, screen
+from chargehand.cli.shared_options import Command, screen
 
 if TYPE_CHECKING:
     from chargehand.apps.review.choices import Form

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from chargehand.cli.command import Command, output_options
+from chargehand.cli.shared_options import Command, output_options
 from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS, DEFAULT_TOKENS
 
 

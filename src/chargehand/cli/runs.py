@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chargehand.cli.command import Command, home, screen, source, verbosity
+from chargehand.cli.shared_options import Command, home, screen, source, verbosity
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen

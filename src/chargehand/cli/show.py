@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chargehand.cli.command import Command, screen, source
+from chargehand.cli.shared_options import Command, screen, source
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chargehand.cli.command import Command, screen, verbosity
+from chargehand.cli.shared_options import Command, screen, verbosity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from chargehand.cli.command import Command, screen
+from chargehand.cli.shared_options import Command, screen
 
 
 @click.command(cls=Command)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chargehand.cli.command import Command, screen, source
+from chargehand.cli.shared_options import Command, screen, source
 
 if TYPE_CHECKING:
     from chargehand.apps.shown_report import TraceForm

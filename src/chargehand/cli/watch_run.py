@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from chargehand.cli.ask_person import Terminal
-from chargehand.cli.command import screen
 from chargehand.cli.progress_lines import Lines, Progress
 from chargehand.cli.report_footer import print_footer
 from chargehand.cli.screen import Screen, write, write_file
+from chargehand.cli.shared_options import screen
 from chargehand.cli.signals import Signals, Stopped
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.people import Person

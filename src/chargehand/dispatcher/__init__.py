@@ -131,7 +131,7 @@ class _Dispatch:
 
     def _unless_stopped(self, task: Task, head: Head) -> Head:
         """However far a task had come when a person stopped it, it has failed."""
-        reason = self.engine.orders.stopped(task.id)
+        reason = self.engine.orders.stop_reason(task.id)
         if reason is None or head.error == "cancelled":
             return head
         return Head(
@@ -145,7 +145,7 @@ class _Dispatch:
         )
 
     async def _pursue(self, task: Task) -> Head:
-        if self.engine.orders.stopped(task.id) is not None and self.engine.record.began(task.id) is None:
+        if self.engine.orders.stop_reason(task.id) is not None and self.engine.record.began(task.id) is None:
             return Head.skipped(task.id, task.worker, ())  # a failure without an attempt, once it is said to be stopped
         missing = tuple(id for id in dict.fromkeys(task.depends_on) if not self.heads[id].ok)
         if missing and task.on_dependency_failure == "skip":

@@ -113,7 +113,7 @@ class Countdown:
 
     def _why(self, task: Task) -> str:
         if self.kind == "cancelled":
-            return stopped_by_person(task.id, self.engine.orders.stopped(task.id))
+            return stopped_by_person(task.id, self.engine.orders.stop_reason(task.id))
         what = "its time of" if self.kind == "timeout" else "the run's deadline, with"
         left = " left" if self.kind == "deadline" else ""
         return f"{task.worker} was stopped at {what} {round(self.seconds or 0, 1):g} s{left}."
@@ -124,7 +124,7 @@ class Countdown:
             self._timeout.reschedule(0.0)
 
     def _time_left(self) -> float | None:
-        if self.engine.orders.stopped(self.task) is None:
+        if self.engine.orders.stop_reason(self.task) is None:
             self.seconds, self.kind = self.measure()
         else:
             self.seconds, self.kind = 0.0, "cancelled"

@@ -60,16 +60,16 @@ class OneWordJudge:
 
     async def measure(self) -> float | None:
         """The odds from which the first word counts; None where the model cannot tell the known cases apart."""
-        return separating_odds(await self._measured())
+        return separating_odds(await self._measure_known())
 
     async def measure_least(self) -> float | None:
         """The odds of the least sure among the known cases of the first word: what is below that is doubtful."""
-        measured = await self._measured()
+        measured = await self._measure_known()
         if separating_odds(measured) is None:
             return None
         return min(odds for odds, is_first in measured if is_first)
 
-    async def _measured(self) -> list[tuple[float, bool]]:
+    async def _measure_known(self) -> list[tuple[float, bool]]:
         """The odds of each known case that was answered, and whether the first word is right."""
         known, odds = self._question.known, dict[int, float]()
 

@@ -74,7 +74,7 @@ class RunRecord(Protocol):
         """How many attempts of a task were closed before it was reopened; new ones are numbered from here."""
         ...
 
-    def restarted(self, task: str) -> Restart | None:
+    def restart_of(self, task: str) -> Restart | None:
         """With which instruction and model a person restarted a task; None when nobody did."""
         ...
 
@@ -147,7 +147,7 @@ class RunClock(Protocol):
 class RunOrders(Protocol):
     """What people ordered of this run, in this session or before: it is on the record before it is seen here."""
 
-    def stopped(self, task: str) -> str | None:
+    def stop_reason(self, task: str) -> str | None:
         """Why a person stopped a task, or one that it is within; None when nobody did. Its timeouts fire then."""
         ...
 

@@ -69,7 +69,13 @@ def to_html(evaluation: Evaluation, verdict: BaselineVerdict | None = None) -> s
     style = _asset("chargehand.trace.page", "style.css") + "\n" + _asset("chargehand.evaluation", "plots.css")
     policy = f"default-src 'none'; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
     name = escape(short(evaluation.suite.name, 120))
-    parts = [_verdict(verdict), _failed(evaluation), *_kinds(evaluation), _comparisons(evaluation), _passed(evaluation)]
+    parts = [
+        _verdict(verdict),
+        _failed_cases(evaluation),
+        *_kinds(evaluation),
+        _comparisons(evaluation),
+        _passed_cases(evaluation),
+    ]
     return show_controls(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -211,7 +217,7 @@ def _comparisons(evaluation: Evaluation) -> str:
     return section("Side by side", body)
 
 
-def _failed(evaluation: Evaluation) -> str:
+def _failed_cases(evaluation: Evaluation) -> str:
     """First what failed, then what could not be tried: a reader looks for these."""
     failed = [result for result in evaluation.results if not is_pass(result)]
     failed.sort(key=lambda result: result.error is not None)
@@ -220,7 +226,7 @@ def _failed(evaluation: Evaluation) -> str:
     return section(f"Cases that did not pass ({len(failed):,})", _cases(failed), "alert")
 
 
-def _passed(evaluation: Evaluation) -> str:
+def _passed_cases(evaluation: Evaluation) -> str:
     passed = [result for result in evaluation.results if is_pass(result)]
     return folded_section(f"Cases that passed ({len(passed):,})", _cases(passed)) if passed else ""
 

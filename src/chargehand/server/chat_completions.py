@@ -113,7 +113,7 @@ async def _wait_and_answer(call: Call, asked: ChatRequest, run: str) -> Data:
             await asyncio.wait({waiting}, timeout=1.0)
             if not waiting.done() and await call.request.is_disconnected():
                 raise Refusal(400, "The client is gone.")
-        return _completion(asked, run, await _finished(call.server, run))
+        return _completion(asked, run, await _read_finished_report(call.server, run))
     finally:
         if not waiting.done():
             waiting.cancel()
@@ -138,7 +138,7 @@ async def _stream(call: Call, asked: ChatRequest, run: str) -> AsyncGenerator[by
                 if not waiting.done():
                     yield b": waiting\n\n"
         ended = True
-        report = await _finished(server, run)
+        report = await _read_finished_report(server, run)
         answer = report["answer"]
         for at in range(0, len(answer), _PIECE):
             yield _chunk(asked, run, {"content": answer[at : at + _PIECE]})
@@ -154,7 +154,7 @@ async def _stream(call: Call, asked: ChatRequest, run: str) -> AsyncGenerator[by
     yield b"data: [DONE]\n\n"
 
 
-async def _finished(server: Server, run: str) -> Data:
+async def _read_finished_report(server: Server, run: str) -> Data:
     """The report of a run that came to an answer; a Refusal says why there is none."""
     report = await read_run(server, run)
     if report["status"] in ("complete", "partial"):

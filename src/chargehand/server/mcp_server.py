@@ -115,12 +115,14 @@ class _Handlers:
         except _Asked as asked:
             return _return_question(asked, use, self._server)
         except Refusal as refusal:
-            return _refused(refusal)
+            return _refusal_result(refusal)
         except ChargehandError as error:
-            return _refused(refusal_of(error))
+            return _refusal_result(refusal_of(error))
         except Exception as error:  # noqa: BLE001 -- recorded: logged, and the caller is told
             self._server.log.write("error", tool=params.name, traceback="".join(traceback.format_exception(error)))
-            return _refused(Refusal(500, f"{type(error).__name__}: an error in chargehand. Its log has the details."))
+            return _refusal_result(
+                Refusal(500, f"{type(error).__name__}: an error in chargehand. Its log has the details.")
+            )
         return _result(told)
 
     # -- runs as resources ---------------------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ def _result(told: Told) -> types.CallToolResult:
     return types.CallToolResult(content=[text], structured_content=told.data)
 
 
-def _refused(refusal: Refusal) -> types.CallToolResult:
+def _refusal_result(refusal: Refusal) -> types.CallToolResult:
     """An error that the calling model reads, so that it can do better."""
     problems = "".join(f"\n- {getattr(each, 'message', each)}" for each in refusal.problems[:20])
     text = types.TextContent(type="text", text=show_controls(f"{refusal.detail}{problems}"))

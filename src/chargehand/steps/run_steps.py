@@ -158,7 +158,7 @@ class RunSteps:
 
     def _as_restarted(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
         """The tasks with the instructions that a person restarted them with."""
-        restarts = {task.id: self.engine.record.restarted(task.id) for task in tasks}
+        restarts = {task.id: self.engine.record.restart_of(task.id) for task in tasks}
         return tuple(
             task.model_copy(update={"instruction": restart.instruction})
             if (restart := restarts[task.id]) is not None and restart.instruction

@@ -71,7 +71,7 @@ class TaskSteps:
     async def attempt(self, key: str, refs: StepRefs) -> Head:
         task = self._task(refs)
         worker, time = self.roster[task.worker], self._time(refs)
-        if (restart := self.engine.record.restarted(task.id)) is not None and restart.model is not None:
+        if (restart := self.engine.record.restart_of(task.id)) is not None and restart.model is not None:
             worker = worker.with_model(restart.model)
         # A person takes the time it takes: that is not the run's own.
         countdown = time.endless() if worker.waits_for_person else time.countdown_of(task, refs.attempt)

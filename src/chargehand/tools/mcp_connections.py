@@ -165,7 +165,7 @@ async def _list_tools(client: Any) -> dict[str, PinnedTool]:
     for _ in range(_MOST_PAGES):
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
-            found.setdefault(tool.name, _described(tool))
+            found.setdefault(tool.name, _pinned_tool(tool))
             if len(found) >= _MOST_TOOLS:
                 return found
         cursor = page.next_cursor
@@ -174,7 +174,7 @@ async def _list_tools(client: Any) -> dict[str, PinnedTool]:
     return found
 
 
-def _described(tool: Any) -> PinnedTool:
+def _pinned_tool(tool: Any) -> PinnedTool:
     notes = tool.annotations
     effect: ToolEffect = "once"
     if notes is not None:

@@ -160,7 +160,7 @@ class Agent:
     def specs_but_readers(self) -> tuple[ToolSpec, ...]:
         return tuple(spec for spec in self.specs if spec.name not in _READERS)
 
-    def offered(self, tier: Tier | None, *, has_read: bool) -> tuple[ToolSpec, ...]:
+    def offered_tools(self, tier: Tier | None, *, has_read: bool) -> tuple[ToolSpec, ...]:
         """The tools of a call. `has_read`: not those that read material.
 
         A small open model that has no other one left is offered none at all: it would call one instead of answering.
@@ -189,7 +189,7 @@ class Agent:
                 worker=self.name,
                 model=self.model_for(tier),
                 messages=(),
-                tools=self.offered(tier, has_read=has_read),
+                tools=self.offered_tools(tier, has_read=has_read),
                 tool_choice="auto" if may_call_tools else "none",
                 output_schema=schemas[shape],
                 options={"temperature": VARIED_TEMPERATURE, **self.options} if varied else self.options,

@@ -56,7 +56,7 @@ class CommandWorker:
         return self
 
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
-        effect = ProgramRun(worker=self.name, program=self.program, given=self._given(assignment))
+        effect = ProgramRun(worker=self.name, program=self.program, given=self._program_input(assignment))
         once = self.program.effect == "once"
         # Without the attempt, and whatever its instruction has become: it is never started twice for this task.
         key = f"{assignment.task.id}/once/{self.name}" if once else assignment.key("tool", 1)
@@ -79,7 +79,7 @@ class CommandWorker:
             return await self._perform(f"{key}/again", effect, assignment, engine)
         return ProgramResult(text=found.result or "It has happened; what it printed is not known.")
 
-    def _given(self, assignment: Assignment) -> str:
+    def _program_input(self, assignment: Assignment) -> str:
         task = assignment.task
         if self.program.preset is not None:
             own = f"{self.prompt.strip()}\n\n" if self.prompt.strip() else ""

@@ -184,8 +184,8 @@ class _NestedRecord:
     def attempts(self, task: str) -> int:
         return self._record.attempts(self._key(task))
 
-    def restarted(self, task: str) -> Restart | None:
-        return self._record.restarted(self._key(task))
+    def restart_of(self, task: str) -> Restart | None:
+        return self._record.restart_of(self._key(task))
 
     def has_sent(self, task: str, attempt: int) -> bool:
         return self._record.has_sent(self._key(task), attempt)
@@ -254,8 +254,8 @@ class _NestedOrders:
         self._orders = orders
         self._key = scope.key
 
-    def stopped(self, task: str) -> str | None:
-        return self._orders.stopped(self._key(task))
+    def stop_reason(self, task: str) -> str | None:
+        return self._orders.stop_reason(self._key(task))
 
     def words(self, task: str, call: str) -> list[str]:
         return self._orders.words(self._key(task), self._key(call))

@@ -21,7 +21,7 @@ from chargehand.models.resolve import Models
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.temporal.blob_source import merged_events
 from chargehand.runs.temporal.client import follow_run, start_run
-from chargehand.runs.temporal.worker import ServedTeam, serve_teams
+from chargehand.runs.temporal.serve_teams import ServedTeam, serve_teams
 from chargehand.settings import Settings
 from chargehand.values.event import Event
 from chargehand.values.report import Report

@@ -12,7 +12,7 @@ from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from chargehand.runs.temporal.run_workflow import RunWorkflow
-from chargehand.runs.temporal.worker import SANDBOX
+from chargehand.runs.temporal.serve_teams import SANDBOX
 
 
 async def replay(text: str) -> None:

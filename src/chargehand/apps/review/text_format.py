@@ -119,7 +119,7 @@ def _entry(judged: Judged, source: SourceLines, paint: Paint, room: _Room) -> It
         bar = f"{_MARGIN}{paint('|', 'dim')} {' ' * indent}"
         shown = code.strip()[: room.room_left(len(_MARGIN) + 2 + indent, _LONGEST)]
         yield f"{bar}{shown}"
-        before, marked = _marked(judged, source, len(shown))
+        before, marked = _mark_place(judged, source, len(shown))
         yield f"{bar}{' ' * before}{paint('^' * marked, finding.severity)}"
     if finding.suggestion:
         first, *more = room.wrap_words(_flat(finding.suggestion), len(_MARGIN) + 2)
@@ -132,7 +132,7 @@ def _entry(judged: Judged, source: SourceLines, paint: Paint, room: _Room) -> It
         yield f"{_MARGIN}{paint(f'left out: {judged.why}', 'dim')}"
 
 
-def _marked(judged: Judged, source: SourceLines, length: int) -> tuple[int, int]:
+def _mark_place(judged: Judged, source: SourceLines, length: int) -> tuple[int, int]:
     """How far into the shown code the mark begins, and how long it is: all of it where the columns are not known."""
     finding = judged.finding
     line = source.line(finding.path, finding.line)

@@ -88,7 +88,7 @@ class LocalOrders:
 
     # -- what the run asks -------------------------------------------------------------------------------------------
 
-    def stopped(self, task: str) -> str | None:
+    def stop_reason(self, task: str) -> str | None:
         if not self._stopped:
             return None
         return next((self._stopped[each] for each in TaskPath.parse(task).wholes if each in self._stopped), None)

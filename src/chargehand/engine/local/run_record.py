@@ -52,7 +52,7 @@ class LocalRecord:
     def attempts(self, task: str) -> int:
         return self._replay.reopened.get(task, 0)
 
-    def restarted(self, task: str) -> Restart | None:
+    def restart_of(self, task: str) -> Restart | None:
         return self._replay.restarted.get(task)
 
     def has_sent(self, task: str, attempt: int) -> bool:

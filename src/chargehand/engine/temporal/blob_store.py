@@ -60,7 +60,7 @@ class BlobStore:
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        with self._reported(path):
+        with self._translate_errors(path):
             try:
                 obstore.put(self._store, path, self._seal(path, body), mode="create", use_multipart=False)
             except (AlreadyExistsError, PreconditionError):
@@ -72,7 +72,7 @@ class BlobStore:
         """Put an object, in the place of the one that is there, durably."""
         import obstore
 
-        with self._reported(path):
+        with self._translate_errors(path):
             obstore.put(self._store, path, self._seal(path, body), use_multipart=False)
             self._sync(path)
 
@@ -87,7 +87,7 @@ class BlobStore:
         import obstore
 
         for path in paths:
-            with self._reported(path):
+            with self._translate_errors(path):
                 try:
                     obstore.delete(self._store, path)
                 except FileNotFoundError:
@@ -111,7 +111,7 @@ class BlobStore:
         """FileNotFoundError where there is none."""
         import obstore
 
-        with self._reported(path):
+        with self._translate_errors(path):
             whole = bytes(obstore.get(self._store, path).bytes())
         return self._unseal(path, whole)
 
@@ -126,7 +126,7 @@ class BlobStore:
         """The paths of all objects below a folder, in order; those that come after one of them."""
         import obstore
 
-        with self._reported(folder):
+        with self._translate_errors(folder):
             found = chain.from_iterable(obstore.list(self._store, folder))  # pyright: ignore[reportUnknownMemberType]
             paths = sorted(each["path"] for each in found)
         return paths if after is None else [path for path in paths if path > after]
@@ -135,7 +135,7 @@ class BlobStore:
         """The names of the folders in a folder."""
         import obstore
 
-        with self._reported(folder):
+        with self._translate_errors(folder):
             found = obstore.list_with_delimiter(self._store, folder)  # pyright: ignore[reportUnknownMemberType]
         return sorted(each.rpartition("/")[2] for each in found["common_prefixes"])
 
@@ -164,7 +164,7 @@ class BlobStore:
             raise damage_error(path, "it was altered, or written with another key") from error
 
     @contextmanager
-    def _reported(self, path: str) -> Generator[None]:
+    def _translate_errors(self, path: str) -> Generator[None]:
         """Failures of the store as errors of ours."""
         from obstore.exceptions import BaseError
 

@@ -137,7 +137,7 @@ class WorkflowEngine:
                 work.cancel()
 
     def _is_over(self, task: str) -> bool:
-        return self.overdue or self.orders.stopped(task) is not None
+        return self.overdue or self.orders.stop_reason(task) is not None
 
     def recall(self, key: str) -> None:
         if key in self._queued:
@@ -148,7 +148,7 @@ class WorkflowEngine:
         return Head(task=refs.task, worker=refs.worker, status="skipped")
 
     def _stop(self, refs: StepRefs) -> Head:
-        if self.orders.stopped(refs.task) is None:
+        if self.orders.stop_reason(refs.task) is None:
             why = "The run's time was over before a worker had done it."
             return Head.failed(refs.task, refs.worker, "deadline", why)
         return Head.failed(refs.task, refs.worker, "cancelled", f"A person stopped {refs.task}.")
@@ -167,7 +167,7 @@ class WorkflowEngine:
             refs=pack_refs(refs),
             now=self.clock.now(),
             at=self.activities.now(),
-            waited=self.clock.waited(refs.task),
+            waited=self.clock.waiting_time(refs.task),
             tokens=None if allotment.tokens is None else spent + allotment.tokens,
             usd=None if allotment.usd is None else cost + allotment.usd,
             task_budget=None if budget is None else budget.model_dump(mode="json", exclude_none=True),
@@ -185,7 +185,7 @@ class WorkflowEngine:
         try:
             result = await asyncio.shield(work)
         except asyncio.CancelledError:
-            broken_off = work.cancelled() and (self.overdue or self.orders.stopped(refs.task or "@") is not None)
+            broken_off = work.cancelled() and (self.overdue or self.orders.stop_reason(refs.task or "@") is not None)
             if refs.task and broken_off:
                 self.budget.settle(segment, spent + (allotment.tokens or 0), cost + (allotment.usd or 0.0))
                 raise _BrokenOff from None
@@ -194,7 +194,7 @@ class WorkflowEngine:
             raise
         finally:
             self.under_way.pop(key, None)
-        written = _written(result) if kind == "attempt" else 0
+        written = _written_tokens(result) if kind == "attempt" else 0
         self.budget.settle(segment, result.tokens, result.usd, written)
         if result.extra is not None:
             self.extras[segment] = result.extra
@@ -225,7 +225,7 @@ class WorkflowEngine:
         assert result.waits is not None
         self.waiting[segment] = result.waits
         seconds = None if result.until is None else max(result.until - self.activities.now(), 0.0)
-        stopped = self.orders.stopped
+        stopped = self.orders.stop_reason
         try:
             with self.clock.wait(task):
                 await self.activities.wait_until(
@@ -278,7 +278,7 @@ class _BrokenOff(Exception):
     """The step was broken off because a person stopped its task, or the run's time is over."""
 
 
-def _written(result: StepResult) -> int:
+def _written_tokens(result: StepResult) -> int:
     head = result.head or {}
     usage: dict[str, Any] = head.get("usage") or {}
     return int(usage.get("output_tokens") or 0) if head.get("status") == "done" else 0
@@ -308,7 +308,7 @@ class WorkflowRecord:
     def attempts(self, task: str) -> int:
         return self._recalled.attempts.get(task, 0)
 
-    def restarted(self, task: str) -> Restart | None:
+    def restart_of(self, task: str) -> Restart | None:
         return None
 
     def has_sent(self, task: str, attempt: int) -> bool:
@@ -326,7 +326,7 @@ class WorkflowOrders:
         self._stopped: dict[str, str] = {}
         self.paused = False
 
-    def stopped(self, task: str) -> str | None:
+    def stop_reason(self, task: str) -> str | None:
         if not self._stopped:
             return None
         return next((self._stopped[each] for each in TaskPath.parse(task).wholes if each in self._stopped), None)
@@ -364,9 +364,9 @@ class WorkflowClock:
 
     def now(self, task: str | None = None) -> float:
         running = self._activities.now() - self._began
-        return running if task is None else running - self.waited(task)
+        return running if task is None else running - self.waiting_time(task)
 
-    def waited(self, task: str) -> float:
+    def waiting_time(self, task: str) -> float:
         since = self._since.get(task)
         return self._waited.get(task, 0.0) + (0.0 if since is None else self._activities.now() - since)
 
@@ -377,7 +377,7 @@ class WorkflowClock:
         try:
             yield
         finally:
-            self._waited[task] = self.waited(task)
+            self._waited[task] = self.waiting_time(task)
             del self._since[task]
 
     def until_deadline(self) -> float | None:

@@ -55,7 +55,7 @@ class WorkflowLedger:
         self.tasks[task] = budget
 
     def affordable(self, tokens: int = 0) -> bool:
-        left, usd = self._left(under_way=False)
+        left, usd = self._amount_left(under_way=False)
         enough = left is None or left - self.to_write - self.to_read > max(tokens, SMALLEST_ATTEMPT)
         return enough and (usd is None or usd > 0)
 
@@ -99,7 +99,7 @@ class WorkflowLedger:
         return self.spent.get(segment, (0, 0.0))
 
     def _share(self, segment: str, *, whole: bool) -> Allotment | None:
-        left, usd = self._left()
+        left, usd = self._amount_left()
         held = 0 if whole else self.to_write + self.to_read
         parts = 1 if whole else max(self.unfinished - len(self.allotted), 1)
         tokens = None
@@ -132,7 +132,7 @@ class WorkflowLedger:
         tokens, usd = self._allotted
         self._allotted = tokens + sign * (share.tokens or 0), usd + sign * (share.usd or 0.0)
 
-    def _left(self, *, under_way: bool = True) -> tuple[int | None, float | None]:
+    def _amount_left(self, *, under_way: bool = True) -> tuple[int | None, float | None]:
         (spent, cost), (tokens, usd) = self._spent, self._allotted if under_way else (0, 0.0)
         limit = self.limit
         return (

@@ -27,12 +27,12 @@ def merged_events(store: BlobStore, run: str) -> Iterator[Event]:
     """All events of a run, numbered from 1."""
     segments = read_segments(store, run)
     own = store.path(run, "segments", _SUPERVISOR).rpartition("/")[2]
-    streams = [_timed(name, journal.events(), begins=name == own) for name, journal in sorted(segments.items())]
+    streams = [_with_order(name, journal.events(), begins=name == own) for name, journal in sorted(segments.items())]
     for seq, (_, _, _, event) in enumerate(heapq.merge(*streams, key=lambda each: each[:3]), 1):
         yield event._replace(seq=seq)
 
 
-def _timed(name: str, events: Iterable[Event], *, begins: bool) -> Iterator[tuple[float, str, int, Event]]:
+def _with_order(name: str, events: Iterable[Event], *, begins: bool) -> Iterator[tuple[float, str, int, Event]]:
     """Events with what orders them: a clock that was set back does not put one before those it follows."""
     latest = 0.0
     for event in events:

@@ -49,10 +49,10 @@ def _report(store: BlobStore, order: StepOrder) -> Report:
     if ref is None:
         return unfinished_report(fold_run(store, order.run), "cancelled")
     report = read_report(store, order.run, ref)
-    return add_spent(report, _spent(report, order.extras))
+    return add_spent(report, _total_spent(report, order.extras))
 
 
-def _spent(report: Report, extras: list[dict[str, Any]]) -> Spent:
+def _total_spent(report: Report, extras: list[dict[str, Any]]) -> Spent:
     """What outcomes tell of, and what segments spent beside it."""
     return Spent(
         tokens=0,

@@ -15,8 +15,8 @@ from pathlib import Path
 from chargehand.errors import UsageError
 from chargehand.runs.supervisor import Supervisor
 from chargehand.runs.temporal.connection import connect, open_store
+from chargehand.runs.temporal.serve_teams import ServedTeam, serve_teams
 from chargehand.runs.temporal.stored_run import team_queue
-from chargehand.runs.temporal.worker import ServedTeam, serve_teams
 
 _SERVER_STARTS_S = 20.0
 

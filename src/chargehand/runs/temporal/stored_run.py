@@ -157,9 +157,6 @@ class StoredOutcomes(KeptOutcomes):
                 self._store.put(self._store.path(self._run, "steps", ref), to_json(kept, inf_nan_mode="null"))
         self._store.put(self._store.path(self._run, "steps", key), to_json(kept, inf_nan_mode="null"))
 
-    def kept(self, ref: str) -> bool:
-        return ref in self._kept
-
 
 def read_step(store: BlobStore, run: str, key: str) -> JsonObject | None:
     """What a step has left, once it has ended."""

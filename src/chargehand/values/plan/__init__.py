@@ -1,6 +1,5 @@
 """Task and Plan: the graph a supervisor makes, read from JSON, with all its problems at once."""
 
-from chargehand.values.plan.plan import Plan, Strategy
 from chargehand.values.plan.problem import Problem, ProblemCode, errors_in
 from chargehand.values.plan.task import (
     MOST_MEMBERS,
@@ -14,6 +13,7 @@ from chargehand.values.plan.task import (
     Tier,
     WorkerSpec,
 )
+from chargehand.values.plan.task_graph import Plan, Strategy
 
 __all__ = [
     "MOST_MEMBERS",

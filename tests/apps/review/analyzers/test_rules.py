@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 
 from chargehand.apps.review.analyzers import ANALYZERS, LENSES, categories, child, confidence, rules, secrets
-from chargehand.apps.review.analyzers.hit import Hit, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit
 from chargehand.apps.review.analyzers.lens import Lens
 from chargehand.apps.review.analyzers.ruff import IGNORE, SELECT
 from chargehand.apps.review.analyzers.secrets import entropy
@@ -207,7 +207,7 @@ def test_what_only_looks_like_a_credential_is_not(tmp_path: Path, line: str) -> 
 
 def _secrets(root: Path, files: dict[str, str]) -> list[tuple[str, int]]:
     """The child's side alone: these lines need no process each."""
-    return [(hit.path, hit.line) for hit in secrets.examine(Order(root, write(root, files), None, {})).hits]
+    return [(hit.path, hit.line) for hit in secrets.examine(AnalysisOrder(root, write(root, files), None, {})).hits]
 
 
 @pytest.mark.parametrize(

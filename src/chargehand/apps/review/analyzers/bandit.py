@@ -10,7 +10,7 @@ import logging
 from typing import Any
 
 from chargehand.apps.review.analyzers import categories, suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.match_confidence import Shapes
 from chargehand.apps.review.analyzers.ruff import weight
 from chargehand.apps.review.analyzers.source_files import SourceReader, is_python
@@ -26,7 +26,7 @@ NEEDS = ("bandit.core.config", "bandit.core.manager")
 UNSURE = 20
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     """The child's side: one manager for all files."""
     logging.disable(logging.CRITICAL)
     from bandit.core import config, manager

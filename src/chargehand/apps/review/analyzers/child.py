@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from chargehand.apps.review.analyzers.hit import Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder
 
 START = (
     "import sys; sys.path.append(sys.argv[1]); "
@@ -66,7 +66,7 @@ def obey(manner: str, parent: str, *modules: str) -> None:
 
 def _answer_order(order: bytes) -> bytes:
     data = json.loads(order)
-    return json.dumps(_load(data["module"]).examine(Order.from_json(data)).to_json()).encode("ascii")
+    return json.dumps(_load(data["module"]).examine(AnalysisOrder.from_json(data)).to_json()).encode("ascii")
 
 
 def _load(module: str) -> Any:

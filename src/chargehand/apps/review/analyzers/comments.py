@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from chargehand.apps.review.analyzers.examine import examine_texts
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -25,7 +25,7 @@ NUMPY_ENTRY = re.compile(r"^[ ]*\\?\*{0,2}(\w+)\s*(?::.*)?$")
 PLAN = 55
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     return examine_texts(order, order.files, lambda source: (*_todos(source), *_stale(source)))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chargehand.apps.review.analyzers import suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_test
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -40,7 +40,7 @@ class _Version:
         return Counter(text for node in ast.walk(self.tree) for text in _guards_of(node))
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     reader = SourceReader(order.root)
     versions: dict[str, tuple[SourceFile, _Version, _Version]] = {}
     for source, tree in reader.parse_files(order.files):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from chargehand.apps.review.analyzers.examine import examine_texts
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile
 
 # A comment is about its own line and this many lines below it.
@@ -24,12 +24,12 @@ SYNC = re.compile(
 )
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     paths = (path for path in order.files if order.changed_ranges(path))
     return examine_texts(order, paths, lambda source: _in_source(source, order))
 
 
-def _in_source(source: SourceFile, order: Order) -> Iterator[Hit]:
+def _in_source(source: SourceFile, order: AnalysisOrder) -> Iterator[Hit]:
     touched = {number for first, last in order.changed_ranges(source.path) for number in range(first, last + 1)}
     for number, text in _comments(source):
         near = sorted(touched.intersection(range(number, number + REACH + 1)))
@@ -65,7 +65,7 @@ def _block(source: SourceFile, number: int) -> range:
     return range(number, end + 1)
 
 
-def _partner(named: str, path: str, order: Order) -> str | None:
+def _partner(named: str, path: str, order: AnalysisOrder) -> str | None:
     """The file a comment names, from the root or beside it, if it exists and is not part of the change."""
     folder = path.rpartition("/")[0]
     for candidate in (named.removeprefix("./"), f"{folder}/{named}".lstrip("/")):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from chargehand.apps.review.analyzers import suppression
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import (
     PYTHON_SUFFIXES,
     SourceFile,
@@ -34,7 +34,7 @@ def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
         yield hash(path) or ""
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     reader = SourceReader(order.root)
     suspects: list[tuple[SourceFile, set[str]]] = []
     for source in reader.each(path for path in order.files if is_python(path, order.root)):
@@ -54,7 +54,7 @@ def examine(order: Order) -> Hits:
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
-def _names_used_elsewhere(order: Order, suspects: list[tuple[SourceFile, set[str]]]) -> set[str]:
+def _names_used_elsewhere(order: AnalysisOrder, suspects: list[tuple[SourceFile, set[str]]]) -> set[str]:
     """The suspected names that are in more than one file of the tree."""
     names = {name for _, once in suspects for name in once}
     if not names:

@@ -14,7 +14,7 @@ from chargehand.engine.analyzer_port import Ranges, Scope
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class AnalysisOrder:
     """A scope as a child gets it."""
 
     root: Path
@@ -27,7 +27,7 @@ class Order:
         return () if self.changed is None else self.changed.get(path, ())
 
     @classmethod
-    def of(cls, scope: Scope) -> Order:
+    def of(cls, scope: Scope) -> AnalysisOrder:
         changed = None if scope.changed is None else dict(scope.changed)
         return cls(scope.root, scope.files, changed, dict(scope.options))
 
@@ -35,7 +35,7 @@ class Order:
         return {"root": str(self.root), "files": self.files, "changed": self.changed, "options": self.options}
 
     @classmethod
-    def from_json(cls, data: Any) -> Order:
+    def from_json(cls, data: Any) -> AnalysisOrder:
         changed: dict[str, Ranges] | None = data["changed"]
         if changed is not None:
             changed = {path: tuple((first, last) for first, last in each) for path, each in changed.items()}

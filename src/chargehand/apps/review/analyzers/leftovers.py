@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chargehand.apps.review.analyzers.examine import examine_texts
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, is_test
 
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -29,7 +29,7 @@ FOCUS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
 )
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     def find(source: SourceFile) -> Iterator[Hit]:
         yield from _conflicts(source)
         yield from _find_hidden_characters(source)

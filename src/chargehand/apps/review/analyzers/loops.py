@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from chargehand.apps.review.analyzers.examine import examine_trees
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, blocks
 
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -20,7 +20,7 @@ HTTP = frozenset({"requests", "httpx", "urllib.request"})
 VERBS = frozenset({"get", "post", "put", "patch", "delete", "head", "request", "urlopen"})
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     return examine_trees(order, _hits)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from chargehand.apps.review.analyzers.call_names import full_name, imported_names, last_name
 from chargehand.apps.review.analyzers.examine import examine_trees
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, blocks
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -62,7 +62,7 @@ _ADVICE = {
 }
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     return examine_trees(order, _hits)
 
 

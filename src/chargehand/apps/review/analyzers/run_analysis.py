@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chargehand.apps.review.analyzers import categories, child, standby, tool_process
-from chargehand.apps.review.analyzers.hit import Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hits
 from chargehand.apps.review.analyzers.versions import missing
 from chargehand.engine.analyzer_port import AnalyzerResult, Scope
 from chargehand.errors import AnalyzerFailed
@@ -50,7 +50,7 @@ async def ask_child(module: str, scope: Scope) -> Any:
 async def _ask(module: str, scope: Scope, *, small: bool) -> Any:
     """What a child answers: a small order goes to the one that is kept."""
     # ASCII: a file name that is not UTF-8 travels as lone surrogates.
-    order = json.dumps({**Order.of(scope).to_json(), "module": module}).encode("ascii")
+    order = json.dumps({**AnalysisOrder.of(scope).to_json(), "module": module}).encode("ascii")
     answer = await standby.ask(order) if small else None
     if answer is None:
         ended = await tool_process.run(child.command("alone"), tool=module, stdin=order)

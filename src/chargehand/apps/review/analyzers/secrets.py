@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers import categories
 from chargehand.apps.review.analyzers.examine import examine_texts
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import LOCKS, SourceFile
 from chargehand.text.redaction import COMMON, PATTERNS, PLACEHOLDER, Pattern
 
@@ -95,7 +95,7 @@ WORD = re.compile(r"[A-Z]?[a-z]{5,}|[A-Z]{6,}")
 ENTROPY = 2.75
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     paths = (path for path in order.files if path.rpartition("/")[2] not in LOCKS)
     return examine_texts(order, paths, _in_source)
 

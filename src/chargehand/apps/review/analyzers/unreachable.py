@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from chargehand.apps.review.analyzers.examine import examine_trees
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, blocks
 
 Jump = ast.Return | ast.Raise | ast.Continue | ast.Break
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     return examine_trees(order, _unreachable)
 
 

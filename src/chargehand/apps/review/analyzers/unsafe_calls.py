@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from chargehand.apps.review.analyzers.call_names import full_name, imported_names, last_name
 from chargehand.apps.review.analyzers.examine import examine_trees
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile
 
 Found = tuple[str, ast.expr | ast.stmt, str, str | None]
@@ -24,7 +24,7 @@ SHELL_CALLS = {"create_subprocess_shell": 0, "subprocess_shell": 1}
 _SQL = re.compile(r"(?i)\b(?:select|insert|update|delete|where|order by)\b")
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     return examine_trees(order, _hits)
 
 

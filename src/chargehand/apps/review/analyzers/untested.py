@@ -15,7 +15,7 @@ from pathlib import Path
 
 from chargehand.apps.review.analyzers import suppression
 from chargehand.apps.review.analyzers.coverage_data import COVERAGE_FILES, RecordedCoverage, read_coverage
-from chargehand.apps.review.analyzers.hit import Hit, Hits, Order
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.import_graph import ImportGraph
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python, is_test, tree_files
 from chargehand.engine.analyzer_port import Ranges
@@ -24,7 +24,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 NO_TESTS = "The tree has no Python tests: changed behaviour was not compared with them."
 
 
-def examine(order: Order) -> Hits:
+def examine(order: AnalysisOrder) -> Hits:
     reader = SourceReader(order.root)
     paths = [
         path

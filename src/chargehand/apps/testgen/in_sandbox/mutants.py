@@ -31,7 +31,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 Change = Callable[[Any], ast.AST]
 
 
-class OutOfTime(BaseException):
+class CallTooLong(BaseException):
     """A call did not end; no `except Exception` of the code under test may catch it."""
 
 
@@ -58,7 +58,7 @@ def make_mutants(module: ModuleType, name: str, line: int, *, others: bool = Fal
     chosen = [site for number, site in enumerate(sites) if (number in handful) != others]
     mutants: list[Mutant] = []
     for at, what, change in chosen:
-        tree = _changed(found, at, change)
+        tree = _changed_tree(found, at, change)
         code = _code_of(tree, function.__code__)
         if code is not None and code != function.__code__:
             mutants.append(Mutant(getattr(at, "lineno", line), what, code))
@@ -120,7 +120,7 @@ def in_place(module: ModuleType, name: str, mutant: Mutant) -> Generator[None]:
 @contextmanager
 def time_limit(seconds: float) -> Generator[None]:
     def stop(_number: int, _frame: Any) -> None:
-        raise OutOfTime
+        raise CallTooLong
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -222,7 +222,7 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _changed(path: list[ast.AST], at: ast.AST, change: Change) -> ast.Module:
+def _changed_tree(path: list[ast.AST], at: ast.AST, change: Change) -> ast.Module:
     """The definition alone, in its class if it has one, with the change."""
     number = next(number for number, node in enumerate(ast.walk(path[-1])) if node is at)
     whole = copy.deepcopy(path[-1])

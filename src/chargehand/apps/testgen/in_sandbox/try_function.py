@@ -25,7 +25,7 @@ from .argument_values import MODULES, PLAIN, SUBJECT, NoValues, arguments
 from .docstring_calls import calls_in_docstring, promises
 from .hypothesis_properties import try_properties
 from .machine_access import Reached
-from .mutants import LONGEST_CALL_S, Mutant, OutOfTime, in_place, literals, make_mutants, time_limit
+from .mutants import LONGEST_CALL_S, CallTooLong, Mutant, in_place, literals, make_mutants, time_limit
 from .notes import Notes, describe_error
 from .shifted_clock import shift
 from .type_hints import parameter_types
@@ -122,7 +122,7 @@ def is_different(call: str, known: dict[str, Any], raises: list[str], module: Mo
     try:
         with time_limit(LONGEST_CALL_S):
             return try_call(call, raises, module) != known
-    except OutOfTime:
+    except CallTooLong:
         return True
 
 
@@ -137,7 +137,7 @@ def try_call(call: str, raises: list[str], module: ModuleType) -> dict[str, Any]
             # What comes one by one is compared as a list; the first of it, where it may not end.
             call = f"list(itertools.islice({call}, {MOST_ITEMS}))"
             value = eval(call, space)  # noqa: S307 -- inside of the sandbox
-    except OutOfTime:
+    except CallTooLong:
         raise
     except BaseException as error:  # noqa: BLE001 -- noted; code may raise anything, SystemExit included
         if is_expected(error, raises):
@@ -180,7 +180,7 @@ def calls_of(job: dict[str, Any], module: ModuleType) -> list[str]:
         try:
             with time_limit(LONGEST_CALL_S):
                 note = try_call(call, job["raises"], module)
-        except OutOfTime:
+        except CallTooLong:
             return False
         return "gives" in note or "unstable" in note
 

@@ -43,12 +43,12 @@ def _own_hints(target: Any) -> dict[str, Any]:
 def _checker_names(module: str) -> dict[str, Any]:
     """What the module imports for type checkers only."""
     blocks = [node for node in ast.walk(_tree(module, ".py")) if isinstance(node, ast.If) and _is_checking(node.test)]
-    return _imported([each for block in blocks for each in block.body], module)
+    return _import_names([each for block in blocks for each in block.body], module)
 
 
 @cache
 def _stub_names(module: str) -> dict[str, Any]:
-    return _imported(_tree(module, ".pyi").body, module)
+    return _import_names(_tree(module, ".pyi").body, module)
 
 
 def _stub_hints(module: str, function: Any) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _is_checking(test: ast.expr) -> bool:
     return ast.unparse(test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING")
 
 
-def _imported(nodes: list[ast.stmt], module: str) -> dict[str, Any]:
+def _import_names(nodes: list[ast.stmt], module: str) -> dict[str, Any]:
     """The names that these imports and assignments give, as far as they work here."""
     space: dict[str, Any] = {"__name__": module, "__package__": getattr(sys.modules[module], "__package__", None)}
     before = set(space)

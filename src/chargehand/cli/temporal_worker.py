@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chargehand.cli.command import Command, screen
+from chargehand.cli.shared_options import Command, screen
 
 
 @click.command(cls=Command)
