@@ -8,6 +8,9 @@ MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Of npm: the official client for node and a server of MCP, and with `make npm` coding agents (700 MB).
+NPM := timeout 300 npm install --silent --no-audit --no-fund --prefix .venv/npm
+NPM_CLIENTS := openai @modelcontextprotocol/server-everything
 # One more than the smallest machine has cores: many tests wait for processes and for the network.
 WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
@@ -15,7 +18,7 @@ PYTEST_ARGS ?=
 # Debian's Chromium, for the tests of the page; only root can install it.
 BROWSER := (test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --no-install-recommends chromium) >/dev/null 2>&1
 
-.PHONY: help install dev check test soak coverage lint format run docs pictures golden figures judge outside generated bench clean
+.PHONY: help install dev check test soak coverage lint format run docs pictures golden figures judge outside generated bench npm clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' Makefile
@@ -91,6 +94,9 @@ generated: dev ## how good the tests are that testgen writes for five packages f
 bench: dev ## the benchmarks
 	@$(BIN)/python -m bench
 
+npm: dev ## real coding agents for the tests: claude and codex from npm
+	@$(NPM) $(NPM_CLIENTS) @anthropic-ai/claude-code @openai/codex
+
 clean: ## remove .venv/, caches and build results
 	@rm -rf .venv build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -106,6 +112,7 @@ clean: ## remove .venv/, caches and build results
 	@echo "== installing the development tools into .venv/"
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,testgen,data,serve,dev]'
 	@command -v chromium >/dev/null || $(BROWSER) || echo "== no chromium: the tests in a browser are skipped"
+	@command -v npm >/dev/null && $(NPM) $(NPM_CLIENTS) || echo "== no npm: the tests with clients for node are skipped"
 	@touch $@
 
 # An interpreter on the PATH may be a shim that fails when run, so each candidate is run. One that can make a

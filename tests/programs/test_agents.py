@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.team import load
 from chargehand.values.program import Program
 from tests.loopback import Answer, Seen, serving
+from tests.npm_packages import npm_command
 from tests.programs.helping import repository, run, stand_in, worker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,9 +106,7 @@ def test_three_agents_in_checkouts_and_a_verifier(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("name", ["claude", "codex"])
 def test_the_real_program_works_with_its_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The command line from npm, against a model server on loopback: it edits, its words and its usage arrive."""
-    found = os.environ.get(f"CHARGEHAND_TEST_{name.upper()}") or shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed: npm install, then CHARGEHAND_TEST_{name.upper()}=PATH")
+    found = npm_command(name, {"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex"}[name])
     repo = repository(tmp_path / "repo")
     with serving(_write_a_line) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)

@@ -12,7 +12,7 @@ from typing import Any
 import openai
 import pytest
 
-from chargehand.server import chat_completions
+from chargehand.server import follow_answer
 from chargehand.testing import ScriptedModel
 from tests.pace import PATIENCE_S
 from tests.server.serving import ANSWERS, CLIENT_TOKEN, TOKEN, Client, make_supervisor, serving
@@ -147,7 +147,7 @@ def test_titles_never_start_a_run(client: openai.OpenAI, server: Client) -> None
 
 def test_a_client_that_is_gone_stops_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while, unless it said that the run is to continue in the background."""
-    monkeypatch.setattr(chat_completions, "GONE_S", 0.2)
+    monkeypatch.setattr(follow_answer, "GONE_S", 0.2)
     slow = [{**ANSWERS[0], "delay_ms": 60_000}]
     with serving(make_supervisor(tmp_path, ScriptedModel(slow))) as server:
         address = f"http://127.0.0.1:{server.port}/v1"

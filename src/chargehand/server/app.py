@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chargehand.errors import ChargehandError
-from chargehand.server import chat_completions, pages
+from chargehand.server import chat_completions, openai_models, pages, responses
 from chargehand.server.access import Guard, path_below_root
 from chargehand.server.calls import LONGEST_QUERY, Call
 from chargehand.server.endpoints import ENDPOINTS, PREFIX, Handler
@@ -48,9 +48,14 @@ def make_app(server: Server) -> ASGIApp:
         route("/runs/{run}", "GET", pages.show_run),
         route("/page/{name}", "GET", pages.get_page_file),
         Route("/mcp", mcp),
-        route("/v1/models", "GET", chat_completions.list_models),
-        route("/v1/models/{name:path}", "GET", chat_completions.get_model),
+        route("/v1/models", "GET", openai_models.list_models),
+        route("/v1/models/{name:path}", "GET", openai_models.get_model),
         route("/v1/chat/completions", "POST", chat_completions.complete_chat),
+        route("/v1/responses", "POST", responses.create_response),
+        route("/v1/responses/{id}", "GET", responses.get_response),
+        route("/v1/responses/{id}/cancel", "POST", responses.cancel_response),
+        route("/v1/conversations", "POST", responses.create_conversation),
+        route("/v1/conversations/{id}", "GET", responses.get_conversation),
     ]
     router = Router(routes, redirect_slashes=False, default=_not_found)
     return _Counted(Guard(_Refusing(router, server.log), server.access), server)

@@ -14,6 +14,7 @@ from chargehand.runs.supervisor import Supervisor
 from chargehand.server.access import Access
 from chargehand.server.conversations import Conversations
 from chargehand.server.event_feed import Feeds
+from chargehand.server.kept_responses import KeptResponses
 from chargehand.server.log_lines import LogLines
 from chargehand.server.metrics import Metrics
 from chargehand.server.notify import Notifier
@@ -85,6 +86,10 @@ class Server:
     @cached_property
     def conversations(self) -> Conversations:
         return Conversations()
+
+    @cached_property
+    def responses(self) -> KeptResponses:
+        return KeptResponses(self.home)
 
     @cached_property
     def key_lock(self) -> asyncio.Lock:

@@ -55,6 +55,7 @@ class Refusal(Exception):
         *,
         type: str = "about:blank",
         headers: Mapping[str, str] | None = None,
+        param: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -62,6 +63,8 @@ class Refusal(Exception):
         self.problems = tuple(problems)
         self.type = type
         self.headers = headers
+        # Which field of a body it is about; OpenAI's shape of an error has a place for it.
+        self.param = param
 
 
 def refusal_of(error: ChargehandError) -> Refusal:
@@ -74,12 +77,17 @@ def error_response(refusal: Refusal, path: str) -> Response:
     """The refusal in the shape that callers of an address expect: below /v1 in OpenAI's, else a problem."""
     if not path.startswith("/v1/"):
         return problem_response(refusal)
-    kind = "invalid_request_error" if refusal.status < 500 else "server_error"
-    code = None if ":" in refusal.type else refusal.type
-    body = {"error": {"message": refusal.detail, "type": kind, "param": None, "code": code}}
+    body = {"error": openai_error(refusal)}
     # Clients take 422 for a mistake of their own making, and send it no other way than 400.
     status = 400 if refusal.status == 422 else refusal.status
     return Response(dump_json(body), status, refusal.headers, "application/json")
+
+
+def openai_error(refusal: Refusal) -> dict[str, Any]:
+    """A refusal as OpenAI writes errors."""
+    kind = "invalid_request_error" if refusal.status < 500 else "server_error"
+    code = None if ":" in refusal.type else refusal.type
+    return {"message": refusal.detail, "type": kind, "param": refusal.param, "code": code}
 
 
 def problem_response(refusal: Refusal) -> Response:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from chargehand.record.home import Home
-from chargehand.record.private_files import private_folder
 from chargehand.record.storage_errors import storage
+from chargehand.server.kept_json import keep_json, read_kept_json
 
 
 class Wanted(NamedTuple):
@@ -42,7 +40,7 @@ class WantedRuns:
         self._keys = home.path / "serve" / "keys"
 
     def mark(self, wanted: Wanted) -> None:
-        _write(self._marks / f"{wanted.run}.json", {"caller": wanted.caller, "start": wanted.start})
+        keep_json(self._marks / f"{wanted.run}.json", {"caller": wanted.caller, "start": wanted.start})
 
     def clear(self, run: str) -> None:
         path = self._marks / f"{run}.json"
@@ -56,19 +54,19 @@ class WantedRuns:
         """Every marked run, oldest first. A mark that cannot be read was not promised to a caller."""
         with storage(self._marks):
             files = sorted(self._marks.glob("*.json")) if self._marks.is_dir() else []
-        found = [(file.stem, _read(file)) for file in files]
+        found = [(file.stem, read_kept_json(file)) for file in files]
         return [Wanted(run, str(data.get("caller")), data.get("start")) for run, data in found if data is not None]
 
     def find_key(self, caller: str, key: str) -> KnownKey | None:
         """What a key was used for, as long as that run is there or is still to begin."""
-        data = _read(self._key_file(caller, key))
+        data = read_kept_json(self._key_file(caller, key))
         if data is None:
             return None
         known = KnownKey(str(data.get("run")), str(data.get("body")))
         return known if self._home.has(known.run) or self.is_marked(known.run) else None
 
     def keep_key(self, caller: str, key: str, known: KnownKey) -> None:
-        _write(self._key_file(caller, key), known._asdict())
+        keep_json(self._key_file(caller, key), known._asdict())
 
     def _key_file(self, caller: str, key: str) -> Path:
         return self._keys / f"{hash_of([caller, key])}.json"
@@ -84,27 +82,3 @@ class UnmarkedRuns(WantedRuns):
 def hash_of(body: Any) -> str:
     """The same for bodies that are the same JSON."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-
-
-def _write(path: Path, data: dict[str, Any]) -> None:
-    """The whole file or none of it, readable by its owner only."""
-    private_folder(path.parent)
-    with storage(path):
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                json.dump(data, out)
-                out.flush()
-                os.fsync(out.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return data if isinstance(data, dict) else None  # pyright: ignore[reportUnknownVariableType]
