@@ -1,6 +1,7 @@
 """The run page in Chromium over a real server: first paint, delay of an event, tasks that block the page, watchers.
 
-`python -m bench.page [paint|stream|large|watchers]...` prints one line of JSON a part. Needs Chromium.
+`python -m bench.page [paint|stream|large|watchers|list]...` prints one line of JSON a part. Needs Chromium, but for the
+last two. Of what the server does, its processor time is in `cpu_ms`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tests.trace.browser import CHROMIUM
 
 RUNS_AT_ONCE = 20
 WATCHERS = 200
+RUNS_LISTED = 10_000
 # Two calls of a tool and an answer: about 24 events a task.
 WORKER: list[dict[str, Any]] = [
     {"contains": "43127", "reply": {"json": {"summary": "Looked up.", "output": "It is 43,127.", "claims": []}}},
@@ -116,13 +118,17 @@ def measure_paint(folder: Path) -> dict[str, Any]:
         for tasks in (500, 5_000):
             report = asyncio.run(execute(server.home, tasks, delay_ms=0))
             assert report.status in ("complete", "partial"), report.answer
+            assert server.process is not None
+            cpu = _cpu_s(server.process.pid)
             with opened(server, report.run) as page:
                 page.wait_for_selector("html[data-painted]")
+                cpu = _cpu_s(server.process.pid) - cpu
                 cold, long = page.evaluate("[probe.painted, Math.max(0, ...probe.long)]")
                 page.reload()
                 page.wait_for_selector("html[data-painted]")
                 warm, events = page.evaluate("[probe.painted, probe.seen.at(-1)[0]]")
-            found[str(tasks)] = {"events": events, "cold_ms": round(cold), "warm_ms": round(warm), "long_ms": long}
+            taken = {"cold_ms": round(cold), "cpu_ms": round(1000 * cpu), "warm_ms": round(warm), "long_ms": long}
+            found[str(tasks)] = {"events": events, **taken}
         return found
 
 
@@ -202,6 +208,37 @@ def measure_watchers(folder: Path) -> dict[str, Any]:
     return {"watchers": WATCHERS, "events": events, "lost_or_twice": wrong, "cores": round(cpu / took, 2)}
 
 
+def measure_list(folder: Path) -> dict[str, Any]:
+    """The list of 10,000 runs right after a run has ended, 20 times; the memory of the server before and after."""
+    with server_process(folder, {"replies": script(0)}) as server:
+        body = {"request": "Look up", "plan": plan(2, "analyst"), "tokens": 10**9}
+        first = server.client.post("/api/v1/runs", body).json["run"]
+        server.client.wait(first)
+        assert server.process is not None
+        pid, idle = server.process.pid, _memory_mb(server.process.pid)
+        records = server.home / "runs"
+        for number in range(RUNS_LISTED - 1):
+            # Another name of the same file: the id of a run is the name of its record.
+            os.link(records / f"{first}.sqlite", records / f"20260101-{number:06}-aaaa.sqlite")
+        server.client.get("/api/v1/runs")
+        took: list[float] = []
+        cpu = 0.0
+        for _ in range(20):
+            run = server.client.post("/api/v1/runs", body).json["run"]
+            server.client.wait(run)
+            before, began = _cpu_s(pid), time.monotonic()
+            assert server.client.get("/api/v1/runs").json["runs"][0]["run"] == run
+            took.append(time.monotonic() - began)
+            cpu += _cpu_s(pid) - before
+        figures = {"median_ms": round(1000 * statistics.median(took), 1), "cpu_ms": round(1000 * cpu / 20, 1)}
+        return {"runs": RUNS_LISTED, **figures, "idle_mb": idle, "then_mb": _memory_mb(pid)}
+
+
+def _memory_mb(pid: int) -> float:
+    (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    return round(int(line.split()[1]) / 1024, 1)
+
+
 async def _watch(address: str, number: int) -> list[list[int]]:
     async def watch(session: aiohttp.ClientSession) -> list[int]:
         seen: list[int] = []
@@ -223,7 +260,13 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-PARTS = {"paint": measure_paint, "stream": measure_stream, "large": measure_large, "watchers": measure_watchers}
+PARTS = {
+    "paint": measure_paint,
+    "stream": measure_stream,
+    "large": measure_large,
+    "watchers": measure_watchers,
+    "list": measure_list,
+}
 
 
 def main() -> None:

@@ -62,6 +62,8 @@ def test_questions_of_all_runs_are_answered_in_the_list(client: Client, browser:
     assert "b w Do the other part" in window.words(".inbox .question")
     page.locator("summary:has-text('Start a run')").click()
     page.locator("summary:has-text('Edit the plan')").click()
+    inside = "(each) => each.getBoundingClientRect().right <= each.parentElement.getBoundingClientRect().right"
+    assert all(field.evaluate(inside) for field in page.locator(".fields label > *").all())
     assert serious_violations(page) == []
     line = page.locator(f".run[href$='{run}']")
     assert "Needs you" in line.inner_text()
@@ -105,11 +107,13 @@ def test_a_page_connects_again_after_a_proxy_answered_for_the_server(
 ) -> None:
     """A browser itself gives up after such an answer; the page says that it is not connected, and tries again."""
     own = f"http://127.0.0.1:{client.port}/"
-    page = browser.new_page(extra_http_headers={"authorization": f"Bearer {TOKEN}"})
+    narrow: Any = {"viewport": {"width": 400, "height": 900}}
+    page = browser.new_page(extra_http_headers={"authorization": f"Bearer {TOKEN}"}, **narrow)
     page.set_default_timeout(PATIENCE_S * 1000)
     page.route("**/stream?*", lambda route: route.fulfill(status=502, body="Bad gateway"), times=1)
     page.goto(f"{own}runs/{run}")
     page.wait_for_selector(".pill:has-text('Not connected')")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
     page.wait_for_selector(".pill:has-text('Not connected')", state="detached")
     page.close()
 

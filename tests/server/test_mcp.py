@@ -137,7 +137,7 @@ def test_a_silent_run_is_talked_about_and_then_left(mode: str, tmp_path: Path, m
             lines.append((progress, message or ""))
 
         async with over_http(port, mode) as client:
-            run_id = started.start()
+            run_id = await asyncio.to_thread(_start_both_tasks, started)
             told = await client.call_tool("wait_run", {"run": run_id, "seconds": 1}, progress_callback=hear)
             assert told.structured_content["status"] == "running"
             assert "wait_run" in told.structured_content["next"]
@@ -149,6 +149,15 @@ def test_a_silent_run_is_talked_about_and_then_left(mode: str, tmp_path: Path, m
 
     with serving(make_supervisor(tmp_path, ScriptedModel(SLOW))) as started:
         run(drive(started.port))
+
+
+def _start_both_tasks(client: HttpClient) -> str:
+    """The id of a run whose tasks have both begun."""
+    run_id = client.start()
+    with client.stream(f"/api/v1/runs/{run_id}/stream") as events:
+        begun = (event for event in events if json.loads(event["data"])["kind"] == "attempt_started")
+        next(begun), next(begun)
+    return run_id
 
 
 @pytest.mark.parametrize("mode", ERAS)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chargehand import Supervisor
 from chargehand.server.calls import LARGEST_BODY
+from chargehand.server.run_list import RunList, RunsQuery
+from tests.counts import count
 from tests.crash.stage import ROOT, clean_environment
-from tests.pace import PATIENCE_S
+from tests.pace import PATIENCE_S, slowness
 from tests.server.server_process import server_process
 from tests.server.serving import ANSWERS, PLAN, TOKEN, Client, make_supervisor, serving
 
@@ -25,6 +30,8 @@ from tests.server.serving import ANSWERS, PLAN, TOKEN, Client, make_supervisor, 
 PLANS = {"when": {"role": "planner"}, "reply": {"json": json.loads(json.dumps(PLAN).replace('"w"', '"analyst"'))}}
 SCRIPT: dict[str, Any] = {"replies": [PLANS, *ANSWERS[1:]]}
 RUNS = "/api/v1/runs"
+# What differs between two runs of the same script.
+TIMES = {"run", "timing", "seconds", "waiting_s"}
 # What an install without extras does not have.
 EXTRAS = ("starlette", "uvicorn", "uvloop", "duckdb", "coverage", "bandit", "hypothesis", "xllamacpp")
 
@@ -88,6 +95,61 @@ def test_it_opens_a_browser_and_logs_json_without_secrets(tmp_path: Path) -> Non
     assert [each["status"] for each in logged if each["event"] == "run"] == ["begins", "complete"]
     assert TOKEN not in "".join(lines)
     assert "sk-ant" not in "".join(lines)
+
+
+def test_an_idle_server_is_small(tmp_path: Path) -> None:
+    """After a run and a look at the list it has less than 80 MB of memory."""
+    with server_process(tmp_path, SCRIPT) as server:
+        server.client.wait(server.client.start())
+        assert server.client.get(RUNS).status == 200
+        assert server.process is not None
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+    (used,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    assert used < 80 * 1024, f"{used} kB"
+
+
+def test_the_list_of_many_runs_is_quick_after_a_run_ended(tmp_path: Path) -> None:
+    """The list of 10,000 runs takes the processor less than 50 ms, also right after it has changed."""
+    supervisor = make_supervisor(tmp_path)
+    first = supervisor.run_sync("Do both parts").run
+    records = tmp_path / "runs"
+    for number in range(count(10_000) - 1):
+        # Another name of the same file: the id of a run is the name of its record.
+        os.link(records / f"{first}.sqlite", records / f"20260101-{number:06}-aaaa.sqlite")
+    runs = RunList(supervisor.home)
+    assert len(runs.load()) == count(10_000)
+    took: list[float] = []
+    for _ in range(5):
+        run = supervisor.run_sync("Do both parts").run
+        began = time.process_time()
+        (newest, *_), more = runs.find(RunsQuery())
+        took.append((time.process_time() - began) / slowness(time.process_time))
+        assert (newest.run, more) == (run, True)
+    assert min(took) < 0.05
+
+
+def test_the_report_is_the_same_from_the_command_line_over_http_and_from_python(tmp_path: Path) -> None:
+    """All of it, but for the run's id, times, and what only a reader of a stored run is given."""
+    with server_process(tmp_path, SCRIPT) as server:
+        run = server.client.start()
+        server.client.wait(run)
+        over_http = server.client.get(f"{RUNS}/{run}").json
+        command = [sys.executable, "-m", "chargehand", "run", "Do both parts", "--json"]
+        ended = subprocess.run(command, env=server.environment, cwd=tmp_path, capture_output=True, check=True)
+    model = f"scripted:{tmp_path / 'script.json'}"
+    from_python = Supervisor(model=model, home=tmp_path / "other").run_sync("Do both parts").to_json()
+    reports = [
+        _without_times(each) for each in (over_http, json.loads(ended.stdout), json.loads(json.dumps(from_python)))
+    ]
+    assert reports[0].pop("questions") == []
+    assert reports[0] == reports[1] == reports[2]
+    assert (reports[0]["status"], reports[0]["answer"]) == ("complete", "All is done [a] [b].")
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_times(each) for name, each in value.items() if name not in TIMES}
+    return [_without_times(each) for each in value] if isinstance(value, list) else value
 
 
 def test_a_full_disk_is_a_problem_not_an_error(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from chargehand.text.redaction import Redactor
 from chargehand.trace import to_html
 from chargehand.values.outcome import failed
 from chargehand.values.plan import Plan, Task
+from tests.counts import SOAK
 from tests.trace.browser import Window, browser, needs_chromium, open_file, serious_violations
 from tests.trace.hostile import HARMLESS, HOSTILE
 from tests.trace.sample import MODEL, Recorder, many, plan, sample
@@ -97,11 +98,13 @@ def test_the_keyboard_is_enough(browser: Browser, file: Path) -> None:
     assert window.problems == []
 
 
-@pytest.mark.parametrize("first", range(0, len(HOSTILE), 10))
+@pytest.mark.parametrize("first", range(0, len(HOSTILE), 25))
 def test_hostile_text_does_nothing(browser: Browser, file: Path, first: int) -> None:
     """In every field of every event: no dialog, no request, no element that text could have made."""
     clean = _elements(open_hostile(browser, file, HARMLESS))
-    for poison in HOSTILE[first : first + 10]:
+    texts = HOSTILE[first : first + 25]
+    # One by one in a soak, else five after each other.
+    for poison in texts if SOAK else ("\n\n".join(texts[at : at + 5]) for at in range(0, len(texts), 5)):
         window = open_hostile(browser, file, poison)
         made = {each: number for each, number in _elements(window).items() if each not in clean}
         assert made == {}, poison
@@ -145,12 +148,37 @@ def test_axe_finds_nothing_serious(browser: Browser, file: Path, scheme: Any, wi
 def test_a_long_fan_out_is_one_row_that_opens(browser: Browser, file: Path) -> None:
     """1,000 equal tasks are a group with counts; opened, only rows in sight are elements."""
     began = time.monotonic()
-    window = open_file(browser, file, to_html(many(1_000), Redactor()))
+    options: dict[str, Any] = {"viewport": {"width": 900, "height": 900}}
+    window = open_file(browser, file, to_html(many(1_000), Redactor()), **options)
     assert time.monotonic() - began < PAINT_S
+    assert window.page.evaluate(
+        "[...document.querySelectorAll('dd')].every((each) => each.scrollWidth <= each.clientWidth)"
+    )
     assert "✓ 1,000 done" in window.words(".row.group")
     window.page.locator(".row.group").click()
     window.page.wait_for_selector(".timeline a.row")
     assert window.page.locator(".timeline a.row").count() < 200
+    assert window.problems == []
+
+
+def test_events_are_found_by_words_in_any_field(browser: Browser, file: Path) -> None:
+    """How many there are is said, also when there is none; an address of another event shows all of them again."""
+    window = open_file(browser, file, to_html(sample(), Redactor()))
+    page = window.page
+    page.locator("summary:has-text('Events')").click()
+    page.wait_for_selector(".row.event")
+    words = page.get_by_label("Find events")
+    words.fill("T4 attempt_ended")
+    page.wait_for_selector("[role=status]:has-text(' of ')")
+    rows = [" ".join(row.inner_text().split()) for row in page.locator(".row.event").all()]
+    assert [("attempt_ended" in row, "t4" in row) for row in rows] == [(True, True)] * 2
+    assert window.words("section:has(.event) [role=status]") == f"2 of {len(sample())} events"
+    words.fill("no such words")
+    page.wait_for_selector("[role=status]:has-text('No event has these words.')")
+    assert page.locator(".row.event").count() == 0
+    page.evaluate("location.hash = 'event/3'")
+    page.wait_for_selector(".event-data:not([hidden])")
+    assert (words.input_value(), '"seq": 3' in window.words(".event-data")) == ("", True)
     assert window.problems == []
 
 

@@ -17,6 +17,7 @@ from chargehand.values.lazy_regex import lazy_regex
 
 MARK = "[redacted"
 SHORTEST = 8
+_SHORT = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,22 +81,31 @@ class Redactor:
 
     def json(self, value: Any) -> Any:
         """The value with all its strings redacted, keys too; a string under a secret's name is replaced whole."""
+        return self._json(value, {})
+
+    def _json(self, value: Any, known: dict[str, str]) -> Any:
+        """`known` holds the short strings so far without their secrets: names and words come again and again."""
         match value:
             case str():
-                return self.text(value)
+                found = known.get(value)
+                if found is None:
+                    found = self.text(value)
+                    if len(value) <= _SHORT:
+                        known[value] = found
+                return found
             case dict():
                 pairs = cast(dict[Any, Any], value).items()
-                return {self.json(key): self._under(key, each) for key, each in pairs}
+                return {self._json(key, known): self._under(key, each, known) for key, each in pairs}
             case list() | tuple():
-                return [self.json(each) for each in cast(list[Any], value)]
+                return [self._json(each, known) for each in cast(list[Any], value)]
             case _:
                 return value
 
-    def _under(self, key: object, value: Any) -> Any:
+    def _under(self, key: object, value: Any, known: dict[str, str]) -> Any:
         is_named_secret = isinstance(key, str) and isinstance(value, str) and SECRET_KEY.fullmatch(key)
         if is_named_secret and value and not value.startswith(MARK) and not PLACEHOLDER.match(value):
             return f"{MARK}:{KEY_KIND}]"
-        return self.json(value)
+        return self._json(value, known)
 
 
 def _without(text: str, triggers: Iterable[tuple[str, Pattern]]) -> str:

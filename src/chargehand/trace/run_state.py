@@ -189,8 +189,8 @@ def _fold(view: RunState, event: Event) -> None:
                 view.plan = None
         case PlanApproved() as body:
             _start_plan(view, body)
-        case Extended(tasks=tasks, within=within):
-            _add_tasks(view, tasks, within or "")
+        case Extended(within=within):
+            _add_tasks(view, _parts(event.data, "tasks"), within or "")
         case TaskReady(worker=worker):
             if (task := _task(view, event, worker)) is not None and task.status == "waiting":
                 task.status, task.ready = "ready", event.at

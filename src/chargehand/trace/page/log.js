@@ -1,6 +1,6 @@
 // Events -> a list with a filter, read from the record when it is first opened.
-import { h, fill, virtualList } from "./dom.js";
-import { count, cut, pretty } from "./words.js";
+import { h, virtualList } from "./dom.js";
+import { count, cut, pretty, several } from "./words.js";
 
 const ROW = 28;
 
@@ -10,9 +10,10 @@ export function log(source) {
   let started = 0;
   let read = false;
   const list = virtualList(ROW, (index) => row(shown[index]), "Events");
-  const words = h("input", { type: "search", placeholder: "Find events", "aria-label": "Find events", oninput: () => update() });
+  const words = h("input", { type: "search", placeholder: "Find events", "aria-label": "Find events", oninput: () => filter() });
   const title = h("h2", {}, "Events");
-  const body = h("div", {}, h("div", { class: "filter" }, words), list.box);
+  const found = h("p", { class: "quiet", role: "status" });
+  const body = h("div", {}, h("div", { class: "filter" }, words), found, list.box);
   const details = h("details", { ontoggle: () => details.open && load() }, h("summary", {}, title), body);
   const whole = h("pre", { class: "event-data", hidden: true });
   body.append(whole);
@@ -26,10 +27,24 @@ export function log(source) {
 
   const rest = ({ run, seq, at, kind, task, attempt, ...data }) => data.data ?? data;
 
+  /** Of events those with all words that were typed, in any field. */
+  function having(some) {
+    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (!wanted.length) return some;
+    return some.filter((event) => {
+      const text = JSON.stringify(event).toLowerCase();
+      return wanted.every((word) => text.includes(word));
+    });
+  }
+
+  function filter() {
+    shown = [...having(events)];
+    update();
+  }
+
   function update() {
-    const wanted = words.value.trim().toLowerCase();
-    shown = wanted ? events.filter((event) => JSON.stringify(event).toLowerCase().includes(wanted)) : events;
-    list.box.style.height = `${Math.min(Math.max(shown.length, 1) * ROW, 420)}px`;
+    found.textContent = !words.value.trim() ? "" : shown.length ? `${count(shown.length)} of ${several(events.length, "event")}` : "No event has these words.";
+    list.box.style.height = `${Math.min(shown.length * ROW, 420)}px`;
     list.update(shown.length);
   }
 
@@ -38,10 +53,12 @@ export function log(source) {
     read = true;
     try {
       events = await source.events(0);
-      update();
+      found.classList.remove("alert");
+      filter();
     } catch (error) {
       read = false;
-      fill(body, h("p", { class: "alert" }, `The events could not be read: ${error.message}`));
+      found.classList.add("alert");
+      found.textContent = `The events could not be read: ${error.message} Close this part and open it again.`;
     }
   }
 
@@ -55,13 +72,20 @@ export function log(source) {
     take(newer) {
       if (!read) return;
       const last = events.at(-1)?.seq ?? 0;
-      events.push(...newer.filter((event) => event.seq > last));
+      const unknown = newer.filter((event) => event.seq > last);
+      events.push(...unknown);
+      shown.push(...having(unknown));
       if (details.open) update();
     },
     async show(seq) {
       details.open = true;
       await load();
-      const index = shown.findIndex((event) => event.seq === seq);
+      let index = shown.findIndex((event) => event.seq === seq);
+      if (index < 0 && words.value) {
+        words.value = "";
+        filter();
+        index = shown.findIndex((event) => event.seq === seq);
+      }
       if (index < 0) return;
       details.scrollIntoView({ block: "start" });
       list.reach(index)?.focus({ preventScroll: true });

@@ -8,7 +8,7 @@ import { needsYou } from "./questions.js";
 import * as report from "./report.js";
 import { homeAddress, isLive, openRun, runAddress } from "./source.js";
 import { timeline as makeTimeline } from "./timeline.js";
-import { cut, moment, sentence, several, statusWords } from "./words.js";
+import { count, cut, moment, sentence, several, statusWords } from "./words.js";
 
 export async function showRun(main, id) {
   const source = openRun(id);
@@ -200,7 +200,7 @@ function workSection(timeline, graph) {
         drawChips();
         timeline.filter(words.value, statuses);
       },
-    }, `${status} ${number}`)));
+    }, `${status} ${count(number)}`)));
   }
 
   return {
