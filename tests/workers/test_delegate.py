@@ -22,7 +22,8 @@ from chargehand.trace.run_parts import TaskState, arrange_tasks
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
 from chargehand.values.key import Key, TaskPath, within
-from chargehand.values.message import Reply
+from chargehand.values.message import Reply, ToolRequest
+from chargehand.values.order import Restart
 from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report
 from chargehand.workers.delegate import drop_own_citations
@@ -354,7 +355,7 @@ def test_citations_of_nested_tasks_are_taken_out() -> None:
     assert drop_own_citations(text, {"t1", "t2"}) == "One, two. See [docs](https://example.org) and `a[t1]`."
 
 
-def test_a_run_that_failed_in_a_team_is_reopened_as_a_whole() -> None:
+def test_a_team_that_failed_as_a_whole_continues_with_its_plan() -> None:
     """--retry-failed gives the team another go; what the others did stands."""
     broken = [True]
 
@@ -368,10 +369,121 @@ def test_a_run_that_failed_in_a_team_is_reopened_as_a_whole() -> None:
     asked = len(run.model.asked)
     report = run.run(reopen=("b",), number=1)
     assert report.status == "complete"
-    again = [who.task for call, _, who in run.model.asked[asked:] if call.role == "worker"]
-    assert again[0] is not None
-    assert again[0].startswith("b/")
-    assert "a" not in again
+    again = [(call.role, who.task) for call, _, who in run.model.asked[asked:]]
+    assert [task for role, task in again if role == "worker"] == ["b/1/t1", "b/1/t2"]
+    assert "planner" not in [role for role, _ in again]
+
+
+def fails_at(*paths: str) -> tuple[Any, list[str]]:
+    """What refuses the tasks at these paths, until the list is emptied."""
+    refused = [*paths]
+
+    def say(call: ModelCall, who: Attribution) -> Said:
+        failing = call.role == "worker" and who.task in refused
+        return Reply(text="No.", stop="refused") if failing else talk(call, who)
+
+    return say, refused
+
+
+ONE_ATTEMPT = Policy(attempts=1)
+
+
+def asked_since(run: Flow, number: int) -> list[tuple[str, str | None]]:
+    return [(call.role, who.task) for call, _, who in run.model.asked[number:]]
+
+
+def test_a_team_that_is_retried_did_all_its_tasks_again() -> None:
+    """--retry-failed: only what was not done is done, and the answers are written again, however often it crashes."""
+    say, refused = fails_at("b/1/t2")
+    run = flow(talk=say, team=outer(inner(recovery=ONE_ATTEMPT), ONE_ATTEMPT))
+    assert run.run().status == "partial"
+    assert reopened_tasks(replay(run.events), Added(retry_failed=True)) == {"b"}
+    first, asked = len(run.events), len(run.model.asked)
+    refused.clear()
+    report = run.run(reopen=("b",), number=1)
+    assert report.status == "complete"
+    assert by_task(report)["b"].output == "Gold and sand."
+    again = asked_since(run, asked)
+    assert [each for each in again if each[0] in ("planner", "worker")] == [("worker", "b/1/t2")]
+    assert ("synthesizer", "b") in again
+    keys = [event.data["key"] for event in run.events[first:] if event.kind == "model_replied"]
+    assert "b/1/t2/2/model/1" in keys, "attempts are counted on"
+    essential = essence(report)
+    for kept in range(first + 2, len(run.events)):
+        cut = flow(talk=say, team=run.team)
+        cut.store = MemoryStore(run.store.events[:kept], dict(run.store.blobs))
+        assert essence(cut.run(number=2), broken_off(cut)) == essential, f"cut after event {kept}"
+
+
+def test_a_team_two_deep_keeps_what_was_done_at_each_level() -> None:
+    """The task that is done beside the team within keeps its result, and so do those inside of it."""
+    deep = Worker("digger", "Has it dug", kind="delegate", team=inner(recovery=ONE_ATTEMPT))
+    middle = Team([deep, Worker("sifter", "Sifts")], name="middle", recovery=ONE_ATTEMPT)
+    say, refused = fails_at("b/1/t1/1/t2")
+    run = flow(talk=say, team=outer(middle, ONE_ATTEMPT))
+    assert run.run().status == "partial"
+    asked = len(run.model.asked)
+    refused.clear()
+    assert run.run(reopen=("b",), number=1).status == "complete"
+    again = [each for each in asked_since(run, asked) if each[0] in ("planner", "worker")]
+    # The second task of the middle team rests on what the team within gave.
+    assert again == [("worker", "b/1/t1/1/t2"), ("worker", "b/1/t2")]
+
+
+def test_what_happened_once_in_a_team_happens_once_when_it_is_retried() -> None:
+    """A mail that was sent before its task failed is not sent again."""
+    sent: list[str] = []
+
+    @tool(effect="once")
+    def send(to: str) -> str:
+        "Send a mail."
+        sent.append(to)
+        return "sent"
+
+    nested = Team([Worker("digger", "Digs"), Worker("sifter", "Sifts", tools=[send])], name="d", recovery=ONE_ATTEMPT)
+    fails = [True]
+
+    def say(call: ModelCall, who: Attribution) -> Said:
+        if call.role != "worker" or who.task != "b/1/t2":
+            return talk(call, who)
+        if not any(message.role == "tool" for message in call.messages):
+            wish = ToolRequest(id="c1", name="send", arguments={"to": "ann"}, raw="{")
+            return Reply(tool_calls=(wish,), stop="tools")
+        return Reply(text="No.", stop="refused") if fails[0] else talk(call, who)
+
+    run = flow(talk=say, team=outer(nested, ONE_ATTEMPT))
+    assert run.run().status == "partial"
+    fails[0] = False
+    assert run.run(reopen=("b",), number=1).status == "complete"
+    assert sent == ["ann"]
+
+
+def test_a_team_whose_task_rests_on_what_changes_begins_again() -> None:
+    """What its tasks did was for another request."""
+    plan = tasks(task("a"), task("b", "a", worker="research", on_dependency_failure="proceed"))
+    say, refused = fails_at("a", "b/1/t2")
+    run = Flow(say, plan, team=outer(inner(recovery=ONE_ATTEMPT), ONE_ATTEMPT))
+    assert run.run().status == "partial"
+    asked = len(run.model.asked)
+    refused.clear()
+    run.run(reopen=("a", "b"), number=1)
+    again = [each for each in asked_since(run, asked) if each[0] in ("planner", "worker")]
+    assert [*dict.fromkeys(again)] == [
+        ("worker", "a"), ("planner", "b"), ("worker", "b/2/t1"), ("worker", "b/2/t2"),
+    ]  # fmt: skip
+
+
+def test_a_team_whose_task_a_person_restarts_begins_again() -> None:
+    """Restarting asks for all of it; retrying for what failed."""
+    say, _ = fails_at("b/1/t2")
+    run = flow(talk=say, team=outer(inner(recovery=ONE_ATTEMPT), ONE_ATTEMPT))
+    run.run()
+    retried, restarted = replay(run.events), replay(run.events)
+    retried.reopen(["b"])
+    assert ({*retried.ended}, retried.reopened) == ({"a", "b/1/t1"}, {"b/1/t2": 1})
+    restarted.restarts["@control/1"] = Restart("b", None, None)
+    restarted.reopen(["b"], ["@control/1"])
+    assert restarted.reopened == {"b": 1}
 
 
 def test_a_stored_team_has_the_teams_in_it() -> None:

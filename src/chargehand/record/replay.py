@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ from chargehand.values.event import (
     Unreadable,
     shape_problem,
 )
-from chargehand.values.key import Key, TaskPath
+from chargehand.values.key import Key, TaskPath, within
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.status_words import FINISHED
@@ -50,7 +50,7 @@ from chargehand.values.status_words import FINISHED
 Called = ModelCalled | ToolCalled
 Returned = ModelReplied | ToolReturned | Reused
 # Calls whose answers are kept when tasks are reopened.
-_PLANNING = ("@plan", "@route", "@extend")
+_PLANNING = ("plan", "route", "extend")
 _HEDGE = "/hedge"
 # A resumed run comes to these again from committed results, and records them once. Each session finds gaps and
 # contradictions again.
@@ -173,8 +173,8 @@ class Replay:
                 self.waits_for_provider = False
                 self._session_began, self._owned_before = event.at, self.owned_s
                 self.status, self.report = "running", None
-            case PlanApproved(within=str(within)) as approved if within:
-                self.approved_within[within] = approved
+            case PlanApproved(within=str(scope)) as approved if scope:
+                self.approved_within[scope] = approved
             case PlanApproved() as approved:
                 self.plan, self.approved = approved.plan, approved
             case PlanDrafted(source="added") | PlanDrafted(within=str()):
@@ -430,30 +430,90 @@ class Replay:
     def reopen(self, tasks: Iterable[str], restarts: Iterable[str] = ()) -> None:
         """Let tasks run again, with attempts counted on; of a task that was split only the parts that are not done.
 
-        The supervisor's own failed calls are made again as well, and the answer is judged and written again. `restarts`
-        are the orders that this carries out.
+        A team continues its attempt with what is not done in it, unless a person restarted its task or what the task
+        rests on changes. The supervisor's own failed calls are made again as well, and the answer is judged and written
+        again. `restarts` are the orders that this carries out.
         """
-        whole = self._carry_out(restarts)
-        for task in tasks:
-            parts = [] if task in whole else self._parts_again(task)
-            self._drop_questions(task)
-            self.ended.pop(task, None)
-            self.begun.pop(task, None)
-            for id in parts or (task, *(part for part in self.attempts if part.startswith(f"{task}.s."))):
-                self.ended.pop(id, None)
-                self.begun.pop(id, None)
-                self.reopened[id] = self.attempts.get(id, 0)
+        again, restarts = tuple(tasks), tuple(restarts)
+        ordered = {self.restarts[key].task for key in restarts if key in self.restarts}
+        self._reopen_tasks("", self.plan, again, whole=self._carry_out(restarts), ordered=ordered)
+        self.marks = Counter({mark: times for mark, times in self.marks.items() if mark[0] == "extension"})
+
+    def _reopen_tasks(
+        self,
+        scope: str,
+        plan: Data | None,
+        tasks: Collection[str],
+        *,
+        whole: Collection[str] = (),
+        ordered: Collection[str] = (),
+    ) -> None:
+        """Reopen tasks of the run's own plan, or of that of the team that does the attempt `scope`."""
+        rests_on = {task.id: task.depends_on for task in parse(plan).tasks} if plan else {}
+        for id in tasks:
+            path = within(scope, id) if scope else id
+            self._drop_questions(path)
+            changes = id in ordered or any(each in tasks for each in rests_on.get(id, ()))
+            if changes or path in self.splits or not self._continue_team(path):
+                self._reopen_task(path, [] if id in whole else self._parts_again(path))
+        self._reopen_supervisor(scope)
+
+    def _reopen_task(self, task: str, parts: Iterable[str]) -> None:
+        self.ended.pop(task, None)
+        self.begun.pop(task, None)
+        for id in tuple(parts) or (task, *(part for part in self.attempts if part.startswith(f"{task}.s."))):
+            self.ended.pop(id, None)
+            self.begun.pop(id, None)
+            self.reopened[id] = self.attempts.get(id, 0)
+
+    def _continue_team(self, task: str) -> bool:
+        """Let the team that made the last attempt at a task continue it; False if there is none, or nothing to do."""
+        scope = self._last_attempt(task)
+        lacking = self._lacking(scope)
+        if not lacking:
+            return False
+        plan = self.approved_within[scope].plan
+        # Tasks that were added are not in the plan.
+        again = dict.fromkeys((*parse(plan).with_dependents(lacking), *lacking))
+        self.ended.pop(task, None)
+        self.attempted.pop(scope, None)
+        for key in (task, scope):
+            self.begun.pop(key, None)
+        # Its time begins again.
+        self.decisions.pop(f"{scope}/@start", None)
+        self._reopen_tasks(scope, plan, again)
+        return True
+
+    def _last_attempt(self, task: str) -> str:
+        return f"{task}/{self.attempts.get(task, 0)}"
+
+    def _lacking(self, scope: str) -> list[str]:
+        """The tasks of the team that does an attempt that are not done, or done by a team that lacks something."""
+        if scope not in self.approved_within:
+            return []
+        return [
+            path.removeprefix(f"{scope}/").removeprefix(".")
+            for path, outcome in self.ended.items()
+            if TaskPath.parse(path).within == scope
+            and ".s." not in path.removeprefix(scope)
+            and (not outcome.ok or (outcome.partial and self._lacking(self._last_attempt(path))))
+        ]
+
+    def _reopen_supervisor(self, scope: str) -> None:
+        """Let the answer of the run, or of the team that does an attempt, be judged and written again."""
+        own = f"{scope}/@" if scope else "@"
+        extending = f"{own}extend/"
+        planning = tuple(f"{own}{each}" for each in _PLANNING)
         for key, value in list(self.decisions.items()):
-            if key.startswith("@") and (key.endswith("/deadline") or value is False):
+            if key.startswith(own) and (key.endswith("/deadline") or value is False):
                 del self.decisions[key]
-            elif key.startswith("@extend/") and key.endswith("/gaps"):
+            elif key.startswith(extending) and key.endswith("/gaps"):
                 # What was added for a draft is there before the answer that is written now.
                 self.decisions[f"{key.removesuffix('gaps')}whether"] = self.decisions.pop(key)
         for key, returned in list(self.committed.items()):
-            if key.startswith("@") and (not key.startswith(_PLANNING) or returned.result.get("error")):
+            if key.startswith(own) and (not key.startswith(planning) or returned.result.get("error")):
                 self.unused.append(returned)
                 del self.committed[key]
-        self.marks = Counter({mark: times for mark, times in self.marks.items() if mark[0] == "extension"})
 
     def _carry_out(self, restarts: Iterable[str]) -> set[str]:
         """The tasks with a new instruction or model: whatever was planned in their place is not used again."""

@@ -106,8 +106,8 @@ def _top_up(state: Replay, added: Added) -> Request:
 def reopened_tasks(state: Replay, added: Added) -> set[str]:
     """The tasks that ended for lack of what is added now, and those that failed where that is wanted.
 
-    Of a nested task the whole team has another go, of a part the whole; what was replaced is done, and so is what a
-    later attempt did, or a team without it.
+    Of a nested task the team has another go at what it lacks, of a part the whole; what was replaced is done, and so is
+    what a later attempt did, or a team without it.
     """
     found: set[str] = set()
     for path, outcome in state.ended.items():
