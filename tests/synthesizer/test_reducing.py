@@ -9,10 +9,10 @@ import pytest
 
 from chargehand.errors import ModelError
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.synthesizer import prompt
+from chargehand.synthesizer import prompt, reduce
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
-from tests.kernel import MODEL
+from tests.kernel import MODEL, SMALL_MODEL
 from tests.synthesizer.syntheses import BRAIN, Made, make, plan_of, result, text_of
 
 ENDS = ("vik", "gum", "vo", "len", "tad", "lun", "dorf", "heim")
@@ -20,7 +20,7 @@ SMALL = SupervisorModel(model=MODEL, window=4_000, output_cap=500)
 
 
 def is_summary(call: ModelCall) -> bool:
-    return "You summarise" in call.messages[0].text
+    return "ummarise" in call.messages[0].text
 
 
 def cites_all(call: ModelCall) -> Any:
@@ -50,6 +50,15 @@ def test_what_fits_is_read_in_full_by_one_call() -> None:
     [call] = made.calls
     assert "word " * 500 in text_of(call)
     assert "[cut" not in text_of(call)
+
+
+def test_a_small_model_is_asked_for_a_summary_in_few_words() -> None:
+    """It gives markdown with citations, as larger ones do, and its tree is made the same way."""
+    made = reduced(12, brain=SupervisorModel(model=SMALL_MODEL, window=4_000, output_cap=500))
+    summaries = [call for call in made.calls if is_summary(call)]
+    assert {call.messages[0].text for call in summaries} == {reduce._SMALL_RULES}  # pyright: ignore[reportPrivateUsage]
+    assert all(call.output_schema is None for call in summaries)
+    assert made.synthesis.provenance.unused == ()
 
 
 def test_what_does_not_fit_becomes_a_tree() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import combinations
 
 import pytest
 
 from chargehand.team import load, shipped_teams
 from chargehand.team.team_tools import shipped_home
+from chargehand.workers.check_result import asks_for_findings
 from tests.cli.terminal import Shell
 from tests.teams.plays import EXAMPLES, ROOT, cases, material, readme, script
 
@@ -45,6 +47,14 @@ def test_every_prompt_says_what_to_do_what_not_and_when_to_hand_back(name: str) 
         for part in ("\nDo:\n", "\nDo not:\n", "\nConfidence", "\nEscalate"):
             assert part in worker.prompt, (worker.name, part)
         assert worker.description.endswith(".")
+
+
+@ALL
+def test_a_worker_that_answers_in_text_has_an_example_for_small_models(name: str) -> None:
+    """In its own words, as a result and not as a shape: a model that copies it has not answered."""
+    for worker in load(name).workers:
+        if worker.output_schema is None and not asks_for_findings(worker.prompt, worker.description):
+            assert re.search(r'such as "[A-Z][^"]{20,}\."', worker.small_prompt), worker.name
 
 
 @ALL

@@ -30,6 +30,7 @@ from chargehand.workers.worker_prompt import (
     LAST_STEP,
     LONG_CONTEXT,
     MOST_MATERIAL,
+    SMALL_ESCALATE,
     Shape,
     common_prompt,
     context_text,
@@ -115,12 +116,12 @@ class Agent:
         return not any(tool.effect == "once" for tool in self.tools.values())
 
     @cached_property
-    def openings(self) -> dict[Shape, Message]:
-        """The first message of every attempt: one value a shape, so that it is packed and hashed once."""
+    def openings(self) -> dict[tuple[Shape, bool], Message]:
+        """The first message of every attempt, by shape and whether the model is small: packed and hashed once."""
         cites = bool(self.material or self.tools)
         shapes: tuple[Shape, ...] = ("plain", "typed", "findings")
         words = partial(system_prompt, self.name, self.description, self.prompt, cites=cites)
-        return {shape: system(words(shape=shape)) for shape in shapes}
+        return {(shape, small): system(words(shape=shape, small=small)) for shape in shapes for small in (False, True)}
 
     @cached_property
     def small_openings(self) -> dict[bool, Message]:
@@ -129,7 +130,7 @@ class Agent:
         cites = bool(self.material or self.tools)
         return {
             True: system(small_system_prompt(self.name, self.description, prompt)),
-            False: system(system_prompt(self.name, self.description, prompt, cites=cites)),
+            False: system(system_prompt(self.name, self.description, prompt, cites=cites, small=True)),
         }
 
     def first_messages(
@@ -142,7 +143,8 @@ class Agent:
             return [common, with_context(context, own, task_prompt(task, inputs, context=False))]
         is_brief = shape == "plain" and is_small_open(self.model_for(task.tier))
         asked = task_prompt(task, inputs, brief=is_brief and has_read)
-        opening = self.small_openings[has_read] if is_brief else self.openings[shape]
+        is_short = is_small(self.model_for(task.tier))
+        opening = self.small_openings[has_read] if is_brief else self.openings[shape, is_short]
         return [opening, with_material(shown, asked) if shown else user(asked)]
 
     def shape(self, task: Task) -> Shape:
@@ -165,8 +167,10 @@ class Agent:
 
         A small open model that has no other one left is offered none at all: it would call one instead of answering.
         """
-        specs = self.specs_but_readers if has_read else self.specs
-        return () if has_read and specs == (ESCALATE,) and is_small_open(self.model_for(tier)) else specs
+        specs, model = self.specs_but_readers if has_read else self.specs, self.model_for(tier)
+        if has_read and specs == (ESCALATE,) and is_small_open(model):
+            return ()
+        return (*specs[:-1], SMALL_ESCALATE) if is_small(model) else specs
 
     @cached_property
     def calls(self) -> dict[tuple[Tier | None, bool, Shape, bool, bool], ModelCall]:
