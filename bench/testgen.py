@@ -34,8 +34,8 @@ class Measured(NamedTuple):
     functions: int
     tests: int
     passed: bool
-    # For each function with tests, the share killed of the mutants testgen chose its tests by, of all others where
-    # there are more, and of both together.
+    # For each function with tests, the share killed of the handful that its tests were run on, of those that testgen
+    # did not try in any way, where there are such, and of all.
     handful: list[float]
     others: list[float]
     all: list[float]
@@ -86,11 +86,11 @@ def measure(package: str, folder: Path) -> Measured:
         shutil.copytree(written, fresh / "tests" / "generated", dirs_exist_ok=True)
     passed = pytest(fresh, "tests/generated").returncode == 0 if written.is_dir() else True
     handful = {name: score for output in made for name, score in output["mutants"].items()}
-    others = {name: score for output in made if output["source"] for name, score in other_mutants(fresh, output)}
-    both = {
-        name: [one + two for one, two in zip(handful[name], others.get(name, (0, 0)), strict=True)] for name in handful
-    }
-    shares = [[told / tried for told, tried in scores.values() if tried] for scores in (handful, others, both)]
+    measured = [
+        {name: score for output in made if output["source"] for name, score in try_mutants(fresh, output, which)}
+        for which in ("others", "all")
+    ]
+    shares = [[told / tried for told, tried in scores.values() if tried] for scores in (handful, *measured)]
     vacuous = [each for output in made for each in vacuous_properties(output["source"])]
     tests = sum(output["tests"] for output in made)
     return Measured(name, len(handful), tests, passed, *shares, vacuous, report["findings"])
@@ -142,8 +142,8 @@ def pytest(fresh: Path, *arguments: str, **env: str) -> subprocess.CompletedProc
     return subprocess.run(command, cwd=fresh, env=os.environ | env, capture_output=True, text=True, check=False)
 
 
-def other_mutants(fresh: Path, output: dict[str, Any]) -> list[tuple[str, list[int]]]:
-    """For each function with tests, how many of the mutants testgen did not try its file's tests kill."""
+def try_mutants(fresh: Path, output: dict[str, Any], which: str) -> list[tuple[str, list[int]]]:
+    """For each function with tests, how many mutants its file's tests kill: `all`, or `others` than testgen tried."""
     tree = ast.parse(output["source"])
     tests = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     order = [
@@ -153,7 +153,7 @@ def other_mutants(fresh: Path, output: dict[str, Any]) -> list[tuple[str, list[i
     with tempfile.TemporaryDirectory() as folder:
         wanted, result = Path(folder, "order.json"), Path(folder, "result.jsonl")
         wanted.write_text(json.dumps(order), encoding="utf-8")
-        env = {"TESTGEN_MUTANTS": str(wanted), "TESTGEN_RESULT": str(result), "TESTGEN_OTHERS": "1"}
+        env = {"TESTGEN_MUTANTS": str(wanted), "TESTGEN_RESULT": str(result), "TESTGEN_MEASURE": which}
         plugin = ("-p", "chargehand.apps.testgen.in_sandbox.pytest_mutants")
         pytest(fresh, *plugin, f"tests/generated/{output['file']}", **env)
         notes = [json.loads(line) for line in result.read_text(encoding="utf-8").splitlines()]

@@ -10,7 +10,7 @@ from typing import Any
 from chargehand.apps.testgen.in_sandbox.argument_values import SUBJECT
 
 Note = Mapping[str, Any]
-MOST_SHOWN, MOST_CHOSEN = 6, 8
+MOST_SHOWN, MOST_CHOSEN = 6, 10
 _LONGEST_NAME = 70
 
 

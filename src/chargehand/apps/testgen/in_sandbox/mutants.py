@@ -1,4 +1,4 @@
-"""A function becomes a handful of mutants: the same function with one thing changed, in its place for a while.
+"""A function becomes mutants: the same function with one thing changed, in its place for a while.
 
 What a test is worth shows here: one that cannot tell the function from any mutant of it says nothing about it.
 """
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-HANDFUL = 12
+# Calls are chosen by many mutants, each tried in milliseconds; whole tests are run on a handful of these.
+HANDFUL, MANY = 12, 36
 # What one call of a mutant may take: a condition that was turned round may make it endless.
 LONGEST_CALL_S = 1.0
 _FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
@@ -44,18 +45,18 @@ class Mutant:
     code: CodeType
 
 
-def make_mutants(module: ModuleType, name: str, line: int, *, others: bool = False) -> list[Mutant]:
-    """A handful, spread over the function's source; none where it cannot be read or replaced.
+def make_mutants(module: ModuleType, name: str, line: int, most: int | None, *, unlike: int = 0) -> list[Mutant]:
+    """At most so many, spread over the function's source; none where it cannot be read or replaced.
 
-    `others` are all that are not of the handful: tests that were chosen by the handful are measured by them.
+    `unlike` leaves those out that are made for that number: tests that were chosen by these are measured by others.
     """
     function = plain_function(module, name)
     found = definition(module, name, line)
     if function is None or found is None:
         return []
     sites = list(_sites(found[-1]))
-    handful = {at * len(sites) // HANDFUL for at in range(HANDFUL)} if len(sites) > HANDFUL else {*range(len(sites))}
-    chosen = [site for number, site in enumerate(sites) if (number in handful) != others]
+    wanted = _spread(len(sites), most) - (_spread(len(sites), unlike) if unlike else set[int]())
+    chosen = [site for number, site in enumerate(sites) if number in wanted]
     mutants: list[Mutant] = []
     for at, what, change in chosen:
         tree = _changed_tree(found, at, change)
@@ -63,6 +64,10 @@ def make_mutants(module: ModuleType, name: str, line: int, *, others: bool = Fal
         if code is not None and code != function.__code__:
             mutants.append(Mutant(getattr(at, "lineno", line), what, code))
     return mutants
+
+
+def _spread(count: int, most: int | None) -> set[int]:
+    return {*range(count)} if most is None or count <= most else {at * count // most for at in range(most)}
 
 
 def definition(module: ModuleType, name: str, line: int) -> list[ast.AST] | None:

@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .mutants import in_place, make_mutants, time_limit
+from .mutants import HANDFUL, MANY, in_place, make_mutants, time_limit
 
-# TESTGEN_OTHERS: measure by the mutants that are not of the handful.
 ORDER, RESULT = Path(os.environ["TESTGEN_MUTANTS"]), Path(os.environ["TESTGEN_RESULT"])
+# For measuring: all mutants, or those that no call was chosen by.
+MOST, UNLIKE = {"": (HANDFUL, 0), "all": (None, 0), "others": (None, MANY)}[os.environ.get("TESTGEN_MEASURE", "")]
 TEST_S, ALL_S = 5.0, 60.0
 
 
@@ -31,7 +32,7 @@ def pytest_runtestloop(session: Any) -> bool:
         module = importlib.import_module(target["module"])
         tests = {name: by_name[name] for name in target["tests"] if name in by_name and passes(by_name[name])}
         killers = dict.fromkeys(tests, 0)
-        mutants = make_mutants(module, target["name"], target.get("line", 0), others="TESTGEN_OTHERS" in os.environ)
+        mutants = make_mutants(module, target["name"], target.get("line", 0), MOST, unlike=UNLIKE)
         killed = tried = 0
         for mutant in mutants:
             if time.monotonic() > ends_at:

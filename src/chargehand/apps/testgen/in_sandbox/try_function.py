@@ -23,9 +23,10 @@ from typing import Any
 
 from .argument_values import MODULES, PLAIN, SUBJECT, NoValues, arguments
 from .docstring_calls import calls_in_docstring, promises
+from .error_origin import is_accident
 from .hypothesis_properties import try_properties
 from .machine_access import Reached
-from .mutants import LONGEST_CALL_S, CallTooLong, Mutant, in_place, literals, make_mutants, time_limit
+from .mutants import LONGEST_CALL_S, MANY, CallTooLong, Mutant, in_place, literals, make_mutants, time_limit
 from .notes import Notes, describe_error
 from .shifted_clock import shift
 from .type_hints import parameter_types
@@ -85,7 +86,7 @@ def try_mutants(job: dict[str, Any], module: ModuleType, notes: Notes, reached: 
     known = {call: try_call(call, job["raises"], module) for call in calls}
     ended_by = time.monotonic() + MUTANTS_S
     left: list[Mutant] = []
-    for mutant in make_mutants(module, job["name"], job["line"]):
+    for mutant in make_mutants(module, job["name"], job["line"], MANY):
         if time.monotonic() > ended_by:
             break
         with in_place(module, job["name"], mutant):
@@ -99,13 +100,13 @@ def try_mutants(job: dict[str, Any], module: ModuleType, notes: Notes, reached: 
 def reproduce(job: dict[str, Any], module: ModuleType, notes: Notes) -> None:
     """Whether calls that went wrong do so again, with nothing but what the function needs."""
     function = resolve(module, job["name"])
-    known = inspect.signature(function).parameters
-    types = parameter_types(function, module.__name__)
     bound = job["kind"] == "method"
-    needed = [each.name for each in known.values() if each.default is each.empty][1 if bound else 0 :]
-    sized = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = needed_parameters(function)[1 if bound else 0 :]
     # Without types there is no telling whether such a call is meant to be made.
-    typed = all(name in types or known[name].kind in sized for name in needed)
+    typed = needed_types_are_known(function, module, needed)
+    kind = getattr(module, job["name"].rpartition(".")[0]) if bound else None
+    if kind is not None and not issubclass(kind, enum.Enum):
+        typed = typed and needed_types_are_known(kind, module, needed_parameters(kind))
     for call in job["reproduce"] if typed else ():
         node = ast.parse(call, mode="eval").body
         if not isinstance(node, ast.Call):
@@ -113,6 +114,16 @@ def reproduce(job: dict[str, Any], module: ModuleType, notes: Notes) -> None:
         node.keywords = [each for each in node.keywords if each.arg is None or each.arg in needed]
         notes.add(trying=ast.unparse(node))
         notes.add(of=call, **try_call(ast.unparse(node), job["raises"], module))
+
+
+def needed_parameters(function: Any) -> list[str]:
+    parameters = inspect.signature(function).parameters.values()
+    sized = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each.name for each in parameters if each.default is each.empty and each.kind not in sized]
+
+
+def needed_types_are_known(function: Any, module: ModuleType, needed: list[str]) -> bool:
+    return parameter_types(function, module.__name__).keys() >= {*needed}
 
 
 def is_different(call: str, known: dict[str, Any], raises: list[str], module: ModuleType) -> bool:
@@ -129,7 +140,8 @@ def is_different(call: str, known: dict[str, Any], raises: list[str], module: Mo
 def try_call(call: str, raises: list[str], module: ModuleType) -> dict[str, Any]:
     """What came of a call, as a note."""
     space: dict[str, Any] = {**MODULES, SUBJECT: module, module.__name__.partition(".")[0]: top_package(module)}
-    if not can_be_made(call, space):
+    given = given_types(call, space)
+    if given is None:
         return {"not_made": call}
     try:
         value = eval(call, space)  # noqa: S307 -- inside of the sandbox
@@ -144,7 +156,9 @@ def try_call(call: str, raises: list[str], module: ModuleType) -> dict[str, Any]
             caught = importable(error, module)
             return {"call": call, "raises": caught} if caught else {"call": call, "unstable": type(error).__name__}
         # What is not on the disk, or may not be read there, says nothing about the code.
-        return {"call": call, "missing" if isinstance(error, OSError) else "crash": describe_error(error)}
+        if isinstance(error, OSError):
+            return {"call": call, "missing": describe_error(error)}
+        return {"call": call, "crash": describe_error(error), "accident": is_accident(error, HERE, given)}
     text = source_of(value, module)
     if text is None or len(text) > LONGEST_VALUE:
         return {"call": call, "unstable": type(value).__name__}
@@ -157,19 +171,20 @@ def top_package(module: ModuleType) -> ModuleType:
     return sys.modules[module.__name__.partition(".")[0]]
 
 
-def can_be_made(call: str, space: dict[str, Any]) -> bool:
-    """Whether the object and the arguments exist before the call: what their making raises is not the function's."""
+def given_types(call: str, space: dict[str, Any]) -> set[type] | None:
+    """The types of the arguments, and of the object a method is called on; None where these cannot be made.
+
+    What their making raises is not the function's.
+    """
     node = ast.parse(call, mode="eval").body
     if not isinstance(node, ast.Call):
-        return False
+        return None
     parts = [*node.args, *(keyword.value for keyword in node.keywords)]
     parts += [node.func.value] if isinstance(node.func, ast.Attribute) else []
     try:
-        for part in parts:
-            eval(ast.unparse(part), space)  # noqa: S307 -- inside of the sandbox
+        return {type(eval(ast.unparse(part), space)) for part in parts}  # noqa: S307 -- inside of the sandbox
     except BaseException:  # noqa: BLE001 -- whatever it is, there is no call to try
-        return False
-    return True
+        return None
 
 
 def calls_of(job: dict[str, Any], module: ModuleType) -> list[str]:

@@ -1,0 +1,38 @@
+"""An error that a call raised becomes whether it was an accident: an operation that failed in the project's own code.
+
+An error that a statement raises was meant. So was one from code of others, which rejects what it was given.
+"""
+
+from __future__ import annotations
+
+import dis
+from pathlib import Path
+from types import TracebackType
+
+_RAISING = frozenset({"RAISE_VARARGS", "RERAISE"})
+# Raised by Python itself, not by a statement, and yet about what was given: source text that is none, a key.
+_ABOUT_INPUT = (SyntaxError, TypeError, ValueError, LookupError, ImportError)
+
+
+def is_accident(error: BaseException, project: Path, given: set[type]) -> bool:
+    """`given` are the types of what the call was made with: an attribute that one of them lacks says nothing.
+
+    Of attributes only those of None count: any other object may have been made from something that was not meant.
+    """
+    if not isinstance(error, Exception) or error.__traceback__ is None:
+        return False
+    if isinstance(error, _ABOUT_INPUT) and not isinstance(error, IndexError):
+        return False
+    if isinstance(error, AttributeError) and (error.obj is not None or type(None) in given):
+        return False
+    innermost = _innermost(error.__traceback__)
+    code = innermost.tb_frame.f_code
+    if not Path(code.co_filename).is_relative_to(project):
+        return False
+    return dis.opname[code.co_code[innermost.tb_lasti]] not in _RAISING
+
+
+def _innermost(entry: TracebackType) -> TracebackType:
+    while entry.tb_next is not None:
+        entry = entry.tb_next
+    return entry
