@@ -88,10 +88,11 @@ class Fleet:
         models = Models({}, {}, dict.fromkeys(self.flow.scripts, self.flow.model))
         return ServedTeam(self.flow.team, self.settings, models)
 
-    async def start(self, run: str | None = None) -> str:
+    async def start(self, run: str | None = None, prefix: str = "ch") -> str:
         run = run or f"r{uuid4().hex[:12]}"
         request = Request(text="The request.", **self.flow.request)
-        await start_run(self.client, self.store, RunJob(run, request, self.flow.team, self.settings, self.flow.plan))
+        job = RunJob(run, request, self.flow.team, self.settings, self.flow.plan)
+        await start_run(self.client, self.store, job, prefix)
         return run
 
     async def report(self, run: str, seconds: float = 60.0) -> Report:

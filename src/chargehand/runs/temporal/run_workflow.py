@@ -145,13 +145,14 @@ class RunWorkflow:
             return await workflow.execute_activity(
                 STEP,
                 order,
+                # Compared in a replay, as the order itself is not: a step in the place of another is noticed.
+                activity_id=f"{order.key}:{order.turn}",
                 result_type=StepResult,
                 task_queue=f"{self._start.queue}.{worker}" if own else self._start.queue,
                 start_to_close_timeout=LONGEST_STEP,
                 heartbeat_timeout=HEARTBEAT_TIMEOUT,
                 retry_policy=RETRY,
                 cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-                summary=order.key,
             )
         except ActivityError as error:
             if is_cancelled_exception(error) or isinstance(error.cause, CancelledError):
