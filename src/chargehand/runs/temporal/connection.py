@@ -37,24 +37,30 @@ async def connect(settings: TemporalSettings) -> Client:
     try:
         from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
         from temporalio.client import Client
-        from temporalio.service import RPCError
+        from temporalio.service import RPCError, RPCStatusCode
     except ImportError as error:
         raise UsageError(f"Temporal needs {error.name}, which is not installed: {INSTALL}") from None
     try:
         async with asyncio.timeout(_CONNECT_S):
             client = await Client.connect(settings.address, namespace=settings.namespace, tls=settings.tls)
     except (RuntimeError, TimeoutError, OSError) as error:
-        said = " ".join(str(error).split())[:200] or "no answer"
-        raise UsageError(
-            f"No Temporal server answers at {settings.address} ({said}). Start one (`chargehand worker --dev`, or "
-            "`temporal server start-dev`), or correct [temporal] address."
-        ) from None
+        raise _no_answer(settings, error) from None
     try:
         asked = DescribeNamespaceRequest(namespace=settings.namespace)
         await client.workflow_service.describe_namespace(asked)
     except RPCError as error:
+        if error.status != RPCStatusCode.NOT_FOUND:
+            raise _no_answer(settings, error) from None
         raise UsageError(
             f"The Temporal server at {settings.address} has no namespace {settings.namespace!r} ({error.message}). "
             "Create it, or correct [temporal] namespace."
         ) from None
     return client
+
+
+def _no_answer(settings: TemporalSettings, error: Exception) -> UsageError:
+    said = " ".join(str(error).split())[:200] or "no answer"
+    return UsageError(
+        f"No Temporal server answers at {settings.address} ({said}). Start one (`chargehand worker --dev`, or "
+        "`temporal server start-dev`), or correct [temporal] address."
+    )
