@@ -21,6 +21,7 @@ SLOW = (
     "tests/cli/test_live.py",
     "tests/crash/",
     "tests/dispatcher/test_time_limits.py",
+    "tests/engine/temporal/test_chaos.py",
     "tests/faults/",
     "tests/project/test_docs.py",
     "tests/project/test_limit_of_time.py",

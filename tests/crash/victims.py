@@ -51,7 +51,7 @@ def victim(job: dict[str, Any]) -> NoReturn:
 
 
 def main() -> None:
-    for name in WARM:
+    for name in (*WARM, *sys.argv[1:]):
         importlib.import_module(name)
     gc.freeze()
     print("warm", flush=True)

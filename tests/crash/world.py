@@ -169,10 +169,10 @@ def answer(seen: Seen) -> Answer:
         case "judge":
             return answer_json({"contradictions": [], "note": f"None <{name}>"}, delay=delay)
         case _:
-            return _work(seen, name, delay)
+            return answer_worker(seen, name, delay)
 
 
-def _work(seen: Seen, name: str, delay: float) -> Answer:
+def answer_worker(seen: Seen, name: str, delay: float) -> Answer:
     """The next step of what the instruction says to do; after the last one the result."""
     told = _DO.search(seen.text)
     steps = told[1].split(";") if told else []
