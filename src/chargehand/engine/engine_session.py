@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
@@ -62,6 +63,10 @@ class Fork(NamedTuple):
     events: tuple[Copied, ...]
 
 
+# The `traceparent` header of what called, in the task that answers a request and in those that it starts.
+caller_header: ContextVar[str | None] = ContextVar("caller_header", default=None)
+
+
 class Opening(NamedTuple):
     """What a session puts on the record as it opens: the run it is of, what is tried again, what to warn of."""
 
@@ -76,6 +81,8 @@ class Opening(NamedTuple):
     restarts: tuple[str, ...] = ()
     # What a run that begins takes over from the one it was forked from.
     fork: Fork | None = None
+    # The trace that the run is part of, and the span of its caller.
+    trace: JSON = None
 
 
 class Spent(NamedTuple):
@@ -127,6 +134,8 @@ class EngineInputs:
     mailbox: Mailbox | None = None
     # Whether a paused session waits here to be continued; else it ends.
     stays: bool = False
+    # The key of a call -> the W3C trace context that it carries on; None where the run is part of no trace.
+    trace_header: Callable[[str], str | None] | None = None
     wall_clock: Callable[[], float] = time.time
     chance: random.Random | None = None
     # Where outcomes are kept: in memory, unless steps of the run are carried out elsewhere too.

@@ -18,6 +18,8 @@ class Attribution(NamedTuple):
     attempt: int | None
     role: str
     idempotency_key: str
+    # The W3C trace context of the call, where its run is part of a trace.
+    traceparent: str | None = None
 
 
 class ModelClient(Protocol):

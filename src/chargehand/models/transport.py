@@ -253,6 +253,8 @@ def _attribution_headers(attribution: Attribution) -> dict[str, str]:
         headers["X-Chargehand-Task"] = _header(attribution.task)
     if attribution.attempt is not None:
         headers["X-Chargehand-Attempt"] = str(attribution.attempt)
+    if attribution.traceparent is not None:
+        headers["traceparent"] = attribution.traceparent
     return headers
 
 

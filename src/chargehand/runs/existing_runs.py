@@ -394,6 +394,7 @@ class RunLife(PreparedTeam):
             on_draft=on_draft,
             person=person,
             stays=stay,
+            otel=self.settings.otel,
         )
         if on_session is not None:
             on_session(session)

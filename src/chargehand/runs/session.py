@@ -14,7 +14,15 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from chargehand.engine.engine_session import EngineInputs, EngineSession, Listener, Opening, Parked, Spent
+from chargehand.engine.engine_session import (
+    EngineInputs,
+    EngineSession,
+    Listener,
+    Opening,
+    Parked,
+    Spent,
+    caller_header,
+)
 from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Person, read_words
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
@@ -30,6 +38,7 @@ from chargehand.runs.make_steps import SUPERVISOR_ROLES, RunJob, make_steps, rol
 from chargehand.runs.record_in_thread import in_thread
 from chargehand.runs.report_from_record import estimate_notes, unfinished_report
 from chargehand.settings import Limits, Settings
+from chargehand.settings.settings import OtelSettings
 from chargehand.steps.run_steps import RunSteps
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team
@@ -49,10 +58,10 @@ from chargehand.values.request import Request
 from chargehand.values.status_words import FINISHED, RunStatus
 
 if TYPE_CHECKING:
+    from chargehand.runs.send_telemetry import Watch
+    from chargehand.runs.traced_run import TracedRun
     from chargehand.tools.mcp_connections import McpConnections
 
-# Where the spans of a run are sent when it ends, by the variables of OpenTelemetry.
-EXPORTED_TO = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 # How often the owner of a run looks for orders to it.
 ORDERS_POLL_S = 0.5
 
@@ -75,6 +84,7 @@ class Session:
         person: Person | None = None,
         wall_clock: Callable[[], float] = time.time,
         chance: random.Random | None = None,
+        otel: OtelSettings | None = None,
     ) -> None:
         self._servers: McpConnections | None = None
         self._job = job
@@ -90,6 +100,9 @@ class Session:
         self._person = person
         self._wall_clock = wall_clock
         self._chance = chance
+        self._otel = otel
+        # The trace that the run is part of, from when it works.
+        self._trace: TracedRun | None = None
         self._stopped: Literal["interrupted", "cancelled"] | None = None
         self._engine: EngineSession | None = None
         # Asked to stop before there was anything to stop.
@@ -105,17 +118,28 @@ class Session:
 
     async def work(self) -> Report:
         """Run to the end, or as far as it goes. Raises only what the caller has to act on."""
-        recorded_in = self._home if any(os.environ.get(name) for name in EXPORTED_TO) else None
-        after = recorded_in.last_event(self._job.run) if recorded_in is not None and self._earlier is not None else 0
+        watch = self._begin_trace()
         try:
             return await self._work_to_end()
         finally:
-            if recorded_in is not None:
-                from chargehand.runs.send_spans import send_spans  # most runs are sent nowhere
-
-                send_spans(recorded_in.path, self._job.run, after)
+            if watch is not None:
+                watch.end()
             if self._servers is not None:
                 await self._servers.close()
+
+    def _begin_trace(self) -> Watch | None:
+        """Find the trace that the run is part of, and send what happens to a collector, where one is set."""
+        header, otel, home, run = caller_header.get(), self._otel, self._home, self._job.run
+        exports = home is not None and otel is not None and otel.is_on(os.environ)
+        if not exports and header is None:
+            return None
+        from chargehand.runs.traced_run import find_trace, watch_run  # most runs are part of no trace
+
+        watch = watch_run(home, otel, header, run) if exports and home is not None and otel is not None else None
+        self._trace = find_trace(run, header, self._earlier, sends=watch is not None and watch.sampled)
+        if watch is not None:
+            self._listeners = (*self._listeners, watch.on_event)
+        return watch
 
     async def _work_to_end(self) -> Report:
         began, job, earlier = time.time(), self._job, self._earlier
@@ -164,6 +188,7 @@ class Session:
                 (*job.warnings, *(problem.message for problem in job.team.problems())),
                 restarts,
                 job.fork,
+                None if self._trace is None else self._trace.to_json(),
             ),
             prior=job.prior,
             budget=job.request.budget,
@@ -177,6 +202,7 @@ class Session:
             read_answer=self._read_answer,
             mailbox=self._mailbox,
             stays=self._stays,
+            trace_header=None if self._trace is None else self._trace.header,
             wall_clock=self._wall_clock,
             chance=self._chance,
         )

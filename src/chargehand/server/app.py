@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from chargehand.engine.engine_session import caller_header
 from chargehand.errors import ChargehandError
 from chargehand.server import chat_completions, openai_models, pages, responses
 from chargehand.server.access import Guard, path_below_root
@@ -155,6 +157,8 @@ class _Counted:
             return
         began, status = time.monotonic(), 0
         scope = _below_one_root(scope)
+        # A run that this request starts is part of the caller's trace.
+        caller_header.set(Headers(scope=scope).get("traceparent"))
 
         async def note_and_send(message: Message) -> None:
             nonlocal status

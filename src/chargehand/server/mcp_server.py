@@ -19,6 +19,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 
 from chargehand import __version__
+from chargehand.engine.engine_session import caller_header
 from chargehand.errors import ChargehandError
 from chargehand.server import wait_for_run
 from chargehand.server.access import Caller
@@ -80,6 +81,13 @@ def caller_of(context: ServerRequestContext[Any, Any]) -> Caller:
     return "owner" if context.request is None else context.request.scope["caller"]
 
 
+def _take_caller(context: ServerRequestContext[Any, Any]) -> None:
+    """A run that this call starts is part of the caller's trace, which MCP names in the fields of a request."""
+    named = (context.meta or {}).get("traceparent")
+    over_http = None if context.request is None else context.request.headers.get("traceparent")
+    caller_header.set(str(named) if named else over_http)
+
+
 class _Handlers:
     """One method for each request of the protocol that we answer."""
 
@@ -100,6 +108,7 @@ class _Handlers:
     ) -> types.CallToolResult | types.InputRequiredResult:
         if (tool := TOOLS.get(params.name)) is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:80]!r}: {', '.join(TOOLS)}.")
+        _take_caller(context)
         state: dict[str, Any] = json.loads(params.request_state) if params.request_state else {}
         use = ToolUse(self._server, caller_of(context), _sayer(context), approvals=self._approvals)
         use.declined.update(state.get("declined", ()))

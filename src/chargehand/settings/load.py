@@ -12,7 +12,7 @@ from chargehand.models.provider_settings import Provider, built_in
 from chargehand.record.home import default_path
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings.script_path import OF_TEAM, found_from
-from chargehand.settings.settings import Pinned, RoleModel, ServeSettings, Settings, TemporalSettings
+from chargehand.settings.settings import OtelSettings, Pinned, RoleModel, ServeSettings, Settings, TemporalSettings
 from chargehand.settings.settings_file import NOT_SERVED, TIERS, Layer, problem_with_url, read_layer
 from chargehand.settings.toml_file import read, suggestion
 from chargehand.values.budget import Budget
@@ -75,6 +75,7 @@ def _settings(
         pinned=tuple(pin for pin in _PINS if pin in flags),
         mcp={name: server for layer in layers for name, server in layer.mcp.items()},
         serve=ServeSettings(**{key: names for layer in layers for key, names in layer.serve.items()}),
+        otel=OtelSettings(**{key: value for layer in layers for key, value in layer.otel.items()}),
         temporal=TemporalSettings(**{key: value for layer in layers for key, value in layer.temporal.items()}),
         **plain,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from chargehand.errors import MissingKey, UsageError
@@ -81,6 +82,30 @@ class ServeSettings(Value):
     teams: tuple[str, ...] = ()
 
 
+# Variables of OpenTelemetry that name a collector.
+OTEL_ENDPOINTS = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+)
+
+
+class OtelSettings(Value):
+    """The collector of OpenTelemetry, as `[otel]` has it. Variables of OpenTelemetry win over it."""
+
+    endpoint: str | None = None
+    # The variable that holds headers, as `name=value,name=value`.
+    headers_env: str | None = None
+    # Whether texts of the run are sent too.
+    content: bool = False
+
+    def is_on(self, env: Mapping[str, str]) -> bool:
+        """Whether runs of this process are sent to a collector."""
+        if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+            return False
+        return self.endpoint is not None or any(env.get(name, "").strip() for name in OTEL_ENDPOINTS)
+
+
 class TemporalSettings(Value):
     """The server and the blob store of runs on Temporal, as `[temporal]` has them."""
 
@@ -93,6 +118,10 @@ class TemporalSettings(Value):
     blobs: str | None = None
     # The variable that holds the key with which blobs are encrypted.
     key_env: str | None = None
+
+
+# What is of a process and not of a run.
+_OF_PROCESS = frozenset({"serve", "temporal", "mcp", "otel"})
 
 
 class Settings(Value):
@@ -116,11 +145,12 @@ class Settings(Value):
     pinned: tuple[Pinned, ...] = ()
     serve: ServeSettings = Field(default_factory=ServeSettings)
     temporal: TemporalSettings = Field(default_factory=TemporalSettings)
+    otel: OtelSettings = Field(default_factory=OtelSettings)
     mcp: dict[str, McpServer] = Field(default_factory=dict[str, McpServer])
 
     def to_json(self) -> dict[str, JSON]:
         """As it is stored with a run: what is of a server is not of a run, and its team has what it uses of MCP."""
-        return {name: value for name, value in super().to_json().items() if name not in ("serve", "temporal", "mcp")}
+        return {name: value for name, value in super().to_json().items() if name not in _OF_PROCESS}
 
     @property
     def has_model(self) -> bool:

@@ -49,6 +49,7 @@ _KEYS = frozenset(
         "serve",
         "temporal",
         "mcp",
+        "otel",
     }
 )
 
@@ -65,6 +66,7 @@ class Layer:
     serve: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     temporal: dict[str, Any] = field(default_factory=dict[str, Any])
     mcp: dict[str, McpServer] = field(default_factory=dict[str, McpServer])
+    otel: dict[str, Any] = field(default_factory=dict[str, Any])
     warnings: list[str] = field(default_factory=list[str])
 
 
@@ -180,6 +182,24 @@ class SettingsReader:
         texts = {key: self.text(table, key, "temporal") for key in sorted(known - {"tls"})}
         return {key: value for key, value in texts.items() if value is not None} | ({"tls": True} if tls else {})
 
+    def otel(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The [otel] table: it names where runs are sent, which needs trust."""
+        table, known = self.table(data, "otel"), {"endpoint", "headers_env", "content"}
+        if table and not self.trusted:
+            self.ignore(("otel",), "[otel] names an address that runs are sent to")
+            return {}
+        for key in sorted(table.keys() - known):
+            self.unknown(("otel", key), known)
+        if not isinstance(content := table.get("content", False), bool):
+            self.wrong(("otel", "content"), f"'content' is true or false, not {content!r}.")
+            content = False
+        endpoint = self.text(table, "endpoint", "otel")
+        if endpoint is not None and (wrong := problem_with_url(endpoint)):
+            self.wrong(("otel", "endpoint"), wrong)
+        headers_env = self.text(table, "headers_env", "otel")
+        found: dict[str, Any] = {"endpoint": endpoint, "headers_env": headers_env, "content": content or None}
+        return {key: value for key, value in found.items() if value is not None}
+
     def mcp(self, data: Mapping[str, Any]) -> dict[str, McpServer]:
         """The [mcp.NAME] tables: programs to start and addresses to call, so a file without trust names none."""
         table = self.table(data, "mcp")
@@ -268,6 +288,7 @@ def read_layer(
     layer.serve = reader.serve(data)
     layer.temporal = reader.temporal(data)
     layer.mcp = reader.mcp(data)
+    layer.otel = reader.otel(data)
     layer.tiers, layer.roles = reader.models(data)
     if (model := reader.top_model(data)) is not None:
         layer.tiers = {**dict.fromkeys(TIERS, model), **layer.tiers}

@@ -32,7 +32,9 @@ class McpConnections:
         self._open: dict[str, _Connection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def call(self, server: McpServer, pinned: PinnedTool, arguments: dict[str, Any]) -> str:
+    async def call(
+        self, server: McpServer, pinned: PinnedTool, arguments: dict[str, Any], traceparent: str | None = None
+    ) -> str:
         """What a tool returns, as text; ToolError when it fails, is not what was trusted, or its server is gone."""
         connection = await self._connect(server)
         now = connection.tools.get(pinned.name)
@@ -44,7 +46,7 @@ class McpConnections:
                 f"its folder again to allow it.\n{describe_change(pinned, now)}"
             )
         try:
-            return await connection.call(pinned.name, arguments)
+            return await connection.call(pinned.name, arguments, traceparent)
         except _Broken as error:
             self._open.pop(server.id, None)
             await connection.close()
@@ -103,8 +105,9 @@ class _Connection:
         except Exception as error:  # noqa: BLE001 -- recorded: the caller gets it as a ToolError
             raise ToolError(f"The MCP server {self._server.name} cannot be used: {_reason(error)}.") from None
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> str:
-        work = self._client.call_tool(tool, arguments, read_timeout_seconds=self._server.timeout_s)
+    async def call(self, tool: str, arguments: dict[str, Any], traceparent: str | None) -> str:
+        meta = None if traceparent is None else {"traceparent": traceparent}
+        work = self._client.call_tool(tool, arguments, read_timeout_seconds=self._server.timeout_s, meta=meta)
         running = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             # The second limit is for a server that keeps the client itself busy.

@@ -68,7 +68,7 @@ def make_tool(server: McpServer, pinned: PinnedTool) -> Tool:
         context = cast("ToolContext", given.pop(_CONTEXT))
         if context.servers is None:
             raise ToolError(f"MCP servers are not available here: {server.name} was not called.")
-        return await context.servers.call(server, pinned, given)
+        return await context.servers.call(server, pinned, given, context.traceparent)
 
     described = show_controls(pinned.description)[:LONGEST_DESCRIPTION]
     return McpTool(

@@ -43,6 +43,8 @@ class ToolContext:
     hidden: Path | None = None
     # Connections to MCP servers, where a tool of the run is of one.
     servers: McpConnections | None = field(default=None, repr=False, compare=False)
+    # The W3C trace context of the call, where its run is part of a trace.
+    traceparent: str | None = field(default=None, repr=False, compare=False)
     # One per call: `call` gives each a fresh one.
     reads: Reads = field(default_factory=Reads, repr=False, compare=False)
 

@@ -7,7 +7,6 @@ same ids. Texts of the run are left out unless they are asked for; secrets are l
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from chargehand.values.event import (
     ToolReturned,
 )
 from chargehand.values.key import TaskPath
+from chargehand.values.trace_context import span_id_of, trace_id_of
 
 Data: TypeAlias = dict[str, Any]
 Operation = Literal["invoke_workflow", "plan", "invoke_agent", "chat", "execute_tool"]
@@ -63,7 +63,12 @@ class OtlpSpan:
     # The event that it began with.
     seq: int
     open: bool = True
-    link: OtlpSpan | None = None
+    # Spans of the same trace or another one, as trace id and span id.
+    links: tuple[tuple[str, str], ...] = ()
+    # The span of another program that it is below, where it has no parent of its own.
+    caller: str | None = None
+    # The messages that a model was sent, by hash; read when the span is written, since by then they are on record.
+    messages: tuple[str, ...] = ()
     failed: bool = False
     message: str = ""
 
@@ -75,36 +80,50 @@ def to_otlp(
 
     With `content` also requests, messages, arguments, results and the texts of errors.
     """
-    spans = _Spans(blobs, content=content)
+    spans = RunSpans(blobs, redactor, content=content)
+    made: list[OtlpSpan] = []
     for event in events:
         spans.apply(event)
+        made += spans.take_begun()
     spans.close_all()
-    about = {"service.name": "chargehand", "service.version": spans.version or None}
-    written = [_write_span(span, spans, redactor) for span in spans.made if span.seq > after]
-    scope = {"name": "chargehand"} | ({"version": spans.version} if spans.version else {})
-    return {
-        "resourceSpans": [
-            {
-                "resource": {"attributes": _attributes(about, redactor)},
-                "scopeSpans": [{"scope": scope, "spans": written}],
-            }
-        ]
-        if written
-        else []
-    }
+    return document_of([spans.write(span) for span in made if span.seq > after], spans.version, redactor)
+
+
+def document_of(spans: list[Data], version: str, redactor: Redactor, resource: Data | None = None) -> Data:
+    """Spans as one document of OTLP; `resource` adds to what is said of the process."""
+    about = describe_resource(version, redactor, resource)
+    scope = {"scope": describe_scope(version), "spans": spans}
+    return {"resourceSpans": [{"resource": about, "scopeSpans": [scope]}] if spans else []}
+
+
+def describe_resource(version: str, redactor: Redactor, more: Data | None = None) -> Data:
+    about = {"service.name": "chargehand", "service.version": version or None} | (more or {})
+    return {"attributes": write_attributes(about, redactor)}
+
+
+def describe_scope(version: str) -> Data:
+    return {"name": "chargehand"} | ({"version": version} if version else {})
 
 
 @dataclass(slots=True)
-class _Spans:
-    """The fold: which spans there are after the events applied so far."""
+class RunSpans:
+    """The fold: which spans of a run there are after the events applied so far.
+
+    Who sends them while the run goes on takes those that have ended, again and again.
+    """
 
     blobs: Blobs
+    redactor: Redactor
     content: bool
     run: str = ""
     version: str = ""
-    made: list[OtlpSpan] = field(default_factory=list[OtlpSpan])
-    # How many are of earlier sessions.
-    before: int = 0
+    # The trace that the run is part of, as its record says, else one made from its id.
+    trace: str = ""
+    # Spans that have begun, and those that have ended, since they were last taken.
+    begun: list[OtlpSpan] = field(default_factory=list[OtlpSpan])
+    closed: list[OtlpSpan] = field(default_factory=list[OtlpSpan])
+    # Spans of this session that have not ended.
+    opened: dict[str, OtlpSpan] = field(default_factory=dict[str, OtlpSpan])
     first_root: OtlpSpan | None = None
     root: OtlpSpan | None = None
     # By `t3/1` and by the key of the call; plans by the attempt whose team plans, "" for the run's own.
@@ -158,17 +177,29 @@ class _Spans:
 
     def close_all(self) -> None:
         """End what is still open with the last event of its session, and no span before one that it holds."""
-        of_session = self.made[self.before :]
-        self.before = len(self.made)
-        for span in of_session:
-            if span.open:
-                span.open, span.ended = False, max(span.started, self.last)
-                span.attributes["chargehand.unfinished"] = True
-        for span in reversed(of_session):
-            if span.parent is not None:
-                span.parent.ended = max(span.parent.ended, span.ended)
+        for span in [*self.opened.values()]:
+            self._end(span)
+            span.attributes["chargehand.unfinished"] = True
         for table in (self.attempts, self.calls, self.plans):
             table.clear()
+
+    def take_begun(self) -> list[OtlpSpan]:
+        """The spans that have begun since they were last taken."""
+        taken, self.begun = self.begun, []
+        return taken
+
+    def take_closed(self) -> list[OtlpSpan]:
+        """The spans that have ended since they were last taken."""
+        taken, self.closed = self.closed, []
+        return taken
+
+    def _end(self, span: OtlpSpan) -> None:
+        span.open, span.ended = False, max(span.started, span.ended, self.last)
+        around = span.parent
+        while around is not None and around.ended < span.ended:
+            around.ended, around = span.ended, around.parent
+        if self.opened.pop(span.id, None) is not None:
+            self.closed.append(span)
 
     def _start_session(self, event: Event) -> None:
         body = event.body
@@ -176,21 +207,36 @@ class _Spans:
         self.root = None
         if isinstance(body, RunStarted):
             self.version, team = body.chargehand, _text(body.team, "name")
+            self.trace = self.trace or _text(body.trace or {}, "id")
+        self.trace = self.trace or trace_id_of(self.run)
         self.root = self._add("@run", "invoke_workflow", team, event, {"gen_ai.workflow.name": team or None})
         if self.first_root is None:
             self.first_root = self.root
         else:
-            self.root.link = self.first_root
+            self.root.links = ((self.trace, self.first_root.id),)
         if isinstance(body, RunStarted):
+            self._note_caller(self.root, body.trace or {})
             self.root.attributes["chargehand.session"] = body.epoch
             if self.content:
                 self.root.attributes["input.value"] = _text(body.request, "text")
+
+    def _note_caller(self, root: OtlpSpan, trace: Data) -> None:
+        """A caller in another trace than the run's is a link: it continued a run that others began."""
+        caller, its_trace = _text(trace, "parent") or None, _text(trace, "caller_trace") or self.trace
+        if caller is not None and its_trace == self.trace:
+            root.caller = caller
+        elif caller is not None:
+            root.links = (*root.links, (its_trace, caller))
 
     def _end_session(self, ended: RunEnded) -> None:
         root = self.root
         if root is None:
             return
-        root.open, root.ended = False, max(root.started, self.last)
+        for span in [*self.opened.values()]:
+            if span is not root:  # what nobody waited for ends with the session
+                self._end(span)
+                span.attributes["chargehand.unfinished"] = True
+        self._end(root)
         root.attributes["chargehand.status"] = ended.status
         if ended.status == "failed":
             _fail(root, {"kind": ended.status})
@@ -244,7 +290,7 @@ class _Spans:
             parent,
         )
         if self.content:
-            span.attributes["gen_ai.input.messages"] = input_messages(called.messages, self.blobs(called.messages))
+            span.messages = tuple(called.messages)
 
     def _start_tool(self, event: Event, called: ToolCalled) -> None:
         if called.key in self.calls:
@@ -302,12 +348,13 @@ class _Spans:
     ) -> OtlpSpan:
         parent = parent or self._around(event, itself=operation == "invoke_agent")
         self.seen[key] += 1
-        id = _digest(f"{self.run} {key} {self.seen[key]}", 8)
+        id = span_id_of(self.run, key, self.seen[key])
         began = event.at if parent is None else max(event.at, parent.started)
         if event.task is not None:
             attributes = attributes | {"chargehand.task": event.task, "chargehand.attempt": event.attempt}
         span = OtlpSpan(id, operation, subject, parent, began, began, {"chargehand.key": key} | attributes, event.seq)
-        self.made.append(span)
+        self.begun.append(span)
+        self.opened[id] = span
         return span
 
     def _around(self, event: Event, *, itself: bool) -> OtlpSpan | None:
@@ -323,10 +370,39 @@ class _Spans:
     def _close(self, table: dict[str, OtlpSpan], key: str, error: Data | None = None) -> OtlpSpan | None:
         span = table.pop(key, None)
         if span is not None:
-            span.open, span.ended = False, max(span.started, self.last)
+            self._end(span)
             if error:
                 _fail(span, error)
         return span
+
+    def write(self, span: OtlpSpan) -> Data:
+        """A span as OTLP has it."""
+        attributes = {
+            "gen_ai.operation.name": span.operation,
+            "openinference.span.kind": _SORTS[span.operation],
+            "session.id": self.run,
+            "gen_ai.conversation.id": self.run,
+        } | span.attributes
+        if span.messages:
+            attributes["gen_ai.input.messages"] = input_messages(span.messages, self.blobs(span.messages))
+        written: Data = {
+            "traceId": self.trace,
+            "spanId": span.id,
+            "name": self.redactor.text(f"{span.operation} {span.subject}".rstrip()),
+            "kind": _CLIENT if span.operation == "chat" else _INTERNAL,
+            "startTimeUnixNano": nanoseconds(span.started),
+            "endTimeUnixNano": nanoseconds(span.ended),
+            "attributes": write_attributes(attributes, self.redactor),
+        }
+        parent = span.caller if span.parent is None else span.parent.id
+        if parent is not None:
+            written["parentSpanId"] = parent
+        if span.links:
+            written["links"] = [{"traceId": trace, "spanId": id} for trace, id in span.links]
+        if span.failed:
+            said = {"message": self.redactor.text(span.message)} if self.content and span.message else {}
+            written["status"] = {"code": _ERROR} | said
+        return written
 
 
 def _fail(span: OtlpSpan, error: Data) -> None:
@@ -368,34 +444,7 @@ def _part(data: Data, name: str) -> Data:
     return cast(Data, value) if isinstance(value, dict) else {}
 
 
-def _write_span(span: OtlpSpan, spans: _Spans, redactor: Redactor) -> Data:
-    trace = _digest(spans.run, 16)
-    attributes = {
-        "gen_ai.operation.name": span.operation,
-        "openinference.span.kind": _SORTS[span.operation],
-        "session.id": spans.run,
-        "gen_ai.conversation.id": spans.run,
-    } | span.attributes
-    written: Data = {
-        "traceId": trace,
-        "spanId": span.id,
-        "name": redactor.text(f"{span.operation} {span.subject}".rstrip()),
-        "kind": _CLIENT if span.operation == "chat" else _INTERNAL,
-        "startTimeUnixNano": _nanoseconds(span.started),
-        "endTimeUnixNano": _nanoseconds(span.ended),
-        "attributes": _attributes(attributes, redactor),
-    }
-    if span.parent is not None:
-        written["parentSpanId"] = span.parent.id
-    if span.link is not None:
-        written["links"] = [{"traceId": trace, "spanId": span.link.id}]
-    if span.failed:
-        said = {"message": redactor.text(span.message)} if spans.content and span.message else {}
-        written["status"] = {"code": _ERROR} | said
-    return written
-
-
-def _attributes(values: Data, redactor: Redactor) -> list[Data]:
+def write_attributes(values: Data, redactor: Redactor) -> list[Data]:
     return [{"key": key, "value": _any_value(each, redactor)} for key, each in values.items() if each is not None]
 
 
@@ -415,10 +464,6 @@ def _any_value(value: Any, redactor: Redactor) -> Data:
             return {"stringValue": dump_json(redactor.json(value))}
 
 
-def _nanoseconds(at: float) -> str:
+def nanoseconds(at: float) -> str:
     # A float of seconds since 1970 is good to the microsecond.
     return str(round(at * 1_000_000) * 1000)
-
-
-def _digest(text: str, size: int) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * size]

@@ -82,6 +82,7 @@ class RunStarted(Body, kind="run_started"):
     settings: Data  # The settings of the session.
     rerun_of: str | None = None  # The run that this one repeats.
     forked_from: Data | None = None  # The `run` that this one was forked from, and the task `at` which, or null.
+    trace: Data | None = None  # The `id` of the trace that the run is part of, and the span of its `parent`, or null.
 
 
 class RunEnded(Body, kind="run_ended"):

@@ -87,7 +87,12 @@ class LocalEngine:
         self._used_before = list(self.replay.usages())
         self._prior = inputs.prior
         self._resources = resources = Resources(
-            inputs.models, inputs.tools, inputs.context, inputs.analyses, run=self.run
+            inputs.models,
+            inputs.tools,
+            inputs.context,
+            inputs.analyses,
+            run=self.run,
+            trace_header=inputs.trace_header,
         )
         self._activity = Activity(stays=inputs.stays)
         self._slots = Slots(inputs.max_concurrent)
@@ -183,6 +188,7 @@ class LocalEngine:
                 settings=opening.settings,
                 rerun_of=opening.rerun_of,
                 **({} if opening.fork is None else {"forked_from": {"run": opening.fork.run, "at": opening.fork.at}}),
+                **({} if opening.trace is None else {"trace": opening.trace}),
             )
         )
         for body, task, attempt in opening.fork.events if opening.fork is not None else ():

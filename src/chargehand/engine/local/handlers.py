@@ -239,7 +239,7 @@ class ToolHandler(_ActHandler[ToolCall, ToolResult]):
         return ToolResult(error=fault)
 
     async def carry_out(self, site: Site, effect: ToolCall) -> ToolResult:
-        return await self._resources.tool(effect)
+        return await self._resources.tool(effect, site.key)
 
     def take_note(self, site: Site, result: ToolResult) -> None:
         self._run_record.keep_urls(result.urls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chargehand.limits import ProviderLimits
@@ -51,6 +51,8 @@ class Resources:
     # Where programs work, from the first one on; and the run they are of.
     folders: WorkFolders | None = None
     run: str = "run"
+    # The key of a call -> the W3C trace context that it carries on.
+    trace_header: Callable[[str], str | None] | None = None
     # An analysis is work for a whole core. One more than there are may be under way, so that no core is idle while
     # another starts its tool or is put on the record.
     cores: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore((os.cpu_count() or 1) + 1))
@@ -61,12 +63,14 @@ class Resources:
         """The reply. Raises ModelError; whether to send again, and what it used, is the engine's to say."""
         return await self.models.client(effect.model).complete(effect, max_output, attribution, on_text)
 
-    async def tool(self, effect: ToolCall) -> ToolResult:
+    async def tool(self, effect: ToolCall, key: str) -> ToolResult:
         known = self.tools.get(effect.tool)
         if known is None:
             message = f"There is no tool {effect.tool!r} here; the team that defined it has changed."
             return ToolResult(error=Fault(kind="tool", message=message))
-        return await call(known, effect.arguments, self.context)
+        header = self.trace_header
+        context = self.context if header is None else replace(self.context, traceparent=header(key))
+        return await call(known, effect.arguments, context)
 
     async def look(self, effect: Analysis) -> Look | Fault:
         """What the analysis is about, with what is known of it already."""

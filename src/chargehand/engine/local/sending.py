@@ -79,7 +79,9 @@ class Sender:
     ) -> ModelResult | ProviderOut:
         """The result of the last try. `most` gives what the call is estimated to use at the most."""
         loop = asyncio.get_running_loop()
-        attribution = Attribution(self._run, site.task, site.attempt, effect.role, self._idempotency_key(site, effect))
+        same, header = self._idempotency_key(site, effect), self._resources.trace_header
+        trace = None if header is None else header(site.key)
+        attribution = Attribution(self._run, site.task, site.attempt, effect.role, same, trace)
         worked = 0.0
         # The patience is for the call as a whole: it runs from the first failure, however often it is sent.
         gives_up: float | None = None
