@@ -74,6 +74,22 @@ def test_events_that_only_add_text_are_not_read_as_json(wire: Wire) -> None:
     assert len(reading.read) < 20
 
 
+@given(st.lists(st.tuples(st.sampled_from(["alike", "other", "lines", "cut"]), st.text('ab"\n', max_size=3))))
+def test_events_of_several_forms_are_all_heard_in_their_order(pieces: list[tuple[str, str]]) -> None:
+    """Some have another id, are written over several lines, or begin alike and end otherwise."""
+
+    def event(form: str, text: str) -> bytes:
+        value = {"id": "x" if form == "other" else "c1", "choices": [{"index": 0, "delta": {"content": text}}]}
+        if form == "cut":
+            value["created"] = 1
+        return json.dumps(value, indent=1 if form == "lines" else None).encode()
+
+    reading = Reading(CHAT)
+    learnt = [event("alike", "hello"), event("alike", "you")]
+    heard = reading.streamed.hear([*learnt, *(event(form, text) for form, text in pieces)])
+    assert heard == "helloyou" + "".join(text for _, text in pieces)
+
+
 def test_what_comes_beside_the_text_is_kept_of_every_event() -> None:
     """Events alike but for their text may each add a piece of something else too."""
     reading = Reading(CHAT)

@@ -14,7 +14,7 @@ from chargehand.runs.event_loop import less_collecting, run_in_loop
 from chargehand.testing import ScriptedModel
 
 USUAL = (700, 10, 10)
-RAISED = (50_000, 20, 20)
+RAISED = (200_000, 20, 20)
 PLAN = {
     "goal": "Write",
     "tasks": [{"id": "t1", "worker": "writer", "instruction": "Write two words.", "success_criterion": "Two words."}],
@@ -38,7 +38,7 @@ def test_the_last_run_to_end_restores_the_collector() -> None:
     assert gc.get_threshold() == USUAL
 
 
-@pytest.mark.parametrize("own", [(0, 0, 0), (50_000, 10, 10)])
+@pytest.mark.parametrize("own", [(0, 0, 0), (200_000, 10, 10)])
 def test_a_collector_that_is_off_or_looks_less_often_is_left_alone(own: tuple[int, int, int]) -> None:
     """The caller's own choice counts."""
     gc.set_threshold(*own)

@@ -105,7 +105,8 @@ class ChatListener:
             return ""
         choice = choices[0]
         self._finish = choice.get("finish_reason") or self._finish
-        self._first_words = self._first_words or _first_words(choice.get("logprobs"))
+        if (logprobs := choice.get("logprobs")) is not None:
+            self._first_words = self._first_words or _first_words(logprobs)
         delta: dict[str, Any] = choice.get("delta") or {}
         for position, piece in enumerate(delta.get("tool_calls") or ()):
             self._hear_call(position, piece)

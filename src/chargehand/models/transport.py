@@ -162,9 +162,11 @@ class Transport:
             return known
         import aiohttp
 
+        from chargehand.models.connector import Connector
+
         sessions[keeps] = aiohttp.ClientSession(
             # How many calls run at once is decided above; the pool must not be a second, hidden limit.
-            connector=aiohttp.TCPConnector(
+            connector=Connector(
                 limit=0, ttl_dns_cache=300, force_close=not keeps, keepalive_timeout=30 if keeps else None
             ),
             cookie_jar=aiohttp.DummyCookieJar(),

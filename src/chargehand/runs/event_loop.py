@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 # A wide run makes many values that live to its end: there is little to find among them.
-_THRESHOLDS = (50_000, 20, 20)
+_THRESHOLDS = (200_000, 20, 20)
 # How many runs are under way in this process, and what the thresholds were before the first of them.
 _under_way = 0
 _before = (700, 10, 10)

@@ -37,17 +37,27 @@ class Usage(Value):
         if len(parts) == 1:
             return parts[0]
         usd: float | None = 0.0
+        read = wrote = cached = calls = 0
+        seconds = waiting_s = 0.0
+        models: dict[str, None] = {}
         for part in parts:
             usd = None if usd is None or part.usd is None else usd + part.usd
+            read += part.input_tokens
+            wrote += part.output_tokens
+            cached += part.cached_tokens
+            calls += part.calls
+            seconds += part.seconds
+            waiting_s += part.waiting_s
+            models.update(dict.fromkeys(part.models))
         return Usage(
-            input_tokens=sum(p.input_tokens for p in parts),
-            output_tokens=sum(p.output_tokens for p in parts),
-            cached_tokens=sum(p.cached_tokens for p in parts),
+            input_tokens=read,
+            output_tokens=wrote,
+            cached_tokens=cached,
             usd=usd,
-            calls=sum(p.calls for p in parts),
-            seconds=sum(p.seconds for p in parts),
-            waiting_s=sum(p.waiting_s for p in parts),
-            models=tuple(dict.fromkeys(m for p in parts for m in p.models)),
+            calls=calls,
+            seconds=seconds,
+            waiting_s=waiting_s,
+            models=tuple(models),
         )
 
 
