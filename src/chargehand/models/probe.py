@@ -94,11 +94,32 @@ async def _ask(
     messages = (system("You are being tested. Do exactly what is asked."), user(text))
     call = ModelCall(role="worker", model=model, messages=messages, **more)
     who = Attribution("doctor", None, None, "worker", f"doctor-{secrets.token_hex(8)}")
+    arrived = 0
+
+    def hear(piece: str) -> None:
+        nonlocal arrived
+        arrived += len(piece)
+        if on_text is not None:
+            on_text(piece)
+
     try:
         async with asyncio.timeout(_LONGEST_S):
-            return await models.client(model).complete(call, _MOST_OUTPUT, who, on_text)
+            return await models.client(model).complete(call, _MOST_OUTPUT, who, hear)
     except TimeoutError:
-        raise ModelError("timeout", f"{model} did not end its answer within {_LONGEST_S:g} s") from None
+        raise ModelError("timeout", _too_slow(arrived)) from None
+
+
+def _too_slow(arrived: int) -> str:
+    """What a small call that did not end says of a run, where calls are larger."""
+    if arrived:
+        return (
+            f"wrote {arrived:,} characters in {_LONGEST_S:g} s and did not end. Runs wait for as long as it writes, "
+            "but will be slow: use a smaller model, or a machine that has less to do"
+        )
+    return (
+        f"wrote nothing within {_LONGEST_S:g} s. Runs wait longer (first_event_s of its provider): look whether its "
+        "server is busy or still loading, or use a smaller model"
+    )
 
 
 def _made_call(reply: Reply, name: str, well: str, otherwise: str) -> Ability:
