@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from chargehand.trace.run_state import fold
 from chargehand.values.report import Report
 from tests.apps.review.world import write
 from tests.cli.terminal import Shell
-from tests.loopback import Answer, Seen, answer_json, serve, serving
+from tests.loopback import Answer, Seen, answer_json, error, serve, serving
 
 WIRES = ["openai_chat", "openai_responses", "anthropic"]
 # Providers keep no beginning that is shorter; characters a token has here.
@@ -33,30 +34,33 @@ class CachingServer:
     On Anthropic's wire only up to a mark that both have; on the others up to the first difference.
     """
 
-    def __init__(self) -> None:
-        self.kept: list[str] = []
+    def __init__(self, delay: float = 0.0) -> None:
+        # How long it takes until a reply begins, and what it is about has been kept.
+        self.delay = delay
+        self.kept: list[tuple[str, float]] = []
         # Of each call its task, tokens of input, and how many of them came from the cache.
         self.counted: list[tuple[str, int, int]] = []
 
     def __call__(self, seen: Seen) -> Answer:
-        blocks = prompt_blocks(seen)
+        now, blocks = time.monotonic(), prompt_blocks(seen)
+        kept = [text for text, since in self.kept if since <= now]
         whole = "".join(text for text, _ in blocks)
         if seen.wire == "anthropic":
             marked = ["".join(text for text, _ in blocks[: n + 1]) for n, (_, mark) in enumerate(blocks) if mark]
-            hit = max((len(text) for text in marked if text in self.kept), default=0)
-            self.kept += marked
+            hit = max((len(text) for text in marked if text in kept), default=0)
+            self.kept += [(text, now + self.delay) for text in marked]
         else:
-            hit = max((alike(whole, earlier) for earlier in self.kept), default=0)
-            self.kept.append(whole)
+            hit = max((alike(whole, earlier) for earlier in kept), default=0)
+            self.kept.append((whole, now + self.delay))
         cached = hit // CHARACTERS if hit // CHARACTERS >= LEAST_TOKENS else 0
         self.counted.append((seen.task, len(whole) // CHARACTERS, cached))
         if seen.role == "planner":
             return answer_json({"tasks": []})
         if "-reader-" in seen.task:
-            return answer_json({**RESULT, "output": {}}, usage=(len(whole) // CHARACTERS, 7, cached))
+            return answer_json({**RESULT, "output": {}}, usage=(len(whole) // CHARACTERS, 7, cached), delay=self.delay)
         cited = "bug-reader-1" if "bug-reader-1" in seen.text else "t1"
         said = {"answer": f"All of them [{cited}].", "confidence": 90} if seen.role == "synthesizer" else RESULT
-        return answer_json(said, usage=(len(whole) // CHARACTERS, 7, cached))
+        return answer_json(said, usage=(len(whole) // CHARACTERS, 7, cached), delay=self.delay)
 
 
 def alike(one: str, other: str) -> int:
@@ -159,3 +163,47 @@ def test_readers_of_a_review_read_the_code_from_the_cache(shell: Shell, wire: st
     assert len(hits) == 5
     assert hits[0] == 0
     assert all(hit >= len(code) // CHARACTERS for hit in hits[1:])
+
+
+@pytest.mark.parametrize(("model", "hits"), [("claude-opus-5-5", 5), ("of-unknown-price", 0)])
+def test_of_calls_at_the_same_moment_one_writes_the_cache_for_the_others(tmp_path: Path, model: str, hits: int) -> None:
+    """They wait until its reply begins, where reading from the cache costs less; otherwise all are sent at once."""
+    server = CachingServer(delay=0.3)
+
+    async def main() -> Report:
+        async with serve(server) as running:
+            provider = Provider(name="anthropic", base_url=running.url, wire="anthropic")
+            settings = Settings(home=str(tmp_path), model=f"anthropic:{model}", providers={"anthropic": provider})
+            names = [f"reader{n}" for n in range(1, 7)]
+            team = Team([Worker(name, "Reads meters", prompt=f"You are {name}.") for name in names])
+            tasks = [make_task(n, name, context={"lines": LINES}) for n, name in enumerate(names, 1)]
+            plan = {"goal": "Read the meters", "tasks": tasks, "synthesis": {"mode": "merge", "instruction": ""}}
+            return await Supervisor(team, settings=settings).run("Read", plan=plan, max_concurrent=8, tokens=10**7)
+
+    report = asyncio.run(main())
+    assert sum(cached > 0 for task, _, cached in server.counted if task) == hits
+    waited = [outcome.usage.waiting_s for outcome in report.outcomes]
+    assert sum(seconds >= server.delay for seconds in waited) >= hits
+
+
+def test_calls_do_not_wait_for_a_first_one_that_failed(tmp_path: Path) -> None:
+    """Its end lets them go as its reply would have: all others are answered."""
+
+    def handler(seen: Seen) -> Answer:
+        if seen.task == "t1":
+            return error(400, "no")
+        return answer_json({"answer": "All [t2].", "confidence": 90} if seen.role == "synthesizer" else RESULT)
+
+    async def main() -> Report:
+        async with serve(handler) as running:
+            provider = Provider(name="anthropic", base_url=running.url, wire="anthropic")
+            chosen = {"model": "anthropic:claude-opus-5-5", "providers": {"anthropic": provider}}
+            team = Team([Worker("reader", "Reads meters", prompt="You read meters.")])
+            tasks = [make_task(n, "reader", context={"lines": LINES}) for n in range(1, 5)]
+            plan = {"goal": "Read the meters", "tasks": tasks, "synthesis": {"mode": "merge", "instruction": ""}}
+            supervisor = Supervisor(team, settings=Settings(home=str(tmp_path), **chosen))
+            return await supervisor.run("Read", plan=plan, max_concurrent=8, tokens=10**7)
+
+    report = asyncio.run(main())
+    ends = {outcome.task: outcome.status for outcome in report.outcomes}
+    assert ends == {"t1": "failed", "t2": "done", "t3": "done", "t4": "done"}

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
+from chargehand.engine.local.prompt_beginnings import PromptBeginnings
 from chargehand.engine.local.provider_waits import ProviderOut, ProviderWaits
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.sending import Begin, OnText, Sender
@@ -37,9 +38,11 @@ class Admission:
         sender: Sender,
         recorder: Recorder,
         waits: ProviderWaits,
+        beginnings: PromptBeginnings,
         hedge_after_s: float | None = None,
     ) -> None:
         self._waits = waits
+        self._beginnings = beginnings
         self._ledger = ledger
         self._slots = slots
         self._sender = sender
@@ -51,7 +54,27 @@ class Admission:
         self, site: Site, effect: ModelCall, intent: ModelCalled | None, begin: Begin, on_text: OnText
     ) -> ModelResult:
         """The result, settled but not yet on the record. `intent`: what an earlier session recorded and sent."""
-        waited = Waited()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        # Nothing is set aside and no slot is held meanwhile.
+        first = await self._beginnings.wait(effect)
+        waited = Waited(loop.time() - began, first=first)
+        try:
+            return await self._make_with_waits(site, effect, intent, waited, begin, on_text)
+        finally:
+            if first is not None:
+                first.begin()
+
+    async def _make_with_waits(
+        self,
+        site: Site,
+        effect: ModelCall,
+        intent: ModelCalled | None,
+        waited: Waited,
+        begin: Begin,
+        on_text: OnText,
+    ) -> ModelResult:
+        """The result, after as many waits for a provider that is out as it takes."""
         # With how many tokens of output it was sent, and how often.
         output, times = (None, 0) if intent is None else (intent.max_output, intent.send)
         while True:
@@ -63,7 +86,7 @@ class Admission:
             began = asyncio.get_running_loop().time()
             if (fault := await self._waits.wait(site, effect, result)) is not None:
                 return ModelResult(error=fault, sent=times > 0, waiting_s=waited.seconds)
-            waited = Waited(waited.seconds + asyncio.get_running_loop().time() - began)
+            waited = Waited(waited.seconds + asyncio.get_running_loop().time() - began, first=waited.first)
 
     async def _make(
         self,

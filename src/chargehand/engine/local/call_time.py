@@ -19,7 +19,9 @@ LONGEST_S = 3600.0
 class CallTime:
     """Begins when the call is first sent, and hears all that arrives of its replies."""
 
-    def __init__(self, model: str, silence: Silence) -> None:
+    def __init__(self, model: str, silence: Silence, on_first: Callable[[], None] | None = None) -> None:
+        # Called when a reply begins.
+        self._on_first = on_first
         self._loop = asyncio.get_running_loop()
         self._model = model
         self._silence = silence
@@ -54,6 +56,8 @@ class CallTime:
             first, self._heard_at = self._heard_at is None, now()
             if first:
                 look()
+                if self._on_first is not None:
+                    self._on_first()
             if text:
                 self.pieces.append(text)
                 if on_text is not None:

@@ -25,6 +25,7 @@ from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.effect_record import EffectRecord
 from chargehand.engine.local.handlers import AnalysisHandler, Handlers, ModelHandler, ProgramHandler, ToolHandler
 from chargehand.engine.local.orders import LocalOrders
+from chargehand.engine.local.prompt_beginnings import PromptBeginnings
 from chargehand.engine.local.provider_waits import ProviderWaits
 from chargehand.engine.local.questions import Inquiries
 from chargehand.engine.local.recorder import Recorder, Site
@@ -111,7 +112,8 @@ class LocalEngine:
         limits = inputs.wait_s, inputs.deadline_s
         waits = ProviderWaits(self._activity, self.clock, self._recorder, self.replay, *limits)
         sender = Sender(self.run, self._slots, resources, self._recorder, self.clock.random, waits)
-        admission = Admission(shared, self._slots, sender, self._recorder, waits, inputs.hedge_after_s)
+        beginnings = PromptBeginnings(resources)
+        admission = Admission(shared, self._slots, sender, self._recorder, waits, beginnings, inputs.hedge_after_s)
         self._effects = EffectRecord(self._recorder, self.replay, self.record)
         self._models = ModelHandler(admission, self._recorder, self._effects, inputs.analyses)
         self._tools = ToolHandler(resources, self._slots, self._effects, self.record)

@@ -108,7 +108,8 @@ class Sender:
                 sent, began = True, loop.time()
                 waited.sent = True
                 if time is None:
-                    time = CallTime(effect.model, self._resources.silence(effect))
+                    on_first = None if waited.first is None else waited.first.begin
+                    time = CallTime(effect.model, self._resources.silence(effect), on_first)
                     waited.pieces = time.pieces
                 with self._at_provider(site.task):
                     said = await time.limit(send, on_text)

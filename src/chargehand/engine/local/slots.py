@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from chargehand.engine.local.prompt_beginnings import FirstCall
 from chargehand.limits import Gate
 
 
@@ -18,6 +19,8 @@ class Waited:
     seconds: float = 0.0
     sent: bool = False
     pieces: list[str] = field(default_factory=list[str])
+    # Of a call that others wait for: it lets them go.
+    first: FirstCall | None = None
 
 
 class Slots:
