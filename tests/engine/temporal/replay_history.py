@@ -9,7 +9,6 @@ import asyncio
 import base64
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from temporalio.workflow import _Definition
 
-from chargehand.engine.temporal.step_order import StepOrder, StepResult
+from chargehand.engine.temporal.step_order import StepOrder, StepResult, pack
 from chargehand.runs.temporal.run_workflow import RunWorkflow
 from chargehand.runs.temporal.serve_teams import SANDBOX
 
@@ -39,7 +38,7 @@ async def replay(text: str) -> None:
     carry_out = RunWorkflow.carry_out
 
     async def note_order(self: RunWorkflow, order: StepOrder, worker: str) -> StepResult:
-        given.append(json.loads(json.dumps(asdict(order))))
+        given.append(json.loads(json.dumps(pack(order))))
         return await carry_out(self, order, worker)
 
     RunWorkflow.carry_out = note_order
@@ -56,8 +55,8 @@ async def replay(text: str) -> None:
         object.__setattr__(definition, "failure_exception_types", ends_run)
     for before, now in zip(stored_orders(stored), given, strict=True):
         if before != now:
-            changed = [name for name in now if before.get(name) != now[name]]
-            raise OtherOrder(f"{now['key']}: {[(name, before.get(name), now[name]) for name in changed]}")
+            changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+            raise OtherOrder(f"{now['key']}: {[(name, before.get(name), now.get(name)) for name in changed]}")
 
 
 def main(paths: list[str]) -> None:

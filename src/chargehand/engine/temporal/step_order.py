@@ -76,6 +76,12 @@ class StepResult:
     page: JsonObject | None = None
 
 
+def pack(value: StepOrder | StepResult) -> JsonObject:
+    """What goes into a history: the fields that say something."""
+    blank = _BLANK[type(value)]
+    return {name: each for name, each in vars(value).items() if each != blank[name]}
+
+
 def pack_refs(refs: StepRefs) -> JsonObject:
     return {name: value for name, value in refs._asdict().items() if value != StepRefs._field_defaults[name]}
 
@@ -119,3 +125,9 @@ def total_usage(data: list[JsonObject]) -> Usage:
 
 def pack_tasks(tasks: tuple[Task, ...]) -> list[JsonObject]:
     return [task.model_dump(mode="json", exclude_defaults=True) for task in tasks]
+
+
+_BLANK: dict[type, JsonObject] = {
+    StepOrder: vars(StepOrder(run="", key="", kind="", segment="", turn=0)),
+    StepResult: vars(StepResult()),
+}

@@ -17,7 +17,7 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, is_cancelled_exception
 
 from chargehand import flow
-from chargehand.engine.temporal.step_order import CLOSE, MOST_TURNS, RECALL, StepOrder, StepResult, read_head
+from chargehand.engine.temporal.step_order import CLOSE, MOST_TURNS, RECALL, StepOrder, StepResult, pack, read_head
 from chargehand.engine.temporal.workflow_engine import WorkflowEngine
 from chargehand.engine.temporal.workflow_ledger import WorkflowLedger
 from chargehand.values.budget import Budget
@@ -142,18 +142,19 @@ class RunWorkflow:
     async def carry_out(self, order: StepOrder, worker: str) -> StepResult:
         own = worker in self._start.workers
         try:
-            return await workflow.execute_activity(
+            found = await workflow.execute_activity(
                 STEP,
-                order,
+                pack(order),
                 # Compared in a replay, as the order itself is not: a step in the place of another is noticed.
                 activity_id=f"{order.key}:{order.turn}",
-                result_type=StepResult,
+                result_type=dict[str, Any],
                 task_queue=f"{self._start.queue}.{worker}" if own else self._start.queue,
                 start_to_close_timeout=LONGEST_STEP,
                 heartbeat_timeout=HEARTBEAT_TIMEOUT,
                 retry_policy=RETRY,
                 cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             )
+            return StepResult(**found)
         except ActivityError as error:
             if is_cancelled_exception(error) or isinstance(error.cause, CancelledError):
                 # Else the task of the workflow would fail again and again.

@@ -27,6 +27,7 @@ from chargehand.engine.temporal.step_order import (
     RECALL,
     StepOrder,
     StepResult,
+    pack,
     pack_head,
     read_refs,
     total_usage,
@@ -87,10 +88,11 @@ class StepActivity:
         self.ending = asyncio.Event()
 
     @activity.defn(name="chargehand.step")
-    async def carry_out(self, order: StepOrder) -> StepResult:
+    async def carry_out(self, packed: dict[str, Any]) -> dict[str, Any]:
+        order = StepOrder(**packed)
         async with _heartbeats():
             try:
-                return await self._carry_out(order)
+                return pack(await self._carry_out(order))
             except asyncio.CancelledError:
                 if self.ending.is_set() or activity.is_worker_shutdown():
                     raise ApplicationError("This worker ends.", type="Shutdown") from None
