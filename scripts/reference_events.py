@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from pathlib import Path
 
 from chargehand.values import event
 from chargehand.values.event import BODIES, VERSION, Body, fields_of
@@ -21,10 +22,20 @@ The record of a run is a list of events, version {VERSION}. `chargehand trace RU
 
 `key` is the place of an effect or decision in the run: `t3/2/model/4` is task t3, attempt 2, fourth model call;
 keys of the supervisor itself begin with `@`. `fingerprint` is a hash of what was asked. The JSON schema is
-[schemas/event.json](schemas/event.json).
+[schemas/event.json](schemas/event.json). [In Python](#in-python) each kind is a class.
 
 | kind | when |
 |---|---|
+"""
+
+EXAMPLE = Path(__file__).with_name("events_example.py")
+_IN_PYTHON = """
+## In Python
+
+The classes are in `chargehand.events`; their fields are those of the tables. `event.body` is one of them.
+
+```python
+{example}```
 """
 
 _WORDS = {
@@ -46,7 +57,8 @@ def events_reference() -> str:
     """docs/reference/events.md as it should be."""
     meanings = _meanings()
     listing = "".join(f"| [`{kind}`](#{kind}) | {_sentence(body)} |\n" for kind, body in BODIES.items())
-    return _HEAD + listing + "".join(_section(kind, body, meanings) for kind, body in BODIES.items())
+    sections = "".join(_section(kind, body, meanings) for kind, body in BODIES.items())
+    return _HEAD + listing + sections + _IN_PYTHON.format(example=EXAMPLE.read_text(encoding="utf-8"))
 
 
 def _section(kind: str, body: type[Body], meanings: dict[tuple[str, str], str]) -> str:

@@ -147,6 +147,46 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(desk: Desk, args: tuple[str, 
     assert (desk.records(), desk.server.requests) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("check", "nowhere"), "There is no nowhere"),
+        (("run", "x", "--model", "nope:x"), "there is no provider 'nope'"),
+        (("testgen", "nothing"), "no Python code to test"),
+        (("teams", "new", "general"), "A shipped team is called general"),
+        (("runs",), "is a file, not a folder"),
+    ],
+)
+def test_an_oddity_is_one_sentence_that_names_it(desk: Desk, args: tuple[str, ...], said: str) -> None:
+    """What is missing, unknown, empty or taken: exit code 2, and no advice that does not fit."""
+    (desk.folder / "nothing").mkdir()
+    desk.write("a-file", "")
+    home = desk.folder / ("a-file" if args == ("runs",) else "home")
+    got = desk(*args, CHARGEHAND_HOME=str(home), OPENAI_API_KEY=None)
+    assert (got.code, got.out) == (2, "")
+    assert said in got.complaint
+    assert "OPENAI_API_KEY" not in got.err
+
+
+def test_code_without_public_functions_is_said_to_have_none(desk: Desk) -> None:
+    """Not that all 0 of them have tests."""
+    desk.write("inner.py", "def _double(number): return 2 * number\n")
+    got = desk("testgen", "inner.py")
+    assert (got.code, "there is no public function" in got.out + got.err) == (0, True)
+
+
+def test_an_evaluation_without_duckdb_names_the_extra(desk: Desk) -> None:
+    """The worker whose tool needs it is named with the command that installs it, and failed cases say why."""
+    code = "import sys; sys.modules['duckdb'] = None; from chargehand.cli import main; "
+    args = ["eval", "competitive", "--model", "scripted"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(desk.folder), "CHARGEHAND_HOME": str(desk.home)}
+    command = [sys.executable, "-c", f"{code}main({args!r})"]
+    ended = subprocess.run(command, env=env, cwd=desk.folder, capture_output=True, text=True, check=False)
+    assert "pip install 'chargehand[data]'" in ended.stderr
+    assert "market-position failed" in ended.stdout
+    assert "Traceback" not in ended.stderr
+
+
 def test_ten_thousand_tasks_are_refused_quickly(desk: Desk) -> None:
     """The plan is too wide: said in a few lines, with both numbers."""
     path = desk.write("huge.json", plan(*(task(f"t{n}") for n in range(10_000))))

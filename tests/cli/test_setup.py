@@ -76,6 +76,18 @@ def test_doctor_finds_an_endpoint_that_does_not_answer(shell: Shell, monkeypatch
     assert "cannot reach openai at http://127.0.0.1:9/v1" in got.out
 
 
+def test_doctor_does_not_call_an_endpoint_well_that_knows_no_such_address(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """404 for everything: there is a server, but not a provider."""
+    with serving(lambda _: error(404)) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        got = shell("doctor", "--online")
+    assert got.code == 1
+    assert "404" in got.out
+
+
 def test_doctor_reaches_a_provider_by_the_proxy_and_the_ca_that_calls_use(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,18 @@ def test_a_new_team_works_in_parallel_and_uses_its_tool(shell: Shell) -> None:
     assert traced.count('"kind": "tool_returned"') - traced.count('"read_material"') > 0
 
 
+def test_a_script_does_not_plan_a_request_it_was_not_written_for(shell: Shell) -> None:
+    """Neither the script of a shipped team nor that of a new one: the request is named, and what to do."""
+    shell("teams", "new", "mine")
+    for name in ("general", "contract", "mine"):
+        for command in ("run", "plan"):
+            got = shell(command, "What is the weather in Rome?", "--team", name, "--model", "scripted")
+            assert got.code == 1
+            assert "the script was written for others. Name a model" in got.err
+            assert "What is the weather in Rome?" in got.err
+            assert "You plan the work of a team" not in got.err
+
+
 @pytest.mark.parametrize("name", ["general", "teams/support"])
 def test_a_new_team_does_not_take_the_name_of_a_shipped_one(name: str, shell: Shell) -> None:
     """`--team general` would use the shipped team, so the new one would never run."""

@@ -28,7 +28,7 @@ import click
 import pytest
 
 import chargehand
-from chargehand import Supervisor, Team, Worker, testing, tool
+from chargehand import Supervisor, Team, Worker, events, testing, tool
 from chargehand.apps.demo import TUTORIAL
 from chargehand.cli import COMMANDS, cli
 from chargehand.errors import ErrorKind
@@ -240,9 +240,9 @@ def test_the_example_of_the_readme_uses_its_tool_and_prints_its_answer(tmp_path:
 
 def test_every_public_name_is_in_an_example_of_the_reference() -> None:
     """The example runs, as all Python of the pages does; events have a page of their own."""
-    page = ROOT / "docs" / "reference" / "python.md"
-    shown = "\n".join(block.text for block in blocks(page) if block.language == "python")
-    names = {*chargehand.__all__, *testing.__all__}
+    pages = [ROOT / "docs" / "reference" / name for name in ("python.md", "events.md")]
+    shown = "\n".join(block.text for page in pages for block in blocks(page) if block.language == "python")
+    names = {*chargehand.__all__, *testing.__all__, *events.__all__}
     assert {name for name in names if not re.search(rf"\b{name}\b", shown)} == set()
 
 

@@ -128,6 +128,12 @@ class ScriptedModel:
                 if left is not None:
                     self._left[index] = left - 1
                 return rule
+        if call.role in ("planner", "router"):
+            raise ModelError(
+                "bad_request",
+                f"{self._source} has no reply for this request: the script was written for others. Name a model that "
+                f"can read yours, or add a rule for role={call.role}. It was asked:\n{call.messages[-1].text}",
+            )
         raise ModelError(
             "bad_request",
             f"{self._source} has no reply left for role={call.role} task={attribution.task} worker={call.worker} "

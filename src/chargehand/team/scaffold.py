@@ -164,7 +164,7 @@ def _plan() -> dict[str, Any]:
 
 def _script() -> dict[str, Any]:
     """What a model could answer, so that the team runs before there is a key."""
-    rules = [_rule({"role": "planner"}, {"json": _plan()})]
+    rules = [_rule({"role": "planner", "contains": f"Request\n{REQUEST}"}, {"json": _plan()})]
     for offer, (monthly, setup) in _OFFERS.items():
         said = f"{offer.title()} costs {monthly} EUR a month and {setup} EUR once."
         source = f"material/{offer}.md:3"
