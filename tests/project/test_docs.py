@@ -566,6 +566,12 @@ def test_the_description_of_the_package_has_no_relative_links() -> None:
     assert [target for target in targets if not target.startswith("https://")] == []
 
 
+def test_the_description_of_the_package_lists_every_extra() -> None:
+    """But those for development."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(first_column((ROOT / "docs" / "package.md").read_text(encoding="utf-8"))) == extras.keys() - {"dev"}
+
+
 def test_the_page_for_models_lists_every_page() -> None:
     """llms.txt, which `make docs` writes, names each page of docs/ but for the decisions, and no other."""
     listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): ", (ROOT / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE)

@@ -21,7 +21,7 @@ DEFAULT_FOLDER = Path("chargehand-demo")
 @click.command(cls=Command)
 @click.argument("folder", required=False, default=DEFAULT_FOLDER, type=click.Path(path_type=Path))
 def demo(folder: Path) -> int:
-    """Watch a whole run without a key and without a network, in about ten seconds.
+    """Watch a whole run without a key and without a network, in a few seconds.
 
     Six logs of a web shop are written to FOLDER (chargehand-demo), more than one prompt could hold. A team finds out
     why checkout failed. A script answers in place of the model; the planner's checks, the dispatcher, the tools, the
