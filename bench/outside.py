@@ -1,10 +1,12 @@
 """Git repositories nobody here wrote -> what a review says about their recent commits, to be read and judged.
 
-    python -m bench.outside REPOSITORY... [--commits 30] [--read 60] [-o FILE]
+    python -m bench.outside REPOSITORY... [--commits 30] [--lines 1] [--read 60] [-o FILE]
 
-Each commit is checked out and reviewed against its parent, without a model, at the default confidence. Printed:
-findings for 1,000 changed lines, by repository and category. `-o` writes a random choice of findings with the lines
-around them as a list to fill in verdicts. Nothing of the repositories is kept.
+Each commit is checked out and reviewed against its parent, without a model, at the default confidence. With --lines,
+commits in a row that change so many lines are reviewed as one change, as those of a release would be: of a quiet
+history, a hundred thousand lines are needed for enough findings to read. Printed: findings for 1,000 changed lines, by
+repository and category. `-o` writes a random choice of findings with the lines around them as a list to fill in
+verdicts. Nothing of the repositories is kept.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SUFFIXES = (".py", ".pyi", ".js", ".ts", ".go", ".rs", ".sh", ".yml", ".yaml", ".toml", ".cfg", ".html", ".ipynb")
+# Whatever else a review reads.
+SETTINGS = (".ini", ".json", ".md", ".txt", "Dockerfile")
 # Larger commits are moves, reformatting or vendored code.
 MOST_LINES = 2_000
 AROUND = 6
@@ -40,16 +44,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.outside", description=__doc__)
     parser.add_argument("repositories", nargs="+", type=Path)
     parser.add_argument("--commits", type=int, default=30)
+    parser.add_argument("--lines", type=int, default=1)
     parser.add_argument("--read", type=int, default=60)
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     found: list[Read] = []
-    print("| repository | commits | changed lines | findings | for 1,000 lines |")
+    print("| repository | changes | changed lines | findings | for 1,000 lines |")
     print("|---|---|---|---|---|")
     total = 0
     for repository in arguments.repositories:
         try:
-            reads, commits, lines = review_history(repository, arguments.commits)
+            reads, commits, lines = review_history(repository, arguments.commits, arguments.lines)
         except subprocess.CalledProcessError as error:
             print(f"| {name_of(repository)} | cannot be cloned: {error.stderr[-80:]!r} | | | |", flush=True)
             continue
@@ -68,50 +73,64 @@ def per_thousand(findings: int, lines: int) -> str:
     return f"{findings} | {1000 * findings / max(lines, 1):.2f}"
 
 
-def review_history(repository: Path, number: int) -> tuple[list[Read], int, int]:
-    """The findings of the newest commits that change code, how many commits those are, and how many lines."""
+def review_history(repository: Path, number: int, lines_each: int) -> tuple[list[Read], int, int]:
+    """The findings of the newest parts of a history, how many parts those are, and how many lines of code."""
     found: list[Read] = []
-    commits = lines = 0
+    parts = lines = 0
     with tempfile.TemporaryDirectory() as folder:
         tree, home = Path(folder, "tree"), Path(folder, "home")
-        git(Path(folder), "clone", "-q", "-n", "--no-hardlinks", str(repository.resolve()), str(tree))
-        for commit, changed in code_commits(tree):
-            if commits == number:
+        git(Path(folder), "clone", "-q", "-n", "--shared", str(repository.resolve()), str(tree))
+        # Copies often lack large files, which nobody reviews: only text that may be code is checked out.
+        git(tree, "sparse-checkout", "set", "--no-cone", *(f"*{suffix}" for suffix in (*SUFFIXES, *SETTINGS)))
+        for tip, base, changed in history_parts(tree, lines_each):
+            if parts == number:
                 break
             try:
-                git(tree, "checkout", "-q", "--force", commit)
+                git(tree, "checkout", "-q", "--force", tip)
             except subprocess.CalledProcessError:
                 continue  # a partial clone lacks a file of it
-            commits, lines = commits + 1, lines + changed
-            found += [
-                Read(name_of(repository), commit[:10], finding, excerpt(tree, finding))
-                for finding in review_commit(tree, home)
-            ]
-    return found, commits, lines
+            findings = review_part(tree, base, home)
+            if findings is None:
+                continue
+            parts, lines = parts + 1, lines + changed
+            found += [Read(name_of(repository), tip[:10], each, excerpt(tree, each)) for each in findings]
+    return found, parts, lines
 
 
-def code_commits(tree: Path) -> Iterator[tuple[str, int]]:
-    """Commits with one parent that change code, newest first, and how many lines each changes."""
-    for commit in git(tree, "log", "--no-merges", "--format=%H").split():
-        try:
-            log = git(tree, "show", "--numstat", "--format=", commit)
-            git(tree, "rev-parse", "--verify", "-q", f"{commit}~1")
-        except subprocess.CalledProcessError:
-            continue
-        rows = [row.split("\t") for row in log.strip().splitlines() if row.count("\t") == 2]
-        changed = sum(int(added) + int(removed) for added, removed, path in rows if is_code(added, path))
-        if 0 < changed <= MOST_LINES:
-            yield commit, changed
+def history_parts(tree: Path, lines_each: int) -> Iterator[tuple[str, str, int]]:
+    """Newest first: the last commit of a part, the commit before it, and how many lines of code it changes.
+
+    A part is one commit, or as many in a row as change `lines_each` lines. It ends before a commit that is too large.
+    """
+    command = ["git", "log", "--first-parent", "-m", "--numstat", "-n", "3000", "--format=commit %H"]
+    # A partial clone lacks files of older commits: what is known up to there counts.
+    log = subprocess.run(command, cwd=tree, capture_output=True, check=False).stdout.decode("utf-8", "replace")
+    tip, changed = "", 0
+    for text in log.split("commit ")[1:]:
+        commit, _, rest = text.partition("\n")
+        rows = [row.split("\t") for row in rest.splitlines() if row.count("\t") == 2]
+        code = sum(int(added) + int(removed) for added, removed, path in rows if is_code(added, path))
+        all_text = sum(int(added) + int(removed) for added, removed, _ in rows if added != "-")
+        if changed and (all_text > MOST_LINES or changed >= lines_each):
+            yield tip, commit, changed
+            tip, changed = "", 0
+        if all_text <= MOST_LINES:
+            tip, changed = tip or commit, changed + code
+        else:
+            tip, changed = "", 0
 
 
 def is_code(added: str, path: str) -> bool:
     return added != "-" and path.endswith(SUFFIXES)
 
 
-def review_commit(tree: Path, home: Path) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "chargehand", "review", str(tree), "--diff", "HEAD~1", "--format", "json", "-q"]
+def review_part(tree: Path, base: str, home: Path) -> list[dict[str, Any]] | None:
+    """None where git lacks a file of it."""
+    command = [sys.executable, "-m", "chargehand", "review", str(tree), "--diff", base, "--format", "json", "-q"]
     env = os.environ | {"CHARGEHAND_HOME": str(home)}
     done = subprocess.run(command, cwd=tree.parent, env=env, capture_output=True, text=True, check=False)
+    if done.returncode == 2 and "cannot be read" in done.stderr:
+        return None
     try:
         return json.loads(done.stdout)["findings"]
     except (json.JSONDecodeError, KeyError):

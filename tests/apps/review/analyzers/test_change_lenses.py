@@ -104,6 +104,15 @@ def test_scripts_beside_the_tests_are_no_gap(tmp_path: Path) -> None:
     assert analyzed("untested", tmp_path, tuple(changed), changed=changed).findings == ()
 
 
+def test_modules_that_are_only_reached_through_others_make_no_folder_tested(tmp_path: Path) -> None:
+    """Tests import none of the pages themselves: that no test reaches one of them is as it always was."""
+    pages = {f"web/page{n}.py": "VALUE = 1\n" for n in range(3)}
+    app = {"app.py": "import web.page0, web.page1, web.page2\n", "tests/test_app.py": "import app\n"}
+    write(tmp_path, {**pages, **app, "web/price.py": SOURCE, "web/__init__.py": ""})
+    changed = {"web/price.py": ((3, 3),)}
+    assert analyzed("untested", tmp_path, tuple(changed), changed=changed).findings == ()
+
+
 COVERAGE = {
     "coverage.xml": (
         "<coverage><class filename='shop/price.py'><lines><line number='3' hits='1'/><line number='8' hits='0'/>"

@@ -143,3 +143,22 @@ def test_comments_that_cannot_be_read_are_noted(tmp_path: Path) -> None:
     """A file of another kind is said to be one."""
     analysis = analyzed("history", tmp_path, {"a.py": ""}, options={"pr_comments": "{}"})
     assert "not understood" in analysis.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("from tools import (\n    first_name, run_loop,\n)\n", "from tools import (\n    first_name,\n)\n"),
+        ("class Queue:\n    waiting_calls = 0\n", "class Queue:\n    pass\n"),
+        ("found_before: list[str] = []\n", "found_before = make()\n"),
+    ],
+    ids=["names of an import", "a counter", "an empty list"],
+)
+def test_lines_that_come_and_go_by_chance_are_not_reintroduced(tmp_path: Path, old: str, new: str) -> None:
+    """A fix took them out with much else; that they are back says nothing about what it fixed."""
+    git(tmp_path, "init", "-q", "-b", "main")
+    _commit(tmp_path, "Add", {"a.py": old})
+    _commit(tmp_path, "Fix a race", {"a.py": new})
+    changed = {"a.py": ((1, old.count("\n")),)}
+    found = _found(analyzed("history", tmp_path, {"a.py": old}, changed=changed, base="HEAD"))
+    assert "reintroduced" not in [category for category, _, _ in found]

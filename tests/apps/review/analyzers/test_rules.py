@@ -205,6 +205,19 @@ def test_what_only_looks_like_a_credential_is_not(tmp_path: Path, line: str) -> 
     assert _secrets(tmp_path, {"settings.py": f"{line}\n", "settings.conf": f"{line}\n"}) == []
 
 
+def test_a_name_without_a_value_does_not_take_the_next_line_for_it(tmp_path: Path) -> None:
+    """As in a template of settings, where all values are left out."""
+    names = "OPENAI_API_KEY=\nORCA2ROUTER_API_KEY=\nOLLAMA_API_KEY=\nSHOP_9_ACCESS_TOKEN=\n"
+    assert _secrets(tmp_path, {"settings.env": names, "settings.conf": names}) == []
+
+
+def test_a_name_that_is_only_imported_twice_is_below_the_threshold(tmp_path: Path) -> None:
+    """A function that takes the place of another is above it."""
+    text = "from a import b\nfrom a import b\n\n\ndef test_one():\n    b()\n\n\ndef test_one():\n    b(2)\n"
+    found = [f for f in analyzed("ruff-bugs", tmp_path, {"a.py": text}).findings if f.category == "redefinition"]
+    assert [(f.line, (f.confidence or 0) >= 80) for f in found] == [(2, False), (9, True)]
+
+
 def _secrets(root: Path, files: dict[str, str]) -> list[tuple[str, int]]:
     """The child's side alone: these lines need no process each."""
     return [(hit.path, hit.line) for hit in secrets.examine(AnalysisOrder(root, write(root, files), None, {})).hits]

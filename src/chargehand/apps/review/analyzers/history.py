@@ -43,7 +43,12 @@ NO_FIX = re.compile(
 )
 PULL = re.compile(r"\(#(\d+)\)|Merge pull request #(\d+)")
 INSTRUCTION = re.compile(r"(?im)^.*\b(?:must not|do not|don't|never|always|be careful|important:|note:)\b.*$")
-TRIVIAL = re.compile(r"[\W_]*|(?:else|try|finally|pass|return|break|continue|end|then|fi|done)\W*|(?:from|import)\b.*")
+TRIVIAL = re.compile(
+    r"[\W_]*|(?:else|try|finally|pass|return|break|continue|end|then|fi|done)\W*|(?:from|import)\b.*"
+    # Names of an import over several lines, and a first value that says nothing: they come and go by chance.
+    r"|[\w.]+(?: as \w+)?(?:,\s*[\w.]+(?: as \w+)?)*,?\s*[\\)]?"
+    r"|[\w.]+(?:\s*:[^=]+)?\s*=\s*(?:[01]|None|True|False|\[\]|\{\}|\(\)|''|\"\"|(?:set|dict|list)\(\))"
+)
 
 
 @dataclass(frozen=True, slots=True)

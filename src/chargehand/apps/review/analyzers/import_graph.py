@@ -33,9 +33,10 @@ class ImportGraph:
         self._files = list(files)
 
     def is_left_out(self, path: str) -> bool:
-        """Whether no test reaches the module, though tests reach most others of its folder.
+        """Whether no test reaches the module, though tests themselves import a third of the others of its folder.
 
-        Scripts, documentation, examples and plugins, of which tests import few or none, are no gap.
+        Scripts, documentation, examples, plugins and pages, of which tests import few or none, are no gap: nobody
+        expects them to be tested. That a test imports something that imports a module says nothing about its folder.
         """
         at = PurePosixPath(path)
         if path in self._reached or at.stem in ("__main__", "conftest", "setup"):
@@ -43,8 +44,8 @@ class ImportGraph:
         # A command or a plugin is run by its name.
         if at.stem != _PACKAGE and len(at.stem) >= _LEAST_NAME and at.stem in self._said:
             return False
-        beside = [other for other in self._folders.get(str(at.parent), ()) if other != path]
-        return bool(beside) and 2 * sum(other in self._reached for other in beside) >= len(beside)
+        beside = [other for other in self._folders.get(str(at.parent), ()) if other != path and not _is_package(other)]
+        return bool(beside) and 3 * sum(other in self._imported for other in beside) >= len(beside)
 
     @cached_property
     def _folders(self) -> dict[str, list[str]]:
@@ -73,6 +74,16 @@ class ImportGraph:
         return {word for source in self._reader.each(self._tests) for word in _WORD.findall(source.text)}
 
     @cached_property
+    def _imported(self) -> set[str]:
+        """The modules that tests import themselves."""
+        return {
+            path
+            for source in self._reader.each(self._tests)
+            for name in _imports_of(source.path, source.text)
+            for path in self._modules.get(name, ())
+        }
+
+    @cached_property
     def _reached(self) -> set[str]:
         reached, waiting = set(self._tests), list(self._tests)
         while waiting:
@@ -88,6 +99,10 @@ class ImportGraph:
         while name:
             yield from self._modules.get(name, ())
             name = name.rpartition(".")[0]
+
+
+def _is_package(path: str) -> bool:
+    return PurePosixPath(path).stem == _PACKAGE
 
 
 def _imports_of(path: str, text: str) -> Iterator[str]:

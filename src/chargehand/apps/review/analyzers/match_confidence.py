@@ -17,6 +17,8 @@ from chargehand.apps.review.analyzers.source_files import SourceFile
 LEAK = 84
 # Such matches are almost always wrong.
 EXCUSED = 30
+# The same name is imported again: true, and it changes nothing.
+IMPORTED_TWICE = 70
 
 # Defined in a notebook only: code that names them checks where it runs.
 AMBIENT = frozenset({"get_ipython", "__IPYTHON__"})
@@ -57,6 +59,8 @@ class Shapes:
 
     def _worth_at(self, code: str, first: int, last: int) -> int | None:
         match code:
+            case "F811" if any(isinstance(node, ast.Import | ast.ImportFrom) for node in self._within(first, last)):
+                return IMPORTED_TWICE
             case "B015" | "B018" if any(self._is_tried(node) or _fails(node) for node in self._within(first, last)):
                 return EXCUSED
             case "PLR0124" if any(isinstance(node, ast.Assert) for node in self._within(first, last)):

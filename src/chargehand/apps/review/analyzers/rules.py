@@ -261,7 +261,7 @@ OWN: Mapping[str, Row] = {
     "secrets:header": ("hardcoded-secret", "critical", 72),
     "loops:query": ("query-in-loop", "warning", 85),
     "loops:request": ("query-in-loop", "warning", 82),
-    "loops:seen": ("inefficient-loop", "warning", 82),
+    "loops:seen": ("inefficient-loop", "info", 82),
     "unsafe:verify-mode": ("tls-verification-disabled", "warning", 88),
     "unsafe:hostname": ("tls-verification-disabled", "warning", 70),
     "unsafe:signature": ("signature-unverified", "critical", 90),

@@ -154,6 +154,8 @@ def _worth_telling(pattern: Pattern, match: re.Match[str], source: SourceFile) -
     value = match[group].strip("\"'`;,)")
     if EXAMPLE.search(value) or PLACEHOLDER.match(value):
         return False
+    if "\n" in source.text[match.start() : match.start(group)] and source.text[match.start(group) - 1] not in "\"'`":
+        return False  # `KEY=` has no value: what follows is the next line
     match pattern.kind:
         case "assigned" | "password":
             line = source.lines[source.text.count("\n", 0, match.start(group))]
