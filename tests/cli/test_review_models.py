@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ FINDING = {
     "message": "Nothing checks that the account has enough.",
     "confidence": 90,
 }
+INTENT = "The change takes one cent more for each payment. Everything else stays as it was."
 NOTHING: dict[str, Any] = {"summary": "Nothing found.", "output": {}, "findings": [], "confidence": 90}
 
 
@@ -38,12 +40,15 @@ def reads(request: Seen) -> Answer:
             return answer_json({"tasks": []})
         case "worker" if request.task.startswith("bug-reader"):
             return answer_json({**NOTHING, "summary": "One problem.", "findings": [FINDING]})
+        case "worker" if request.task == "intent-reader":
+            return Answer(INTENT)
         case "worker":
             return answer_json(NOTHING)
         case "scorer":
             return answer_json({"score": 90, "met": True, "reason": "The lines prove it."})
         case _:
-            return answer_json({"answer": "One thing must be corrected [bug-reader-1].", "confidence": 90})
+            source = "earlier-readings" if "earlier-readings" in request.text else "bug-reader-1"
+            return answer_json({"answer": f"One thing must be corrected [{source}].", "confidence": 90})
 
 
 @pytest.fixture
@@ -114,6 +119,142 @@ def test_of_a_change_readers_see_what_is_around_it(shell: Shell) -> None:
     assert "value_3" in sent
     assert "value_150" not in sent
     assert "private = 1" not in sent
+
+
+def test_what_a_change_intends_is_said_first_and_reaches_the_readers(shell: Shell) -> None:
+    """One call before theirs. Where it fails they read without it, which is a gap and no end of the review."""
+    root = repository(shell.folder / "r", {"pay.py": CODE})
+    write(root, {"pay.py": CODE.replace("-= cents", "-= cents + 1")})
+    with serving(reads) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        done = shell("review", root, "--diff", "HEAD", "--model", "local:m", "--format", "json")
+    assert done.code == 0, done.err
+    first, *others = [seen for seen in server.requests if seen.role == "worker"]
+    assert first.task == "intent-reader"
+    assert len(others) == len(READERS) - 1  # there are no written rules
+    assert all(INTENT in seen.text for seen in others)
+
+    def fails(request: Seen) -> Answer:
+        return error(400, "no") if request.task == "intent-reader" else reads(request)
+
+    write(root, {"pay.py": CODE.replace("-= cents", "-= cents + 2")})
+    with serving(fails) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        done = shell("review", root, "--diff", "HEAD", "--model", "local:m", "--format", "json")
+    assert done.code == 3
+    assert [gap["task"] for gap in done.json["gaps"]] == ["intent-reader"]
+    assert [f["line"] for f in done.json["findings"] if f["path"] == "pay.py"] == [6]
+
+
+def calls_by_role(requests: list[Seen]) -> dict[str, int]:
+    return dict(Counter(seen.role for seen in requests if seen.role))
+
+
+def test_a_second_review_asks_only_about_what_changed(shell: Shell) -> None:
+    """Of an unchanged change nothing but the summary; of two files the one that is different. Findings stay."""
+    root = repository(shell.folder / "r", {"pay.py": CODE, "shop.py": CODE})
+    write(root, {name: CODE.replace("-= cents", "-= cents + 1") for name in ("pay.py", "shop.py")})
+    review = ("review", root, "--diff", "HEAD", "--model", "local:m", "--format", "json")
+    with serving(reads) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        first = shell(*review)
+        once = calls_by_role(server.requests)
+        server.requests.clear()
+        second = shell(*review)
+        twice = calls_by_role(server.requests)
+        server.requests.clear()
+        write(root, {"shop.py": CODE.replace("-= cents", "-= cents + 2")})
+        shell(*review)
+        asked = [seen for seen in server.requests if seen.task.startswith("bug-reader")]
+        third = calls_by_role(server.requests)
+    readers = len(READERS) - 1
+    assert once["worker"] == 1 + readers
+    assert "worker" not in twice
+    assert "scorer" not in twice
+    assert sum(twice.values()) == 1
+    assert third["worker"] == 1 + readers
+    (seen,) = asked
+    assert "cents + 2" in seen.text
+    assert "cents + 1" not in seen.text
+    kept = [{name: f[name] for name in ("path", "line", "category", "confidence")} for f in first.json["findings"]]
+    assert kept == [{name: f[name] for name in kept[0]} for f in second.json["findings"]]
+    assert any("earlier review" in note for note in second.json["notes"])
+
+
+def test_a_reader_that_failed_is_asked_again(shell: Shell) -> None:
+    """Only what was read is kept."""
+    root = repository(shell.folder / "r", {"pay.py": CODE})
+    write(root, {"pay.py": CODE.replace("-= cents", "-= cents + 1")})
+
+    def fails(request: Seen) -> Answer:
+        return error(400, "no") if request.task.startswith("security-reader") else reads(request)
+
+    review = ("review", root, "--diff", "HEAD", "--model", "local:m", "--format", "json")
+    with serving(fails) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        assert shell(*review).code == 3
+    with serving(reads) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        assert shell(*review).code == 0
+    assert [seen.task for seen in server.requests if seen.task.startswith("security-reader")]
+
+
+def test_the_cost_is_stated_before_anything_is_spent(shell: Shell, project: Path) -> None:
+    """With --preview that is all; without it, it is printed first. Without a model nothing costs anything."""
+    with serving(reads) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        said = shell("review", project, "--model", "local:m", "--preview")
+        assert not server.requests
+        done = shell("review", project, "--model", "local:m")
+    assert said.code == 0, said.err
+    assert "Models read 1 file" in said.out
+    assert "estimated" in said.out
+    assert done.err.index("Models read 1 file") < done.err.index("bug-reader-1")
+    assert "costs nothing" in shell("review", project, "--preview").out
+
+
+@pytest.mark.parametrize(("score", "is_shown"), [(0, False), (25, True), (100, True)])
+def test_a_scorer_that_doubts_can_drop_the_finding_of_an_analyzer(
+    shell: Shell, project: Path, score: int, is_shown: bool
+) -> None:
+    """What it calls a false alarm is left out and counted; that nobody can tell costs a sure analyzer little."""
+
+    def doubts(request: Seen) -> Answer:
+        if request.role == "scorer" and "undefined" in request.text:
+            return answer_json({"score": score, "reason": "A loader defines it."})
+        return reads(request)
+
+    write(project, {"bad.py": "print(undefined_thing)\n"})
+    with serving(doubts) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        done = shell("review", project, "--model", "local:m", "--format", "json", "--all")
+    assert ("undefined-name" in {f["category"] for f in done.json["findings"]}) == is_shown
+    left_out = {each["category"] for each in done.json["data"]["left_out"]}
+    assert ("undefined-name" in left_out) == (not is_shown)
+
+
+def test_a_scorer_that_fails_refutes_nothing(shell: Shell, project: Path) -> None:
+    """The findings keep what their workers state, and are named as unscored."""
+
+    def fails(request: Seen) -> Answer:
+        return error(400, "no") if request.role == "scorer" else reads(request)
+
+    write(project, {"bad.py": "print(undefined_thing)\n"})
+    with serving(fails) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        done = shell("review", project, "--model", "local:m", "--format", "json")
+    assert {"undefined-name", "likely-bug"} <= {f["category"] for f in done.json["findings"]}
+    assert any(note.startswith("Unscored") for note in done.json["notes"])
+
+
+def test_the_scorer_does_not_learn_who_said_it(shell: Shell, project: Path) -> None:
+    """Neither the reader nor how sure it is: its rating would follow."""
+    with serving(reads) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        shell("review", project, "--model", "local:m", "--format", "json")
+    asked = [seen.text for seen in server.requests if seen.role == "scorer"]
+    assert asked
+    assert not any("bug-reader" in text or "confidence" in text for text in asked)
 
 
 def test_a_reader_that_fails_is_a_gap_and_the_analyzers_stand(shell: Shell, project: Path) -> None:

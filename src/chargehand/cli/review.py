@@ -51,8 +51,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="How findings are printed; json is the whole report.",
 )
-@click.option("--pr-comments", metavar="FILE", help="Comments on earlier changes, for the history lens; any text.")
+@click.option(
+    "--pr-comments", metavar="FILE", help="Comments on earlier changes, for the history lens and the readers."
+)
 @click.option("--model", metavar="MODEL", help="provider:name of a model that also reads the code.")
+@click.option("--preview", is_flag=True, help="Say what the models would cost, and stop: nothing is reviewed.")
 @click.option(
     "-o",
     "--output",
@@ -72,6 +75,7 @@ def review(
     form: Form,
     pr_comments: str | None,
     model: str | None,
+    preview: bool,
     output: Path | None,
 ) -> int:
     """Review code: the files under PATH, what changed since BASE, what is staged, or a patch.
@@ -107,6 +111,8 @@ def review(
         baseline=baseline or None,
         pr_comments=read_bytes(pr_comments, "comments").decode("utf-8", "replace") if pr_comments else None,
         model=model,
+        preview=preview,
+        notify=lambda line: screen().say(line),
     )
     out = screen()
     try:
@@ -115,6 +121,9 @@ def review(
         out.complain("Interrupted before the review began.")
         return stopped.exit_code
     report = reviewed.report
+    if preview and reviewed.nothing is not None:
+        out.answer(reviewed.nothing)
+        return code
     if reviewed.nothing is not None or report.status not in FINISHED:
         _print_without_review(reviewed, form, out, output, gated=fail_on is not None)
         return code

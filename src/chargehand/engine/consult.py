@@ -33,16 +33,18 @@ async def consult(
     used: list[Usage],
     check: Callable[[dict[str, Any]], Sequence[str]] | None = None,
     reads: dict[str, Any] | None = None,
+    *,
+    keeps: bool = False,
 ) -> Consulted:
     """`used` grows with each call, so that a question that is cut short is accounted for.
 
     `check` says what is wrong with data of the right shape. `reads` is the shape that is accepted, where that is more
-    than the shape that is asked for.
+    than the shape that is asked for. `keeps`: a later run that asks the same gets the same answer, without a call.
     """
     asked = list(messages)
     problems: list[str] = []
     for number in range(1, TIMES + 1):
-        call = model.make_call(role, asked, schema)
+        call = model.make_call(role, asked, schema, keeps=keeps)
         result = await engine.perform(f"{key}/{number}", call)
         used.append(usage_of(result, call.model))
         if result.reply is None:

@@ -33,8 +33,10 @@ class SupervisorModel(Value):
         """Whether it is a model of the small tier, which needs shorter and simpler questions."""
         return is_small(self.model)
 
-    def make_call(self, role: Role, messages: Sequence[Message], schema: dict[str, Any] | None) -> ModelCall:
-        """The call that asks it for JSON of that shape, or for plain text."""
+    def make_call(
+        self, role: Role, messages: Sequence[Message], schema: dict[str, Any] | None, *, keeps: bool = False
+    ) -> ModelCall:
+        """The call that asks it for JSON of that shape, or for plain text. `keeps`: the reply is kept in the home."""
         return ModelCall(
             role=role,
             model=self.model,
@@ -42,6 +44,7 @@ class SupervisorModel(Value):
             output_schema=schema,
             options=self.options,
             output_cap=self.output_cap,
+            keeps=keeps,
         )
 
     def make_word_call(self, role: Role, messages: Sequence[Message], *, keeps: bool = False) -> ModelCall:

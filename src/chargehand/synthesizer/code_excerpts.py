@@ -1,7 +1,8 @@
 """The plan's tasks -> for a finding, the lines of code it is about, and whether the change under review wrote them.
 
 A task that is given code has it in its context: `code` is path -> lines that begin with their number, `changed` is path
--> the first and last lines of what was written (none when whole files are looked at).
+-> the first and last lines of what was written (none when whole files are looked at), `removed` is path -> lines taken
+out.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ class Exhibits:
     # Path -> number -> the line as the task shows it.
     lines: dict[str, dict[int, str]] = field(default_factory=dict[str, dict[int, str]])
     changed: dict[str, list[tuple[int, int]]] | None = None
+    # Path -> the lines that the change took out.
+    removed: dict[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def of(cls, plan: Plan) -> Exhibits:
         lines: dict[str, dict[int, str]] = {}
+        removed: dict[str, str] = {}
         changed: dict[str, list[tuple[int, int]]] | None = None
         for task in plan.tasks:
             context = cast("dict[str, Any]", task.context) if isinstance(task.context, dict) else {}
@@ -39,11 +43,12 @@ class Exhibits:
             for path, text in cast("dict[str, Any]", code).items():
                 if path not in lines and isinstance(text, str):
                     lines[path] = _numbered_lines(text)
+            removed |= cast("dict[str, str]", context.get("removed") or {})
             written: Any = context.get("changed")
             if isinstance(written, dict):
                 known = cast("dict[str, list[list[int]]]", written)
                 changed = {**(changed or {}), **{path: [(a, b) for a, b in own] for path, own in known.items()}}
-        return cls(lines, changed)
+        return cls(lines, changed, removed)
 
     def rates(self, finding: Finding) -> bool:
         """Whether a rating can count: the code is there to judge by, and the place is one the change wrote."""
@@ -56,6 +61,11 @@ class Exhibits:
             return True
         first, last = _extent(finding)
         return any(a <= last and first <= b for a, b in self.changed.get(path, ()))
+
+    def evidence(self, finding: Finding) -> dict[str, str]:
+        """What a scorer is shown for a finding: its lines, and the lines that the change took out of the file."""
+        shown = {"Code": self.lines_around(finding), "Lines taken out": self.removed.get(_path(finding) or "")}
+        return {name: text for name, text in shown.items() if text}
 
     def lines_around(self, finding: Finding) -> str | None:
         """The lines of a finding and some around them, each with its number; None where there is no code."""

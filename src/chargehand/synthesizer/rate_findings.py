@@ -67,7 +67,7 @@ async def rate(
 
     async def one(place: int) -> None:
         finding, key = findings[place], f"@rate/{mark}{place + 1}"
-        code = seen.lines_around(finding)
+        code = seen.evidence(finding)
         score = await _score(request, finding, code, engine, model, key, used)
         if examiner is not None and finding.severity == "critical" and score in DOUBTFUL:
             second = await _score(request, finding, code, engine, examiner, f"{key}/again", used)
@@ -94,16 +94,19 @@ def _weigh_rating(finding: Finding, score: int) -> int:
 async def _score(
     request: Request,
     finding: Finding,
-    code: str | None,
+    evidence: dict[str, str],
     engine: Engine,
     model: SupervisorModel,
     key: str,
     used: list[Usage],
 ) -> int | None:
-    text = f"Request\n{request.text}\n\n{section('Finding', finding.to_json(), _MOST_PER_FINDING)}"
-    if code is not None:
-        text += f"\n\n{section('Code', code, _MOST_PER_FINDING)}"
-    got = await consult(engine, key, "scorer", model, [system(_RULES), user(clean(text))], SCHEMA, used)
+    # Who says it and how sure they are is not for the scorer, and so the same finding is the same question again.
+    said = {name: value for name, value in finding.to_json().items() if name not in ("sources", "confidence")}
+    text = f"Request\n{request.text}\n\n{section('Finding', said, _MOST_PER_FINDING)}"
+    for name, shown in evidence.items():
+        text += f"\n\n{section(name, shown, _MOST_PER_FINDING)}"
+    messages = [system(_RULES), user(clean(text))]
+    got = await consult(engine, key, "scorer", model, messages, SCHEMA, used, keeps=True)
     return None if got.data is None else round(got.data["score"])
 
 

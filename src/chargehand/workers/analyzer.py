@@ -33,6 +33,9 @@ class Brief(Value):
     options: dict[str, JSON] = Field(default_factory=dict)
     # Those of the worker's analyzers that can look at these files; None is all of them.
     analyzers: tuple[str, ...] | None = None
+    # Path -> its lines with their numbers, and those taken out of it, for a scorer of what was found.
+    code: JSON = None
+    removed: JSON = None
     # How a review chooses among its findings: kept here for whoever shows the run again.
     review: JSON = None
 

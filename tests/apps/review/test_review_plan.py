@@ -8,7 +8,8 @@ from chargehand.apps.review.analyzers import LENSES
 from chargehand.apps.review.change import read_tree
 from chargehand.apps.review.from_git import read_diff
 from chargehand.apps.review.model_readers import READERS, excerpt
-from chargehand.apps.review.review_plan import LARGEST_READING, MOST_READINGS, make_review_plan, unread
+from chargehand.apps.review.reading_plan import LARGEST_READING, MOST_READINGS, plan_readings
+from chargehand.apps.review.review_plan import make_review_plan
 from chargehand.team import load
 from chargehand.values.plan import errors_in
 from tests.apps.review.world import repository, write
@@ -18,9 +19,10 @@ def test_the_team_has_an_analyzer_for_every_lens_and_a_reader_for_each_kind() ->
     """A lens is a worker that holds just its analyzers; a reader holds no tool at all."""
     team = load("review")
     held = {worker.name: worker.analyzers for worker in team.workers if worker.kind == "analyzer"}
+    assert held.pop("earlier-readings") == ("earlier-readings",)  # asks nobody: what readers said before
     assert held == LENSES
     readers = {worker.name: worker.tools for worker in team.workers if worker.kind == "agent"}
-    assert readers == dict.fromkeys(sorted(READERS), ())
+    assert readers == dict.fromkeys(sorted((*READERS, "intent-reader")), ())
     assert team.scrutiny.rate_findings
     assert not team.problems()
 
@@ -55,7 +57,7 @@ def test_readers_get_no_more_than_they_can_hold(tmp_path: Path) -> None:
     assert len(tasks) == MOST_READINGS
     for task in tasks:
         assert len(task.context["code"]) == 1 or sum(map(len, task.context["code"].values())) <= LARGEST_READING
-    assert unread(change) == 40 - sum(len(task.context["code"]) for task in tasks)
+    assert plan_readings(change).unread == 40 - sum(len(task.context["code"]) for task in tasks)
 
 
 def test_a_change_gives_its_tasks_only_its_own_lines(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -294,3 +295,28 @@ def test_a_line_says_what_the_confidence_rests_on(
     (judged,) = (*selection.shown, *selection.left_out)
     assert judged.finding.confidence == confidence
     assert said in text(selection, source, "", all=True, paint=plain, width=None)
+
+
+def test_small_things_of_a_change_are_counted_and_not_listed(tmp_path: Path) -> None:
+    """Of whole files, for a gate of info and from a model they are listed; what is known once stays known."""
+    write(tmp_path, {"a.py": "one = 1\ntwo = 2\nthree = 3\n"})
+    small = [finding(line, category="unused-import", severity="info") for line in (1, 2)]
+    warned = finding(3, category="inefficient-loop", severity="warning")
+    source, ranges = SourceLines(tmp_path), {"a.py": ((1, 3),)}
+    chosen = select([*small, warned], change(tmp_path, ranges), source, min_confidence=0)
+    assert [each.category for each in chosen.findings] == ["inefficient-loop"]
+    assert chosen.notes == ("Small, and not listed: 2 unused-import; --all shows them.",)
+    assert [each.finding.category for each in chosen.known] == ["unused-import"] * 2
+    assert len(select(small, change(tmp_path, ranges), source, min_confidence=0, small=True).shown) == 2
+    assert len(select(small, change(tmp_path, None), source, min_confidence=0).shown) == 2
+    read = [each.model_copy(update={"sources": ("maintenance-reader-1",)}) for each in small]
+    assert len(select(read, change(tmp_path, ranges), source, min_confidence=0).shown) == 2
+
+
+def test_a_reader_may_name_the_line_beside_what_was_taken_out(tmp_path: Path) -> None:
+    """An analyzer may not: what it finds there was there before."""
+    write(tmp_path, {"a.py": "one = 1\ntwo = 2\nthree = 3\n"})
+    taken = replace(change(tmp_path, {"a.py": ()}), beside_removed={"a.py": ((2, 3),)})
+    for source, lines in (("bug-reader-1", [2]), ("ruff:F821", list[int]())):
+        found = [finding(line, sources=(source,)) for line in (1, 2)]
+        assert [each.line for each in select(found, taken, SourceLines(tmp_path), min_confidence=0).findings] == lines

@@ -1,13 +1,17 @@
-"""What a patch does to files -> the lines its author wrote: not those that were moved, re-indented or respaced."""
+"""What a patch does to files -> the lines its author wrote: not those that were moved, re-indented or respaced.
+
+And where lines were only taken out, the lines beside them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import PurePosixPath
 
 from chargehand.apps.review.analyzers.source_files import is_python, is_test
-from chargehand.apps.review.patch import FilePatch, Ranges, ranges
+from chargehand.apps.review.patch import FilePatch, Hunk, Ranges, ranges
 
 # Shorter lines, such as a lone bracket, do not show where they come from.
 _TELLING = 4
@@ -40,6 +44,24 @@ def changed_lines(files: Sequence[FilePatch]) -> dict[str, Ranges]:
                     numbers.append(number)
         found[file.new] = ranges(numbers)
     return found
+
+
+def beside_removed(files: Sequence[FilePatch]) -> dict[str, Ranges]:
+    """New path -> the lines before and after each place where lines were taken out and none was written."""
+    found = {file.new: ranges(_beside(file.hunks)) for file in files if file.new is not None}
+    return {name: own for name, own in found.items() if own}
+
+
+def _beside(hunks: Sequence[Hunk]) -> list[int]:
+    numbers: set[int] = set()
+    for hunk in hunks:
+        number = hunk.new
+        for mark, run in groupby(hunk.lines, key=lambda line: line[0] if line[0] == " " else "change"):
+            marks = [each for each, _ in run]
+            if mark == "change" and "+" not in marks:
+                numbers |= {max(number - 1, 1), number}
+            number += sum(each != "-" for each in marks)
+    return sorted(numbers)
 
 
 def _key(path: str, text: str) -> tuple[bool, str, str]:

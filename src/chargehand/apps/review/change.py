@@ -48,6 +48,8 @@ class Change:
     changed: Mapping[str, Ranges] | None = None
     # The commit the change is measured against.
     base: str | None = None
+    # Path -> the lines beside those that were taken out where none was written.
+    beside_removed: Mapping[str, Ranges] = field(default_factory=dict[str, Ranges])
     # Files of which only the changed lines are known.
     fragments: frozenset[str] = frozenset()
     skipped: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
@@ -97,6 +99,7 @@ def make_change(
     base: str | None = None,
     home: Path | None = None,
     gone: Iterable[str] = (),
+    beside_removed: Mapping[str, Ranges] | None = None,
 ) -> Change:
     """The review of these files, less those that are not worth it; `gone` were deleted."""
     files: dict[str, int] = {}
@@ -117,7 +120,18 @@ def make_change(
     gaps += [f"{UNREAD}: {name_files(unreadable)}."] if unreadable else []
     if changed is not None:
         changed = {name: _recount_ranges(root, name, own) if name in files else own for name, own in changed.items()}
-    return Change(root, home or root, files, changed, base, frozenset(), skipped, tuple(notes), tuple(gaps))
+    beside = {name: own for name, own in (beside_removed or {}).items() if name in files}
+    return Change(
+        root,
+        home or root,
+        files,
+        changed,
+        base,
+        beside_removed=beside,
+        skipped=skipped,
+        notes=tuple(notes),
+        gaps=tuple(gaps),
+    )
 
 
 def place(path: Path, *, tree: bool = True) -> tuple[Path, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chargehand.apps.review import work_tree as git
 from chargehand.apps.review.analyzers.git import PLAIN
-from chargehand.apps.review.author_lines import changed_lines
+from chargehand.apps.review.author_lines import beside_removed, changed_lines
 from chargehand.apps.review.change import Change, all_lines, make_change, names_in, place, read_tree
 from chargehand.apps.review.file_kinds import why_not
 from chargehand.apps.review.patch import FilePatch, Ranges, parse
@@ -36,7 +36,8 @@ def read_diff(path: Path, base: str) -> Change:
     changed = _changed_lines(root, patches, inside)
     for name in names_in(added):
         changed[name] = all_lines(root / name)
-    return make_change(root, changed, changed=changed, base=commit, gone=_deleted_files(patches, inside))
+    gone, beside = _deleted_files(patches, inside), beside_removed(patches)
+    return make_change(root, changed, changed=changed, base=commit, gone=gone, beside_removed=beside)
 
 
 def read_staged(path: Path, keep: Path) -> Change:
@@ -98,12 +99,14 @@ def _change_on_record(
 ) -> Change:
     """A change to what git has on record, in place where the work tree is the same."""
     changed, gone = _changed_lines(root, patches, inside), _deleted_files(patches, inside)
+    beside = beside_removed(patches)
     if differ.isdisjoint(changed):
-        return make_change(root, changed, changed=changed, base=base, gone=gone)
+        return make_change(root, changed, changed=changed, base=base, gone=gone, beside_removed=beside)
     there = [name for name in changed if not (root / name).is_symlink()]
     contents = {name: git.ask(root, "cat-file", "blob", f"{blobs}:{name}", index=index) for name in there}
     write_snapshot(contents, keep)
-    return make_change(folder_of(contents, keep).resolve(), contents, changed=changed, home=root, gone=gone)
+    folder = folder_of(contents, keep).resolve()
+    return make_change(folder, contents, changed=changed, home=root, gone=gone, beside_removed=beside)
 
 
 def _differ(root: Path, what: tuple[str, ...], index: str | None) -> set[str]:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from chargehand.apps.review import work_tree as git
-from chargehand.apps.review.author_lines import changed_lines
+from chargehand.apps.review.author_lines import beside_removed, changed_lines
 from chargehand.apps.review.change import Change, make_change, place
 from chargehand.apps.review.file_kinds import Reason, why_not
 from chargehand.apps.review.patch import FilePatch, parse
@@ -26,7 +26,8 @@ def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
     whole = [file for file in files if file.new is not None and not file.binary]
     taken = snapshot(root, whole, keep)
     # Afterwards: a hunk goes where its lines are, whatever number it has.
-    changed = changed_lines([file for file in files if file.new not in taken.impossible])
+    possible = [file for file in files if file.new not in taken.impossible]
+    changed, beside = changed_lines(possible), beside_removed(possible)
     if taken.impossible:
         some = several(len(taken.impossible), "file")
         gaps.append(f"{some} of the patch cannot be written here, for its name or size: not reviewed.")
@@ -35,7 +36,7 @@ def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
         gaps.append(f"{said}: not reviewed. Make the patch with `git diff --text`.")
     names = [file.new for file in whole if file.new and file.new not in taken.impossible]
     gone = [file.old for file in files if file.new is None and file.old]
-    found = make_change(taken.root, names, changed=changed, home=root, gone=gone)
+    found = make_change(taken.root, names, changed=changed, home=root, gone=gone, beside_removed=beside)
     skipped: dict[str, Reason] = {**found.skipped, **dict.fromkeys(hidden, "binary")}
     return replace(found, fragments=taken.fragments, skipped=skipped, gaps=(*gaps, *found.gaps))
 

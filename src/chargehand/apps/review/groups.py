@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
 
 def group_files(files: Mapping[str, int], largest: int, *, at_least: int = 1) -> tuple[tuple[str, ...], ...]:
@@ -21,3 +23,11 @@ def group_files(files: Mapping[str, int], largest: int, *, at_least: int = 1) ->
         size += bytes
         taken += bytes
     return tuple(tuple(group) for group in groups if group)
+
+
+def name_group(group: tuple[str, ...]) -> str:
+    """A group in a sentence."""
+    if len(group) == 1:
+        return group[0]
+    common = os.path.commonpath(group)
+    return f"{len(group):,} files{f' under {Path(common).as_posix()}' if common else ''}"

@@ -10,6 +10,8 @@ from chargehand.apps.review.analyzers.source_files import decode_source, split
 from chargehand.apps.review.patch import Ranges
 
 GUIDELINES = "guideline-reader"
+# Says what a change is for; the readers get it.
+INTENT = "intent-reader"
 # Worker -> its lens, and what its task says it looks for.
 READERS: dict[str, tuple[Lens, str]] = {
     "security-reader": ("security", "Look for ways an attacker could misuse the code"),

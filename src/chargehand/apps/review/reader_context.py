@@ -1,4 +1,5 @@
-"""A change and a group of its files -> what readers need beside the code: removed lines, messages, callers, rules.
+"""A change and a group of its files -> what readers need beside the code: removed lines, messages, callers, rules,
+earlier comments.
 
 All of it is bounded, and all of it is data of the repository: a reader is told not to obey it.
 """
@@ -12,8 +13,11 @@ from pathlib import Path, PurePosixPath
 
 from chargehand.apps.review import work_tree as git
 from chargehand.apps.review.analyzers.git import PLAIN
+from chargehand.apps.review.analyzers.pr_comments import read_comments
 from chargehand.apps.review.analyzers.source_files import SourceReader, is_python
 from chargehand.apps.review.change import Change
+from chargehand.apps.review.patch import FilePatch, parse
+from chargehand.errors import UsageError
 from chargehand.values.base import JSON
 
 RULES = ("CLAUDE.md", "AGENTS.md", ".github/copilot-instructions.md", "CONTRIBUTING.md")
@@ -21,6 +25,7 @@ RULES = ("CLAUDE.md", "AGENTS.md", ".github/copilot-instructions.md", "CONTRIBUT
 MOST_REMOVED = 8_000
 MOST_MESSAGES = 4_000
 MOST_RULES = 12_000
+MOST_COMMENTS = 4_000
 # Functions whose callers are looked up, callers shown of each, and characters of a line.
 MOST_FUNCTIONS = 8
 MOST_CALLERS = 5
@@ -28,7 +33,7 @@ LONGEST_LINE = 200
 # A shorter name is found everywhere.
 LEAST_NAME = 4
 _LARGEST = 5_000_000
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+")
+_LARGEST_DIFF = 50_000_000
 
 
 def context_beside(change: Change, group: Iterable[str]) -> dict[str, JSON]:
@@ -37,7 +42,6 @@ def context_beside(change: Change, group: Iterable[str]) -> dict[str, JSON]:
         return {}
     names = list(group)
     parts: dict[str, JSON] = {
-        "removed": _removed_lines(change, names),
         "messages": _messages(change),
         "callers": _callers(change, names),
     }
@@ -65,33 +69,42 @@ def nearest_rules(root: Path, group: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _removed_lines(change: Change, names: list[str]) -> dict[str, str]:
-    """Path -> the lines that the change took out, each with the number it had."""
-    found: dict[str, str] = {}
-    left = MOST_REMOVED
-    for name in names:
-        try:
-            said = git.ask(change.root, "diff", *PLAIN, "--no-color", "-M", "-U0", str(change.base), "--", name)
-        except git.GitFailed:
-            continue
-        lines = list(_taken_out(said[:_LARGEST].decode("utf-8", "replace")))
-        if lines and left > 0:
-            found[name] = "\n".join(lines)[:left]
-            left -= len(found[name])
+def removed_lines(change: Change) -> dict[str, str]:
+    """Path -> the lines that the change took out, each with the number it had; only where git can be asked."""
+    if change.base is None or not change.in_place:
+        return {}
+    flags = (*PLAIN, "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "-M", "-U0")
+    try:
+        said = git.ask(change.root, "diff", *flags, change.base, "--", largest=_LARGEST_DIFF)
+        files = parse(said.decode("utf-8", "surrogateescape"), "git diff")
+    except UsageError:
+        return {}
+    found = {file.new: _taken_out(file) for file in files if file.new in change.files}
+    return {path: text for path, text in found.items() if path and text}
+
+
+def _taken_out(file: FilePatch) -> str:
+    lines: list[str] = []
+    for hunk in file.hunks:
+        number = hunk.old
+        for mark, text in hunk.lines:
+            if mark == "-":
+                lines.append(f"{number}: {text[:LONGEST_LINE]}")
+            number += mark != "+"
+    return "\n".join(lines).encode("utf-8", "replace").decode()[:MOST_REMOVED]
+
+
+def comments_on(group: Iterable[str], pr_comments: str | None) -> dict[str, list[str]]:
+    """Path -> what earlier reviews said about files of a group, each with its line."""
+    found: dict[str, list[str]] = {}
+    left = MOST_COMMENTS
+    names = set(group)
+    for path, line, body in read_comments(pr_comments or ""):
+        if path in names and left > 0:
+            said = f"{line}: {' '.join(body.split())}"[:left]
+            found.setdefault(path, []).append(said)
+            left -= len(said)
     return found
-
-
-def _taken_out(diff: str) -> Iterator[str]:
-    number = 0
-    is_inside = False
-    for line in diff.split("\n"):
-        if hunk := _HUNK.match(line):
-            number, is_inside = int(hunk[1]), True
-        elif is_inside and line.startswith("-"):
-            yield f"{number}: {line[1:][:LONGEST_LINE]}"
-            number += 1
-        elif line.startswith("diff "):
-            is_inside = False
 
 
 def _messages(change: Change) -> str:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from chargehand.apps.review.analyzers import ANALYZERS, LENSES
 from chargehand.apps.review.analyzers.lens import Lens
 from chargehand.apps.review.analyzers.source_files import is_python
 from chargehand.apps.review.change import Change
-from chargehand.apps.review.groups import group_files
-from chargehand.apps.review.model_readers import GUIDELINES, READERS, excerpt, is_code
-from chargehand.apps.review.reader_context import context_beside, nearest_rules
+from chargehand.apps.review.groups import group_files, name_group
+from chargehand.apps.review.model_readers import READERS
+from chargehand.apps.review.reading_plan import ReadingPlan, plan_readings
 from chargehand.trace.number_text import several
 from chargehand.values.base import JSON
 from chargehand.values.plan import Plan, SynthesisSpec, Task
@@ -29,10 +28,6 @@ LARGEST_GROUP = 2_000_000
 SMALLER_GROUPS: dict[Lens, int] = {"security": 800_000}
 # Less than some 2,000 lines are not worth starting the tools twice.
 LEAST_SPLIT = 80_000
-# Characters of source a model's task gets: some 13,000 tokens, which leaves room in a window of 32,000.
-LARGEST_READING = 40_000
-# More groups than this are not read by models: the analyzers still see everything.
-MOST_READINGS = 12
 # Characters of comments on earlier changes that a planner gets.
 MOST_NOTES = 8_000
 
@@ -48,10 +43,14 @@ _LOOKS: dict[Lens, str] = {
 }
 
 
-def make_review_plan(change: Change, *, model: bool, pr_comments: str | None = None) -> Plan:
-    """The plan. `model`: also with readers, for at most `MOST_READINGS` groups."""
+def make_review_plan(
+    change: Change, *, model: bool, pr_comments: str | None = None, readings: ReadingPlan | None = None
+) -> Plan:
+    """The plan. `model`: also with readers; `readings` are theirs where they are planned already."""
+    if model and readings is None:
+        readings = plan_readings(change, pr_comments=pr_comments)
     what = "the change" if change.changed is not None else "the code"
-    tasks = [*_analyses(change, pr_comments), *(_readings(change) if model else ())]
+    tasks = [*_analyses(change, pr_comments), *(readings.tasks if readings else ())]
     goal = f"Review {what} in {change.home.name}: {several(len(change.files), 'file')}"
     instruction = (
         "List what is worth correcting, most severe first, each with its file and line. Findings are facts to report, "
@@ -69,11 +68,6 @@ def subject(plan: Plan, change: Change, pr_comments: str | None = None) -> Subje
         if (ranges := _ranges(change, path)) is not None:
             files[path]["changed_lines"] = sum(last - first + 1 for first, last in ranges)
     return Subject(files=files, notes=(pr_comments or "")[:MOST_NOTES])
-
-
-def unread(change: Change) -> int:
-    """How many files models do not get to read: there are too many."""
-    return sum(len(group) for group in _reading_groups(change)[MOST_READINGS:])
 
 
 def unable(change: Change) -> tuple[str, ...]:
@@ -116,7 +110,7 @@ def _analyses(change: Change, pr_comments: str | None) -> Iterable[Task]:
                 yield Task(
                     id=f"{lens}-{number}",
                     worker=lens,
-                    instruction=f"{_LOOKS[lens]} in {_name_group(group)}.",
+                    instruction=f"{_LOOKS[lens]} in {name_group(group)}.",
                     context=context,
                     success_criterion="Every file was looked at, or it is said why not.",
                 )
@@ -143,40 +137,6 @@ def _groups(lens: Lens, files: Mapping[str, int]) -> tuple[tuple[str, ...], ...]
     return group_files(files, SMALLER_GROUPS[lens], at_least=(os.cpu_count() or 1) if split else 1)
 
 
-def _reading_groups(change: Change) -> tuple[tuple[str, ...], ...]:
-    sizes = {
-        path: len(excerpt(change.root, path, _ranges(change, path)))
-        for path in change.files
-        if path not in change.fragments and is_code(path)
-    }
-    return group_files({path: size for path, size in sizes.items() if size}, LARGEST_READING)
-
-
-def _readings(change: Change) -> Iterable[Task]:
-    """One task per reader and group; each sees its group and its lens, and nothing else.
-
-    All groups of a reader come before the next reader: by then the provider has each group in its prompt cache.
-    """
-    groups = _reading_groups(change)[:MOST_READINGS]
-    codes = [{path: excerpt(change.root, path, _ranges(change, path)) for path in group} for group in groups]
-    beside = [context_beside(change, group) for group in groups]
-    written = [nearest_rules(change.home, group) for group in groups]
-    for reader, (_, look) in READERS.items():
-        for number, (group, code) in enumerate(zip(groups, codes, strict=True), 1):
-            if reader == GUIDELINES and not written[number - 1]:
-                continue
-            context: dict[str, JSON] = {"code": code, "changed": _of(change.changed, group), **beside[number - 1]}
-            if reader == GUIDELINES:
-                context["rules"] = written[number - 1]
-            yield Task(
-                id=f"{reader}-{number}",
-                worker=reader,
-                instruction=f"{look} in {_name_group(group)}. Each line of the code begins with its number.",
-                context=context,
-                success_criterion="Each finding names a file of the task, a line of it, and what goes wrong there.",
-            )
-
-
 def _ranges(change: Change, path: str) -> tuple[tuple[int, int], ...] | None:
     return None if change.changed is None else change.changed.get(path, ())
 
@@ -185,10 +145,3 @@ def _of(changed: Mapping[str, tuple[tuple[int, int], ...]] | None, group: Iterab
     if changed is None:
         return None
     return {path: [list(each) for each in changed[path]] for path in group if path in changed}
-
-
-def _name_group(group: tuple[str, ...]) -> str:
-    if len(group) == 1:
-        return group[0]
-    common = os.path.commonpath(group)
-    return f"{len(group):,} files{f' under {Path(common).as_posix()}' if common else ''}"

@@ -8,7 +8,7 @@ from typing import Any, cast
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.languages import unanalysed_sentences
 from chargehand.apps.review.markdown_format import markdown
-from chargehand.apps.review.review_plan import unable, unread, unreviewed_gaps
+from chargehand.apps.review.review_plan import unable, unreviewed_gaps
 from chargehand.apps.review.selection import Selection
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.text_format import headline
@@ -29,10 +29,13 @@ def view(
     all: bool,
     written: bool,
     brief: bool = False,
+    unread: int = 0,
+    known: int = 0,
 ) -> Report:
     """`findings` are those shown. `written`: the answer is a model's words, and is kept above them.
 
     `brief`: the answer is this text and the number of findings, for a page that lists findings and gaps itself.
+    `unread` files are too many for models, `known` ones they have read before.
     """
     missing = unchecked_of(report.outcomes)
     gaps = gaps_of(report, missing)
@@ -64,8 +67,10 @@ def view(
         *notes_of(report.outcomes),
         *stated,
     ]
-    if written and (count := unread(change)):
-        notes.append(f"{several(count, 'file')} more than models are given to read: only analyzers looked at them.")
+    if known:
+        notes.append(f"Not read by models again, as an earlier review has it: {several(known, 'file')}.")
+    if unread:
+        notes.append(f"{several(unread, 'file')} more than models are given to read: only analyzers looked at them.")
     return report.model_copy(
         update={
             "answer": answer,

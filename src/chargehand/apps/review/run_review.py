@@ -15,11 +15,15 @@ from chargehand.apps.review.analyzers import ruff, run_analysis
 from chargehand.apps.review.analyzers.versions import INSTALL
 from chargehand.apps.review.change import Change, read_tree
 from chargehand.apps.review.choices import MIN_CONFIDENCE
+from chargehand.apps.review.cost_preview import preview_cost
+from chargehand.apps.review.earlier_readings import EarlierReadings, keep_readings
 from chargehand.apps.review.formats import Review
 from chargehand.apps.review.from_git import read_diff, read_hooked
 from chargehand.apps.review.from_patch import read_patch
 from chargehand.apps.review.known_findings import read_baseline
 from chargehand.apps.review.languages import count_unanalysed
+from chargehand.apps.review.model_readers import READERS
+from chargehand.apps.review.reading_plan import ReadingPlan, plan_readings
 from chargehand.apps.review.review_plan import make_review_plan, subject, unreviewed_gaps
 from chargehand.apps.review.review_report import nothing, view
 from chargehand.apps.review.selection import Selection, select
@@ -27,6 +31,7 @@ from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.stored_options import ReviewOptions, stored_change
 from chargehand.errors import AnalyzerFailed, PlanningFailed, RecordGone, UsageError
 from chargehand.models import ModelClient
+from chargehand.runs.supervisor import Supervisor
 from chargehand.settings import Settings
 from chargehand.text.redaction import Redactor
 from chargehand.values.base import JSON
@@ -56,13 +61,16 @@ async def run(
     model: str | ModelClient | None = None,
     home: str | Path | None = None,
     settings: Settings | None = None,
+    preview: bool = False,
+    notify: Notify | None = None,
     **watch: Unpack[Watch],
 ) -> Review:
     """Review the files under `path`, what changed since the revision `diff`, a unified diff, or what is `staged`.
 
     `patch` and `pr_comments` are texts, `baseline` is the file of an earlier review. A finding as severe as `fail_on`,
     or more, sets `Review.failed_gate`; `chargehand resume` then exits with 1. Without `model`, CHARGEHAND_MODEL or a
-    model in a settings file, no model is used. `watch` are the callbacks of `Supervisor.run`.
+    model in a settings file, no model is used. `notify` gets what the models will cost, before they are asked; with
+    `preview` that is all: `Review.nothing` has it. `watch` are the callbacks of `Supervisor.run`.
     """
     check_one_change(diff=diff, patch=patch, staged=staged)
     door = make_supervisor(NAME, model, home, settings)
@@ -75,25 +83,47 @@ async def run(
     await _check_tools()
     if (why := change.nothing) is not None:
         return Review(nothing(change, why), Selection((), ()), change, SourceLines(change.root), nothing=why)
+    comments = pr_comments[:MOST_COMMENTS] if pr_comments else None
+    readings = await asyncio.to_thread(_plan_readings, door, change, comments) if has_model else ReadingPlan()
+    plan = await asyncio.to_thread(make_review_plan, change, model=has_model, pr_comments=comments, readings=readings)
+    if preview or (notify is not None and has_model):
+        said = preview_cost(plan, door, readings)
+        if preview:
+            return Review(nothing(change, said), Selection((), ()), change, SourceLines(change.root), nothing=said)
+        if notify is not None:
+            notify(said)
     options = ReviewOptions(
         min_confidence=min_confidence,
         baseline=tuple(sorted(known)),
         all=all,
         fail_on=fail_on,
         written=has_model,
+        cache=str(_cache_of(door)) if readings.keys else "",
+        reading_keys={task: dict(own) for task, own in readings.keys.items()},
+        known=readings.known,
+        unread=readings.unread,
         **stored_change(change),
     )
-    comments = pr_comments[:MOST_COMMENTS] if pr_comments else None
-    plan = await asyncio.to_thread(make_review_plan, change, model=has_model, pr_comments=comments)
     start = partial(
         door.run,
         plan.goal,
         plan=plan,
-        subject=subject(plan, change, comments) if has_model else None,
+        # Where models read nothing new, a planner has nothing to add.
+        subject=subject(plan, change, comments) if any(task.worker in READERS for task in plan.tasks) else None,
         gaps=unreviewed_gaps(change),
         app=AppRun(name=NAME, options=options.to_json()),
     )
     return await ReviewApp(options, change).follow(start, **watch)
+
+
+def _plan_readings(door: Supervisor, change: Change, pr_comments: str | None) -> ReadingPlan:
+    prompts = {reader: door.team.worker(reader).prompt for reader in READERS}
+    earlier = EarlierReadings(_cache_of(door), door.team_settings().models_key, prompts)
+    return plan_readings(change, earlier=earlier, pr_comments=pr_comments)
+
+
+def _cache_of(door: Supervisor) -> Path:
+    return Path(door.settings.home) / "cache"
 
 
 def check_one_change(*, diff: str | None, patch: str | None, staged: bool, dashes: str = "") -> None:
@@ -155,9 +185,30 @@ class ReviewApp:
         if report.status not in FINISHED:
             return Review(report, Selection((), ()), change, source)
         least, known = kept.min_confidence, frozenset(kept.baseline)
-        selection = select(report.findings, change, source, min_confidence=least, baseline=known, later=later)
+        if kept.reading_keys and not later:
+            keep_readings(Path(kept.cache), report.outcomes, kept.reading_keys)
+        selection = select(
+            report.findings,
+            change,
+            source,
+            min_confidence=least,
+            baseline=known,
+            later=later,
+            small=kept.fail_on == "info",
+        )
         counts = count_unanalysed(change.files, change.root)
-        shown = view(report, selection, change, source, counts, all=kept.all, written=kept.written, brief=brief)
+        shown = view(
+            report,
+            selection,
+            change,
+            source,
+            counts,
+            all=kept.all,
+            written=kept.written,
+            brief=brief,
+            unread=kept.unread,
+            known=kept.known,
+        )
         return Review(shown, selection, change, source, kept.all, counts, kept.written, fail_on=kept.fail_on)
 
 

@@ -26,6 +26,11 @@ _KNOWN = "in the baseline"
 # So many findings of one category are shown of a file; of the critical ones all.
 MOST_ALIKE = 5
 _ALIKE = f"like {MOST_ALIKE} shown of the same file"
+# Of a change, what is true and not worth stopping for is counted, not listed: any linter says it, or everybody sees it.
+SMALL = frozenset(
+    {"unused-import", "unused-variable", "naming", "simplification", "inefficient-loop", "todo", "large-change"}
+)
+_SMALL = "small"
 # What is said of lines that were taken out: the line named is only where they were.
 _OF_THE_CHANGE = frozenset({"fixed-before", "commit-instruction"})
 
@@ -57,7 +62,7 @@ class Selection:
 
         So one review can be the baseline of the next, and what is counted now does not come up later.
         """
-        return tuple(each for each in self.left_out if each.why in (_KNOWN, _ALIKE))
+        return tuple(each for each in self.left_out if each.why in (_KNOWN, _ALIKE, _SMALL))
 
     def at_least(self, severity: Severity) -> int:
         """How many shown findings are as severe as this, or more."""
@@ -73,6 +78,7 @@ def select(
     min_confidence: int,
     baseline: Collection[str] = (),
     later: bool = False,
+    small: bool = False,
 ) -> Selection:
     """By place, confidence, baseline and comments, in this order.
 
@@ -80,6 +86,7 @@ def select(
 
     A finding in a file that is not reviewed, or on a line that does not exist, was invented: it is only counted, and so
     is what a model reports without a place. `later`: the files may have changed since, so lines are not checked.
+    `small`: what is small is listed, too; of whole files it always is.
     """
     tidy = [_tidy(finding, change.files) for finding in findings]
     real = [finding for finding in tidy if _is_there(finding, change, None if later else source)]
@@ -96,6 +103,8 @@ def select(
         why = _why_not(final, written, fingerprint, min_confidence, baseline)
         if why is None:
             why = _why_silent(final, source, builtins)
+        if why is None and not small and change.changed is not None and is_small(final):
+            why = _SMALL
         if why is None and final.severity != "critical":
             alike[final.path, final.category] += 1
             why = _ALIKE if alike[final.path, final.category] > MOST_ALIKE else None
@@ -104,11 +113,23 @@ def select(
     if made_up := len(tidy) - len(real):
         words = several(made_up, "finding")
         notes.append(f"{words} left out: a file or a line is named that is not part of the review.")
+    if counts := Counter(each.finding.category for each in judged if each.why == _SMALL):
+        named = ", ".join(f"{count:,} {category}" for category, count in counts.most_common())
+        notes.append(f"Small, and not listed: {named}; --all shows them.")
     for (path, category), count in alike.items():
         if count > MOST_ALIKE:
             notes.append(f"{path}: {count - MOST_ALIKE:,} more of {category}; --all shows them.")
     shown, left_out = [each for each in judged if each.why is None], [each for each in judged if each.why is not None]
     return Selection(tuple(shown), tuple(left_out), tuple(notes))
+
+
+def is_small(finding: Finding) -> bool:
+    """Whether a finding of a change is only counted. What a model reports is not: it was rated."""
+    return (
+        finding.severity == "info"
+        and finding.category in SMALL
+        and not any(_reader_of(source) for source in finding.sources)
+    )
 
 
 def _why_not(
@@ -124,7 +145,7 @@ def _why_not(
 def _reasons(finding: Finding, confidence: int, *, written: bool | None) -> str:
     """Which rules or readers say it, and what its place takes away or adds."""
     rules = [source.replace(":", " ", 1) for source in finding.sources if ":" in source]
-    readers = [source for source in finding.sources if source.rpartition("-")[0] in READERS]
+    readers = [source for source in finding.sources if _reader_of(source)]
     said = [", ".join((*rules, *readers))] if rules or readers else []
     if moved := confidence - (50 if finding.confidence is None else finding.confidence):
         where = "off the change" if written is False else "in test code" if moved < 0 else "part of this change"
@@ -165,6 +186,9 @@ def _is_written(finding: Finding, change: Change, extents: Extents) -> bool | No
         return None
     if finding.category in _OF_THE_CHANGE:
         return True
+    if any(_reader_of(source) for source in finding.sources):
+        # A reader also sees what was taken out: it can only name a line beside it.
+        ranges = (*ranges, *change.beside_removed.get(finding.path, ()))
     start, end = extents.of(finding)
     return any(first <= end and start <= last for first, last in ranges)
 
@@ -183,9 +207,15 @@ def _tidy(finding: Finding, files: Collection[str]) -> Finding:
 def _generic(sources: Iterable[str]) -> str:
     """The category for whatever else a lens finds, by the reader's task."""
     for source in sources:
-        if reader := READERS.get(source.rpartition("-")[0]):
-            return GENERIC[reader[0]]
+        if reader := _reader_of(source):
+            return GENERIC[READERS[reader][0]]
     return GENERIC["bugs"]
+
+
+def _reader_of(source: str) -> str | None:
+    """The reader that has this task."""
+    name = source.rpartition("-")[0]
+    return name if name in READERS else None
 
 
 def _place(finding: Finding) -> tuple[str, int, int, str, str]:

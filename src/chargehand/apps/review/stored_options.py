@@ -8,7 +8,7 @@ from typing import Any
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.choices import MIN_CONFIDENCE
 from chargehand.apps.review.patch import Ranges
-from chargehand.values.base import Value
+from chargehand.values.base import Field, Value
 from chargehand.values.outcome import Severity
 
 
@@ -19,11 +19,18 @@ class ReviewOptions(Value):
     fail_on: Severity | None = None
     # Whether a model writes the answer.
     written: bool = False
+    # Where what readers say is kept, and task -> path -> its key there.
+    cache: str = ""
+    reading_keys: dict[str, dict[str, str]] = Field(default_factory=dict)
+    # How many files models have read before, and how many they do not get to read.
+    known: int = 0
+    unread: int = 0
     # The change, as in Change.
     root: str
     home: str
     files: dict[str, int]
     changed: dict[str, Ranges] | None = None
+    beside_removed: dict[str, Ranges] = Field(default_factory=dict)
     fragments: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -34,6 +41,7 @@ class ReviewOptions(Value):
             Path(self.home),
             self.files,
             self.changed,
+            beside_removed=self.beside_removed,
             fragments=frozenset(self.fragments),
             notes=self.notes,
         )
@@ -46,6 +54,7 @@ def stored_change(change: Change) -> dict[str, Any]:
         "home": str(change.home),
         "files": change.files,
         "changed": change.changed,
+        "beside_removed": change.beside_removed,
         "fragments": tuple(sorted(change.fragments)),
         "notes": change.notes,
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from chargehand.apps.review.analyzers.lens import Lens
 from chargehand.engine.analyzer_port import Analyzer, AnalyzerResult, Scope
@@ -76,9 +76,18 @@ def _analyzer(
     return Analyzer(name, lens, languages, per_file, version, run, whole_tree, read if around else None, is_accepted)
 
 
+async def _recall(scope: Scope) -> AnalyzerResult:
+    """What readers said before, which the task brings along."""
+    from chargehand.values.outcome import Finding
+
+    told = cast("list[Any]", scope.options.get("findings") or [])
+    return AnalyzerResult(tuple(Finding.model_validate(each) for each in told))
+
+
 ANALYZERS: Mapping[str, Analyzer] = {
     each.name: each
     for each in (
+        Analyzer("earlier-readings", "readings", None, per_file=False, version=lambda: "1", run=_recall),
         _analyzer("bandit", "security", "bandit", tool="bandit"),
         _analyzer("ruff-security", "security", "ruff", tool="ruff"),
         _analyzer("unsafe-calls", "security", "unsafe_calls"),

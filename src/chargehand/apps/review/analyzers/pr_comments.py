@@ -25,7 +25,7 @@ def examine(scope: Scope) -> tuple[list[Hit], tuple[str, ...]]:
     text = scope.options.get("pr_comments")
     if not isinstance(text, str) or not text.strip():
         return [], ()
-    remarks = list(_read(text))
+    remarks = list(read_comments(text))
     if not remarks:
         return [], (
             "The review comments were not understood: a JSON list of {path, line, body}, or lines `path:line: text`.",
@@ -33,7 +33,8 @@ def examine(scope: Scope) -> tuple[list[Hit], tuple[str, ...]]:
     return [_hit(scope, *remark) for remark in remarks if remark[0] in scope.files], ()
 
 
-def _read(text: str) -> Iterator[tuple[str, int, str]]:
+def read_comments(text: str) -> Iterator[tuple[str, int, str]]:
+    """Path, line and words of each comment that can be understood."""
     try:
         data: Any = json.loads(text)
     except ValueError:
