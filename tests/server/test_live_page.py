@@ -32,9 +32,13 @@ def test_a_run_is_started_approved_and_watched_in_the_page(client: Client, brows
     page.wait_for_url("**/runs/**")
     page.wait_for_selector(".question")
     assert "Approve the plan" in window.words(".question")
+    page.locator("summary:has-text('Events')").click()
+    page.get_by_label("Find events").fill("run_ended complete")
     page.get_by_role("button", name="Approve").click()
     page.wait_for_selector(".pill.r-complete")
     assert "All is done" in window.words(".answer")
+    seq = client.get(f"/api/v1/runs/{page.url.rpartition('/')[2]}/state").json["seq"]
+    page.wait_for_selector(f"[role=status]:has-text('1 of {seq} events')")
     assert page.locator(".question").count() == 0
     page.locator(".answer a.cite").first.click()
     page.wait_for_selector(".attempt-part")

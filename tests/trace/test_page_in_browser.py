@@ -158,6 +158,10 @@ def test_a_long_fan_out_is_one_row_that_opens(browser: Browser, file: Path) -> N
     window.page.locator(".row.group").click()
     window.page.wait_for_selector(".timeline a.row")
     assert window.page.locator(".timeline a.row").count() < 200
+    window.page.locator("summary:has-text('Events')").click()
+    window.page.get_by_label("Find events").fill("attempt_ended")
+    window.page.wait_for_selector("[role=status]:has-text(' of 2,000 events')")
+    assert window.page.locator(".row.event b:not(:text-is('attempt_ended'))").count() == 0
     assert window.problems == []
 
 

@@ -3,12 +3,14 @@ import { h, virtualList } from "./dom.js";
 import { count, cut, pretty, several } from "./words.js";
 
 const ROW = 28;
+const PART = 1_000;
 
 export function log(source) {
   let events = [];
   let shown = [];
   let started = 0;
   let read = false;
+  let searches = 0;
   const list = virtualList(ROW, (index) => row(shown[index]), "Events");
   const words = h("input", { type: "search", placeholder: "Find events", "aria-label": "Find events", oninput: () => filter() });
   const title = h("h2", {}, "Events");
@@ -37,8 +39,17 @@ export function log(source) {
     });
   }
 
-  function filter() {
-    shown = [...having(events)];
+  /** Part by part, so that the page can be used while a long record is looked through; newer words end an older search. */
+  async function filter() {
+    searches += 1;
+    const mine = searches;
+    const some = words.value.trim() ? [] : [...events];
+    for (let at = some.length; at < events.length; at += PART) {
+      if (at) await new Promise((resume) => setTimeout(resume));
+      if (mine !== searches) return;
+      some.push(...having(events.slice(at, at + PART)));
+    }
+    shown = some;
     update();
   }
 
@@ -52,9 +63,12 @@ export function log(source) {
     if (read) return;
     read = true;
     try {
-      events = await source.events(0);
+      const recorded = await source.events(0);
+      const last = recorded.at(-1)?.seq ?? 0;
+      // Some may have come by the stream meanwhile.
+      events = [...recorded, ...events.filter((event) => event.seq > last)];
       found.classList.remove("alert");
-      filter();
+      await filter();
     } catch (error) {
       read = false;
       found.classList.add("alert");
@@ -83,7 +97,7 @@ export function log(source) {
       let index = shown.findIndex((event) => event.seq === seq);
       if (index < 0 && words.value) {
         words.value = "";
-        filter();
+        await filter();
         index = shown.findIndex((event) => event.seq === seq);
       }
       if (index < 0) return;
