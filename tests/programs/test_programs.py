@@ -13,6 +13,7 @@ import pytest
 
 from chargehand.events import Progressed
 from chargehand.programs.work_folders import WorkFolders, sweep
+from chargehand.record.home import Home
 from tests.programs.helping import git, python, repository, run, worker
 
 ECHO = (
@@ -226,3 +227,51 @@ def _trace(tmp_path: Path, run_id: str) -> str:
     env = {**os.environ, "CHARGEHAND_HOME": str(tmp_path / "home")}
     command = [*python("from chargehand.cli import main; main()"), "trace", run_id, "--format", "jsonl"]
     return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
+
+
+def test_what_a_program_leaves_running_ends_with_it(tmp_path: Path) -> None:
+    """Also a grandchild in a session of its own, which nobody waits for."""
+    mark = f"left-{os.getpid()}-{tmp_path.name}"
+    child = f"import time; time.sleep(600)  # {mark}"
+    code = (
+        "import os, subprocess, sys\n"
+        f"subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True,"
+        " stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+        "print('It is done.')"
+    )
+    outcome = run(tmp_path, worker(command=python(code), timeout_s=60)).outcomes[0]
+    assert outcome.status == "done", outcome.error
+    assert not [each for each in Path("/proc").glob("[0-9]*/cmdline") if mark in _read(each)]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+@sealed
+def test_a_program_cannot_order_its_own_run_about(tmp_path: Path) -> None:
+    """It knows where the mailbox of the run is and what an order looks like, and still stops nothing."""
+    order = {"order": "stop", "task": "t2", "by": "command", "sent_at": 0}
+    code = (
+        "import json, pathlib\n"
+        f"runs = pathlib.Path({str(tmp_path / 'home' / 'runs')!r})\n"
+        "for run in [each.stem for each in runs.glob('*.sqlite')] or ['unknown']:\n"
+        "    try:\n"
+        "        (runs / run / 'orders').mkdir(parents=True, exist_ok=True)\n"
+        "        place = runs / run / 'orders' / '01ARZ3NDEKTSV4RRFFQ69G5FAV.json'\n"
+        f"        place.write_text({json.dumps(order)!r})\n"
+        "    except OSError:\n"
+        "        pass\n"
+        "print('It is done.')"
+    )
+    first = worker("first", command=python(code), effect="read")
+    second = worker("second", command=python("import time; time.sleep(1.2); print('It is done too.')"), effect="read")
+    task = {"instruction": "Do the thing.", "success_criterion": "It is done."}
+    tasks = [{"id": "t1", "worker": "first", **task}, {"id": "t2", "worker": "second", "depends_on": ["t1"], **task}]
+    report = run(tmp_path, first, second, plan={"goal": "Try", "tasks": tasks})
+    assert [outcome.status for outcome in report.outcomes] == ["done", "done"]
+    assert not [event for event in Home(tmp_path / "home").events(report.run) if event.kind == "control"]
+    assert not [*(tmp_path / "home").rglob("01ARZ3NDEKTSV4RRFFQ69G5FAV.json")]
