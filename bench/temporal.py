@@ -182,6 +182,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=1_000)
     parser.add_argument("--large", type=int, default=5_000, help="tasks of the one large run; 0 leaves it out")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4])
+    parser.add_argument("--in-flight", type=int, default=SLOTS, help="tasks at once for each worker")
     given = parser.parse_args()
     with place() as (here, base):
         print(f"{time.strftime('%Y-%m-%d %H:%M')}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
@@ -191,7 +192,7 @@ def main() -> None:
         if given.large:
             sizes.append((given.large, max(given.workers[:2], default=1)))
         for tasks, number in sizes:
-            print(here.measure(tasks, number, SLOTS * number).line(local), flush=True)
+            print(here.measure(tasks, number, given.in_flight * number).line(local), flush=True)
         print(f"\nload at the end {os.getloadavg()[0]:.1f}")
 
 

@@ -88,9 +88,9 @@ class Fleet:
         models = Models({}, {}, dict.fromkeys(self.flow.scripts, self.flow.model))
         return ServedTeam(self.flow.team, self.settings, models)
 
-    async def start(self, run: str | None = None, prefix: str = "ch") -> str:
+    async def start(self, run: str | None = None, prefix: str = "ch", text: str = "The request.") -> str:
         run = run or f"r{uuid4().hex[:12]}"
-        request = Request(text="The request.", **self.flow.request)
+        request = Request(text=text, **self.flow.request)
         job = RunJob(run, request, self.flow.team, self.settings, self.flow.plan)
         await start_run(self.client, self.store, job, prefix)
         return run

@@ -6,19 +6,22 @@ A hundred workers and ten servers in a soak, a tenth of them else: a round kills
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.counts import count
-from tests.crash.stage import Trigger
+from tests.crash.stage import KEY, Trigger
 from tests.crash.test_crash import after, but_usage
 from tests.engine.temporal.chaos import WORKERS, Answers, ChaosStage, RunRecord, chaos
 from tests.engine.temporal.chaos_world import GRANTED, JOBS
+from tests.pace import Timed
 
 ROUNDS = count(10)
 KILLS = 10
@@ -104,6 +107,16 @@ def check_report(report: dict[str, Any], record: RunRecord, usual: dict[str, Any
             assert outcome == expected[task]
 
 
+def check_secrets(stage: ChaosStage) -> None:
+    """The key of the provider is in no file of the server and in no object; the server has no text either."""
+    for path in [*stage.folder.glob("server.db*"), *stage.blobs.rglob("*")]:
+        whole = path.read_bytes() if path.is_file() else b""
+        assert KEY.encode() not in whole, path
+        if path.parent == stage.folder:
+            for text in (b"Do all of shape", b"Write the part", b"is written", b"Survive", GRANTED.encode()):
+                assert text not in whole, path
+
+
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_nothing_is_lost_when_workers_server_and_clients_are_killed(
     stage: ChaosStage, usual: dict[str, dict[str, Any]], number: int, record_property: Any
@@ -137,5 +150,52 @@ def test_nothing_is_lost_when_workers_server_and_clients_are_killed(
         reopened[shape] = sum(record.openings(segment) - 1 for segment in record.segments)
     made = Counter(stage.ledger.read_text().splitlines())
     assert {line: times for line, times in made.items() if line.startswith("send") and times > 1} == {}
+    check_secrets(stage)
     record_property("chaos", json.dumps({"seconds": round(time.monotonic() - began), "reopened": reopened}))
     assert reopened.total() >= KILLS / 2, "the kills have hit nothing"
+
+
+def begin_hanging(stage: ChaosStage) -> tuple[str, Callable[[], list[str]]]:
+    """A run with a call that the provider never answers; and the keys of the requests for that task so far."""
+    run = stage.begin_on_temporal("deadline")
+
+    def asked() -> list[str]:
+        return [each["key"] for each in stage.requests() if each["run"] == run and each["task"] == "b"]
+
+    stage.wait_until(lambda: bool(asked()))
+    return run, asked
+
+
+def test_cancelling_reaches_a_call_that_hangs_within_three_seconds(stage: ChaosStage, record_property: Any) -> None:
+    """From the end of the command to the end of the run, which is cancelled; its call is not made again."""
+    while len(stage.workers) < WORKERS:
+        stage.start_worker()
+    run, asked = begin_hanging(stage)
+    cancel = stage.start(stage.client_home, "cancel", run)
+    assert cancel.wait() == 0, cancel.err
+    with Timed() as timed:
+        stage.wait_until(lambda: stage.has_ended(run))
+    record_property("seconds", timed.seconds)
+    assert timed.within(3.0)
+    assert stage.report(run)["status"] == "cancelled"
+    assert len(asked()) == 1
+
+
+def test_a_worker_that_is_asked_to_end_gives_its_steps_to_another(stage: ChaosStage) -> None:
+    """SIGTERM is no cancellation: the worker ends with code 0, and its call is made again elsewhere, with its key."""
+    while stage.workers:
+        stage.workers.pop().kill()
+    stage.start_worker()
+    run, asked = begin_hanging(stage)
+    (ending,) = stage.workers
+    stage.workers.clear()
+    stage.start_worker()
+    os.kill(ending.pid, signal.SIGTERM)
+    assert ending.wait() == 0, ending.err
+    stage.wait_until(lambda: len(asked()) == 2)
+    assert len(set(asked())) == 1
+    assert not stage.has_ended(run)
+    cancel = stage.start(stage.client_home, "cancel", run)
+    assert cancel.wait() == 0, cancel.err
+    stage.wait_until(lambda: stage.has_ended(run))
+    assert stage.report(run)["status"] == "cancelled"
