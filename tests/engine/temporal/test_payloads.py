@@ -57,7 +57,7 @@ def talkative() -> Flow:
 
 
 FLOWS: dict[str, Callable[[], Flow]] = {
-    "replies of 3 MB": lambda: Flow(replies(3_000_000), tasks(task("a"), task("b"), task("c"))),
+    "replies of 3 MB": lambda: Flow(replies(3_000_000), tasks(*(task(f"t{n}") for n in range(count(3))))),
     "a fan of 300 kB each": lambda: Flow(
         replies(300_000), tasks(*(task(f"t{n}", context=CANARY) for n in range(WIDE))), request={"max_concurrent": 16}
     ),

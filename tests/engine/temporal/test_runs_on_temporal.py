@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.engine.temporal.workflow_engine import WorkflowEngine
 from chargehand.errors import UsageError
 from chargehand.models import Attribution
 from chargehand.runs.make_steps import RunJob
@@ -23,6 +25,7 @@ from chargehand.runs.temporal.stored_run import BlobMailbox
 from chargehand.settings.settings import TemporalSettings
 from chargehand.team import Team, Worker
 from chargehand.values.effect import ModelCall
+from chargehand.values.head import Head
 from chargehand.values.order import new_order
 from chargehand.values.request import Request
 from tests.engine.temporal.fleet import Fleet, Server, free_port
@@ -128,6 +131,30 @@ def test_cancelling_reaches_a_hanging_call(server: Server, tmp_path: Path) -> No
         assert report.status == "cancelled"
 
     asyncio.run(work())
+
+
+def test_a_decision_may_take_seconds(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wide plan on a busy machine takes its time: no task of the workflow fails, and nothing is decided twice."""
+    end_task, decisions = WorkflowEngine.end_task, list[str]()
+
+    def decide_slowly(self: WorkflowEngine, head: Head) -> None:
+        decisions.append(head.task)
+        threading.Event().wait(2.5)
+        end_task(self, head)
+
+    monkeypatch.setattr(WorkflowEngine, "end_task", decide_slowly)
+
+    async def work() -> None:
+        flow = Flow(works, tasks(task("a")), seconds=0.01)
+        fleet = Fleet(await server.connect(), BlobStore(tmp_path.as_uri()), flow)
+        async with fleet.working():
+            run = await fleet.start()
+            assert (await fleet.report(run)).status == "complete"
+        history = (await fleet.client.get_workflow_handle(run).fetch_history()).to_json()
+        assert "WORKFLOW_TASK_FAILED" not in history
+
+    asyncio.run(work())
+    assert decisions == ["a"]
 
 
 def test_what_cannot_work_is_said_before_anything_is_started(server: Server) -> None:

@@ -25,6 +25,8 @@ from chargehand.team import Team
 
 # How long steps may take to end when the worker is asked to end; then they are given to another one.
 DRAIN = timedelta(seconds=10)
+# Which is also the longest that the server waits for a decision.
+LONGEST_DECIDING_S = 60
 SANDBOX = SandboxRestrictions.default.with_passthrough_modules("chargehand", "pydantic_core", "pydantic")
 
 
@@ -70,20 +72,27 @@ def _pollers(
     queues = [f"{queue}.{name}" for name in names]
     if not only:
         queues.insert(0, queue)
-    return [
-        Poller(
-            client,
-            task_queue=name,
-            workflows=[RunWorkflow] if name == queue else [],
-            activities=[activity.carry_out],
-            workflow_runner=SandboxedWorkflowRunner(restrictions=SANDBOX),
-            max_concurrent_activities=slots,
-            max_heartbeat_throttle_interval=timedelta(seconds=2),
-            default_heartbeat_throttle_interval=timedelta(seconds=2),
-            graceful_shutdown_timeout=DRAIN,
-        )
-        for name in queues
-    ]
+    return [_poller(client, name, activity, slots, decides=name == queue) for name in queues]
+
+
+def _poller(client: Client, queue: str, activity: StepActivity, slots: int, *, decides: bool) -> Poller:
+    poller = Poller(
+        client,
+        task_queue=queue,
+        workflows=[RunWorkflow] if decides else [],
+        activities=[activity.carry_out],
+        workflow_runner=SandboxedWorkflowRunner(restrictions=SANDBOX),
+        max_concurrent_activities=slots,
+        max_heartbeat_throttle_interval=timedelta(seconds=2),
+        default_heartbeat_throttle_interval=timedelta(seconds=2),
+        graceful_shutdown_timeout=DRAIN,
+    )
+    deciding = poller._workflow_worker  # pyright: ignore[reportPrivateUsage]
+    if deciding is not None:
+        # There is no option for it. After 2 seconds, a workflow that decides on a wide plan would count as locked up,
+        # and would be made to decide on it again, for ever.
+        deciding._deadlock_timeout_seconds = LONGEST_DECIDING_S  # pyright: ignore[reportPrivateUsage]
+    return poller
 
 
 def _check_only(only: tuple[str, ...], teams: tuple[ServedTeam, ...]) -> None:
