@@ -21,6 +21,8 @@ from tests.pace import PATIENCE_S
 RESULT = {"summary": "Looked up.", "output": "Forty-two units.", "claims": [], "findings": [], "confidence": 80}
 GOOD = answer_json(RESULT)
 BOTH = ["openai:some-model", "anthropic:claude-sonnet-4-5"]
+# The third is on the Responses wire.
+EVERY = [*BOTH, "openai:gpt-5.5"]
 JSON_TYPE = {"Content-Type": "application/json"}
 EVENTS_TYPE = {"Content-Type": "text/event-stream"}
 
@@ -55,6 +57,7 @@ def _events_of_another_wire(seen: Seen) -> Answer:
 
 FAILING: dict[str, tuple[Callable[[Seen], Answer], str]] = {
     "another wire": (_whole_of_another_wire, "contract"),
+    "a web page": (lambda _: Answer(raw=b"<!doctype html><p>Sign in to go on</p>"), "contract overloaded"),
     "events of another wire": (_events_of_another_wire, "connection overloaded"),
     "plain text that claims gzip": (
         lambda seen: Answer(
@@ -70,7 +73,7 @@ FAILING: dict[str, tuple[Callable[[Seen], Answer], str]] = {
 }
 
 
-@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize("model", EVERY)
 @pytest.mark.parametrize("name", FAILING)
 def test_what_cannot_be_read_fails_the_task_and_is_a_gap(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, model: str, name: str
@@ -123,7 +126,7 @@ TOLERATED: dict[str, Callable[[Seen], Answer]] = {
 }
 
 
-@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize("model", EVERY)
 @pytest.mark.parametrize("name", TOLERATED)
 def test_what_is_harmless_is_taken(shell: Shell, monkeypatch: pytest.MonkeyPatch, model: str, name: str) -> None:
     """The task is done and its result is there."""

@@ -42,7 +42,7 @@ CASES: dict[str, tuple[Callable[[Seen], Answer], str]] = {
 }
 
 
-@pytest.mark.parametrize("model", ["openai:some-model", "anthropic:claude-sonnet-4-5"])
+@pytest.mark.parametrize("model", ["openai:some-model", "anthropic:claude-sonnet-4-5", "openai:gpt-5.5"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_ends_although_its_provider_never_does(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, model: str, name: str
