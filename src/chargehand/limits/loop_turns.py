@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 # A model call does up to half a millisecond of work between two waits.
-PER_TURN = 64
+PER_TURN = 32
 
 
 class LoopTurns:

@@ -1,4 +1,4 @@
-"""How a run uses the interpreter: on uvloop where that is installed, with a collector that looks less often."""
+"""How runs use the interpreter: uvloop where it is installed, a collector that looks less often, turns to begin in."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from chargehand.limits.loop_turns import LoopTurns
 
 T = TypeVar("T")
 
+# So many runs begin in one turn of a loop: each computes some milliseconds before its first call.
+_BEGIN_AT_ONCE = 8
+_beginnings: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTurns] = WeakKeyDictionary()
+
 # A wide run makes many values that live to its end: there is little to find among them.
-_THRESHOLDS = (200_000, 20, 20)
+_THRESHOLDS = (50_000, 20, 20)
 # How many runs are under way in this process, and what the thresholds were before the first of them.
 _under_way = 0
 _before = (700, 10, 10)
@@ -24,6 +31,14 @@ def run_in_loop(work: Coroutine[Any, Any, T]) -> T:
     make = import_module("uvloop").new_event_loop if find_spec("uvloop") else None
     with asyncio.Runner(loop_factory=make) as runner:
         return runner.run(work)
+
+
+async def wait_to_begin() -> None:
+    """Return when a run may begin: at once, or in one of the next turns of the loop if many begin together."""
+    loop = asyncio.get_running_loop()
+    if (turns := _beginnings.get(loop)) is None:
+        turns = _beginnings[loop] = LoopTurns(_BEGIN_AT_ONCE)
+    await turns.wait()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from chargehand.models.supervisor_models import RoleName, SupervisorModel
 from chargehand.planner.before_spending import missing_material
 from chargehand.planner.planned import Unplanned
 from chargehand.planner.settle_plan import plan_or_route
-from chargehand.runs.event_loop import run_in_loop
+from chargehand.runs.event_loop import run_in_loop, wait_to_begin
 from chargehand.runs.existing_runs import OnSession, OpenRecord, RunLife, check_plan, positive, team_for
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.record_in_thread import open_record
@@ -150,6 +150,7 @@ class Supervisor(RunLife):
         not at all. With `stay` a run that is paused, or only waits for a provider, waits in this process; else it
         returns with status `paused` or `waiting`.
         """
+        await wait_to_begin()
         if wait is not None and not wait >= 0:
             raise UsageError(f"wait is {wait:g}: give a number of seconds, 0 for not at all, or leave it out.")
         positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
@@ -218,6 +219,8 @@ class Supervisor(RunLife):
                 warnings=(*self.warnings, *notes, *missing_material(asked)),
                 validate=partial(_invalid, output_type) if output_type else None,
             )
+            # Records are opened in threads: many are there in the same turn.
+            await wait_to_begin()
             report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
         return _with_typed_data(report, output_type)
 
