@@ -170,6 +170,14 @@ def test_a_question_said_again_with_a_figure_was_no_result() -> None:
     assert work("The seats that are listed for the hall in Bergen: count 310.", task=given)[0].ok
 
 
+@pytest.mark.parametrize("said", ["Ann Dahl cleans the hall in Bergen.", "The porter cleans the hall in Bergen."])
+def test_a_question_answered_in_its_own_words_was_no_result(said: str) -> None:
+    """The name in it is what was asked for; the question alone is still an echo."""
+    asked = {"instruction": "Who cleans the hall in Bergen?"}
+    assert work(said, task=asked)[0].output == said
+    assert kind(work(asked["instruction"], asked["instruction"], task=asked)[0]) == "criterion_not_met"
+
+
 @pytest.mark.parametrize(
     "said",
     [

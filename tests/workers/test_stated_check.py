@@ -20,16 +20,16 @@ FILE_TOOLS = ("read_file", "list_files", "search_files")
 
 
 def likely(odds: float) -> Reply:
-    return Reply(text="yes", first_words={"yes": -0.1, " No": -0.1 - odds})
+    return Reply(text="A", first_words={"A": -0.1, " B": -0.1 - odds})
 
 
 def known(yes: float, no: float) -> list[Reply]:
     return [likely(yes if is_stated else no) for _, _, is_stated in KNOWN]
 
 
-def checks(answered: float, stated: float) -> list[Reply]:
+def checks(odds: float) -> list[Reply]:
     """Of known cases it is sure by 1.8 or 1.0; of this one so much."""
-    return [*known(1.8, 1.0), likely(answered), *known(1.8, 1.0), likely(stated)]
+    return [*known(1.8, 1.0), likely(odds)]
 
 
 @pytest.fixture
@@ -39,48 +39,48 @@ def notes(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("answered", "stated", "confidence", "missing"),
-    [
-        (1.6, 1.9, ALL_CONFIRMED, None),
-        (1.2, 1.9, DOUBTED, "an answer to this"),
-        (1.6, 1.7, DOUBTED, "this answer"),
-        (1.2, 1.7, DOUBTED, "an answer to this"),
-    ],
-)
-def test_an_answer_is_doubted_that_its_own_model_does_not_find(
-    notes: Path, answered: float, stated: float, confidence: int, missing: str | None
+@pytest.mark.parametrize(("odds", "doubted"), [(1.9, False), (1.2, False), (1.0, True), (0.2, True), (-3.0, True)])
+def test_an_answer_is_doubted_that_its_own_model_finds_no_likelier_than_a_wrong_one(
+    notes: Path, odds: float, doubted: bool
 ) -> None:
-    """It says yes to everything. Of known cases that are stated it is surer: what separates these decides.
+    """It chooses the answer nearly always. Where the material has it, it does so more surely than of known wrong ones.
 
     The answer is given all the same: it is often right.
     """
-    replies = [SEATS, *checks(answered, stated)]
+    replies = [SEATS, *checks(odds)]
     outcome, calls, _ = work(*replies, material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED)
-    assert (outcome.status, outcome.output, outcome.confidence) == ("done", SEATS, confidence)
-    assert outcome.partial == (missing is not None)
-    assert [missing in gap.reason for gap in outcome.gaps if missing] == [True] * outcome.partial
-    assert [call.role for call in calls] == ["worker", *["judge"] * 2 * (len(KNOWN) + 1)]
+    assert (outcome.status, outcome.output) == ("done", SEATS)
+    assert outcome.confidence == (DOUBTED if doubted else ALL_CONFIRMED)
+    assert [gap.task for gap in outcome.gaps] == (["t2"] if doubted else [])
+    assert outcome.partial == doubted
+    assert [call.role for call in calls] == ["worker", *["judge"] * (len(KNOWN) + 1)]
     assert outcome.usage.calls == len(calls)
+
+
+def test_a_server_that_says_no_odds_is_believed_by_the_letter(notes: Path) -> None:
+    """If it tells the known cases apart; a word that begins with the letter is not the letter."""
+    known_letters = [Reply(text="A" if is_stated else "B.") for _, _, is_stated in KNOWN]
+    for said, doubted in (("A", False), ("**B**", True), ("Answer unclear", False)):
+        replies = [SEATS, *known_letters, Reply(text=said)]
+        outcome, _, _ = work(*replies, material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED)
+        assert outcome.partial == doubted
 
 
 def test_all_that_is_asked_about_the_material_begins_alike(notes: Path) -> None:
     """A server that keeps the beginnings of prompts reads the material once; known cases are kept from run to run."""
-    _, calls, _ = work(
-        SEATS, *checks(1.6, 1.9), material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED
-    )
-    asked = [calls[0], calls[len(KNOWN) + 1], calls[-1]]
+    _, calls, _ = work(SEATS, *checks(1.9), material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED)
+    asked = [calls[0], calls[-1]]
     material = f"Material\n<data>\nnotes.md\n{NOTES.strip()}\n</data>\n\n"
     assert {call.messages[0].text for call in calls} == {asked[0].messages[0].text}
     assert all(call.messages[1].text.startswith(material) for call in asked)
     assert asked[0].messages[1].text == f"{material}{QUESTION}"
     assert not calls[0].tools
-    assert [call.keeps for call in calls] == [False, *[True] * len(KNOWN), False, *[True] * len(KNOWN), False]
+    assert [call.keeps for call in calls] == [False, *[True] * len(KNOWN), False]
 
 
 def test_a_model_that_tells_no_answers_apart_is_not_believed(notes: Path) -> None:
     """Its answer counts as code finds it."""
-    replies = [SEATS, *known(1.0, 1.0), *known(1.0, 1.0)]
+    replies = [SEATS, *known(1.0, 1.0)]
     outcome, _, _ = work(*replies, material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED)
     assert (outcome.confidence, outcome.partial) == (ALL_CONFIRMED, False)
 
@@ -89,9 +89,7 @@ def test_a_task_that_is_not_a_question_keeps_its_result(notes: Path) -> None:
     """A text that was asked for is given, however doubtful: the material need not state it."""
     task = {"instruction": "Put the notes into one sentence."}
     said = "Halls of the west coast are in Bergen and in Voss."
-    outcome, _, _ = work(
-        said, *checks(0.1, 0.1), material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=task
-    )
+    outcome, _, _ = work(said, *checks(0.1), material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=task)
     assert (outcome.output, outcome.partial) == (said, True)
 
 
@@ -145,7 +143,7 @@ def test_sentences_are_counted_by_their_ends() -> None:
 def test_a_small_open_model_gets_its_short_prompt_and_is_not_asked_for_places(notes: Path) -> None:
     """Code finds the lines. What holds for every worker takes at most 150 tokens, of four characters each."""
     fields = {"prompt": "A long prompt.", "small_prompt": "You find facts."}
-    replies = [SEATS, *known(1.0, 1.0), *known(1.0, 1.0)]
+    replies = [SEATS, *known(1.0, 1.0)]
     _, [call, *_], _ = work(*replies, material=notes, model=SMALL_MODEL, shows=True, **fields)
     opening = call.messages[0].text
     assert opening.startswith("You find facts.\n")

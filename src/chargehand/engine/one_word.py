@@ -16,6 +16,7 @@ from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.values.effect import usage_of
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.message import Message, Reply, system, user
 from chargehand.values.outcome import Usage
 from chargehand.values.role import Role
@@ -24,6 +25,7 @@ from chargehand.values.role import Role
 LEAST_DIFFERENCE: Final = 0.5
 # What a word that is not among the likely ones counts as, as the logarithm of its probability.
 _UNLIKELY: Final = -20.0
+_FIRST_WORD: Final = lazy_regex(r"[^\W\d_]+")
 
 
 class OneWordQuestion(NamedTuple):
@@ -62,12 +64,12 @@ class OneWordJudge:
         """The odds from which the first word counts; None where the model cannot tell the known cases apart."""
         return separating_odds(await self._measure_known())
 
-    async def measure_least(self) -> float | None:
-        """The odds of the least sure among the known cases of the first word: what is below that is doubtful."""
+    async def measure_highest_other(self) -> float | None:
+        """The highest odds among the known cases of the second word: what is not above them may be one of these."""
         measured = await self._measure_known()
         if separating_odds(measured) is None:
             return None
-        return min(odds for odds, is_first in measured if is_first)
+        return max(odds for odds, is_first in measured if not is_first)
 
     async def _measure_known(self) -> list[tuple[float, bool]]:
         """The odds of each known case that was answered, and whether the first word is right."""
@@ -107,8 +109,8 @@ class OneWordJudge:
         if likely:
             first, second = (likely.get(word, _UNLIKELY) for word in words)
             return first - second
-        said = reply.text.strip().casefold()
-        return next((odds for word, odds in zip(words, (1.0, -1.0), strict=True) if said.startswith(word)), None)
+        said = _FIRST_WORD.search(reply.text.casefold())
+        return dict(zip(words, (1.0, -1.0), strict=True)).get(said[0]) if said is not None else None
 
 
 def separating_odds(known: Sequence[tuple[float, bool]]) -> float | None:

@@ -372,11 +372,10 @@ class _Attempt:
             return held
         checker, key = SupervisorModel(model=model, options=self.agent.options), self.assignment.key("stated")
         asked = (self.messages[0].text, self.shown, question, said, self.engine, checker, key, self.usages)
-        doubts = await check.find_doubts(*asked)
-        if not doubts:
+        if not await check.is_doubtful(*asked):
             return held
-        what = "an answer to this" if "no_answer" in doubts else "this answer"
-        return held.doubt(f"The material may not state this: {model} itself does not find {what} there.", task.id)
+        why = f"The material may not state this: {model} finds it hardly likelier than that the material does not say."
+        return held.doubt(why, task.id)
 
     def _unusable(self, answer: Unusable, text: str) -> Outcome:
         why = "; ".join(answer.problems)

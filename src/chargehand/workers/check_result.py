@@ -15,7 +15,8 @@ from chargehand.values.plan import Task
 from chargehand.workers.worker_answer import Answer
 
 # An echo has at least this share of the words of the instruction, or of the success criterion, and fewer than so many
-# that the task does not have. One figure of its own makes it a result: a short answer says its question again.
+# that the task does not have. One figure of its own makes it a result, and one word if the task is a question: a short
+# answer says its question again.
 COVERED = 0.8
 OWN_WORDS = 3
 SHORT_CRITERION = 5
@@ -61,11 +62,12 @@ def is_echo(answer: Answer, task: Task) -> bool:
     # A criterion of a few words, such as "a number", may be in any result.
     asked = [words for words, fewest in ((instruction, 1), (criterion, SHORT_CRITERION)) if len(words) >= fewest]
     own, said = set[str](), set[str]()
+    enough = 1 if task.instruction.rstrip().endswith("?") else OWN_WORDS
     for text in _texts(answer):
         for found in _WORD.finditer(text):
             word = found[0].casefold()
             (said if word in given else own).add(word)
-            if len(own) >= OWN_WORDS or (word not in given and any(map(str.isdigit, word))):
+            if len(own) >= enough or (word not in given and any(map(str.isdigit, word))):
                 return False
     return any(len(said & words) >= COVERED * len(words) for words in asked)
 

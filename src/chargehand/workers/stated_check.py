@@ -1,14 +1,13 @@
 """A question and an answer from material -> whether the material states it, by the small model that wrote it.
 
 Small models take the nearest figure for an answer that the material does not have: "A cake costs 30 kronor" from a line
-about bread. Asked for one word they know better. They are asked two things, each measured on known cases first: whether
-the material states an answer to the question at all, and whether it states this one.
+about bread. Given the choice between that answer and "The material does not say" they know better: how much likelier
+they find the answer is measured on known cases first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from chargehand.engine.one_word import OneWordJudge, OneWordQuestion
 from chargehand.engine.port import Engine
@@ -21,10 +20,6 @@ from chargehand.workers.worker_prompt import with_material
 MOST_SENTENCES: Final = 3
 LONGEST_QUESTION: Final = 600
 
-# no_answer: nothing in the material answers the question; another: the material does not state this answer.
-Doubt: TypeAlias = Literal["no_answer", "another"]
-
-_ONE_WORD: Final = "Answer with one word: yes or no."
 _HOTEL: Final = """hotel.md
 # Notes on the hotel at the lake
 A double room costs 90 euros a night, breakfast included; a cot is free.
@@ -46,23 +41,17 @@ KNOWN: Final = (
 )
 
 
-def _whether_answered(material: str, question: str, answer: str) -> str:
-    asked = f"Question: {question}\n\nDoes the material state the answer to this question? {_ONE_WORD}"
-    return with_material(material, asked).text
+# The question, measured as it is.
+_LETTERS: Final = ("a", "b")
 
 
-def _whether_stated(material: str, question: str, answer: str) -> str:
+def ask_to_choose(material: str, question: str, answer: str) -> str:
+    """The answer or none, as a choice of two letters."""
     asked = (
-        f"Question: {question}\nAnswer: {answer}\n\n"
-        f"Does the material state exactly this answer to exactly this question? {_ONE_WORD}"
+        f"Question: {question}\n\nWhich is right?\nA: {' '.join(answer.split())}\nB: The material does not say.\n\n"
+        "Answer with one letter: A or B."
     )
     return with_material(material, asked).text
-
-
-_CHECKS: Final[tuple[tuple[Doubt, Callable[[str, str, str], str]], ...]] = (
-    ("no_answer", _whether_answered),
-    ("another", _whether_stated),
-)
 
 
 _BREAK: Final = lazy_regex(r"(?<=[.!?])\s+(?=[^\W_])|\n")
@@ -93,7 +82,7 @@ def count_sentences(text: str) -> int:
     return sum(1 for part in _BREAK.split(text) if part.strip())
 
 
-async def find_doubts(
+async def is_doubtful(
     opening: str,
     material: str,
     question: str,
@@ -102,22 +91,17 @@ async def find_doubts(
     model: SupervisorModel,
     key: str,
     used: list[Usage],
-) -> list[Doubt]:
-    """Why the answer may not be what the material states; none where nothing speaks against it.
+) -> bool:
+    """Whether the model finds the answer no likelier than one that the known material does not have.
 
     `opening` and `material` are what the model had before it as it answered: a server that keeps the beginnings of
-    prompts reads them once. Calls have keys below `key`; `used` grows with each. What the model cannot tell of the
-    known cases it is not asked about this one.
+    prompts reads them once. Calls have keys below `key`; `used` grows with each. A model that cannot tell the known
+    cases apart is not asked about this one.
     """
-    found: list[Doubt] = []
-    for doubt, ask in _CHECKS:
-        known = tuple((ask(_HOTEL, asked, said), is_stated) for asked, said, is_stated in KNOWN)
-        judge = OneWordJudge(
-            OneWordQuestion(opening, ("yes", "no"), (), known), engine, model, "judge", f"{key}/{doubt}/", used
-        )
-        # The first question tells cases apart well, the second less: it only takes out what is surely wrong.
-        least = await (judge.measure() if doubt == "no_answer" else judge.measure_least())
-        odds = None if least is None else await judge.odds(ask(material, question, answer), f"{key}/{doubt}")
-        if odds is not None and least is not None and odds < least:
-            found.append(doubt)
-    return found
+    known = tuple((ask_to_choose(_HOTEL, asked, said), is_stated) for asked, said, is_stated in KNOWN)
+    asked = OneWordQuestion(opening, _LETTERS, (), known)
+    judge = OneWordJudge(asked, engine, model, "judge", f"{key}/", used)
+    if (limit := await judge.measure_highest_other()) is None:
+        return False
+    odds = await judge.odds(ask_to_choose(material, question, answer), key)
+    return odds is not None and odds <= limit
