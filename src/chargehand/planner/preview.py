@@ -31,8 +31,8 @@ STATEMENTS, COMPARED, STATEMENT = 6, 40, 40
 FEW_TASKS = 10
 # A small judge is asked for one word about known pairs first, then twice about each of the nearest pairs.
 KNOWN_PAIRS, MOST_PAIRS = 8, 40
-# A small open worker is asked two things in one word each, about known answers and then about its own from material.
-CHECKS_OF_AN_ANSWER = 18
+# A small open worker is asked for one letter about known answers and then about its own from material.
+CHECKS_OF_AN_ANSWER = 9
 # What a call for one word reads, in tokens, and takes, in seconds.
 WORD_TOKENS, WORD_S = 350, 1.0
 # A typical call with such an answer.
