@@ -64,12 +64,12 @@ class OneWordJudge:
         """The odds from which the first word counts; None where the model cannot tell the known cases apart."""
         return separating_odds(await self._measure_known())
 
-    async def measure_highest_other(self) -> float | None:
-        """The highest odds among the known cases of the second word: what is not above them may be one of these."""
+    async def measure_least(self) -> float | None:
+        """The odds of the least sure among the known cases of the first word: what is below that is doubtful."""
         measured = await self._measure_known()
         if separating_odds(measured) is None:
             return None
-        return max(odds for odds, is_first in measured if not is_first)
+        return min(odds for odds, is_first in measured if is_first)
 
     async def _measure_known(self) -> list[tuple[float, bool]]:
         """The odds of each known case that was answered, and whether the first word is right."""

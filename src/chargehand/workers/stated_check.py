@@ -92,7 +92,7 @@ async def is_doubtful(
     key: str,
     used: list[Usage],
 ) -> bool:
-    """Whether the model finds the answer no likelier than one that the known material does not have.
+    """Whether the model finds the answer less likely than the least likely of those that the known material has.
 
     `opening` and `material` are what the model had before it as it answered: a server that keeps the beginnings of
     prompts reads them once. Calls have keys below `key`; `used` grows with each. A model that cannot tell the known
@@ -101,7 +101,7 @@ async def is_doubtful(
     known = tuple((ask_to_choose(_HOTEL, asked, said), is_stated) for asked, said, is_stated in KNOWN)
     asked = OneWordQuestion(opening, _LETTERS, (), known)
     judge = OneWordJudge(asked, engine, model, "judge", f"{key}/", used)
-    if (limit := await judge.measure_highest_other()) is None:
+    if (least := await judge.measure_least()) is None:
         return False
     odds = await judge.odds(ask_to_choose(material, question, answer), key)
-    return odds is not None and odds <= limit
+    return odds is not None and odds < least
