@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import ParseDict
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from chargehand.models import Attribution
 from chargehand.runs import send_telemetry
@@ -137,6 +139,10 @@ def test_a_run_is_sent_when_it_has_ended(shell: Shell) -> None:
     shown = _spans_of(json.loads(shell("trace", "last", "--format", "otlp").out))
     assert sorted(sent, key=lambda span: span["spanId"]) == sorted(shown, key=lambda span: span["spanId"])
     assert "Say it" not in json.dumps([body for _, _, body in collector.got])
+    for path, _, body in collector.got:
+        if path == "/v1/metrics":
+            # Raises on a field or a value that the protocol does not have.
+            ParseDict(body, ExportMetricsServiceRequest())
     tokens = collector.metrics["gen_ai.client.token.usage"]["histogram"]["dataPoints"]
     used = sum(int(span["attributes"].get("gen_ai.usage.input_tokens", 0)) for span in collector.named("chat"))
     assert sum(each["sum"] for each in tokens if _plain(each["attributes"])["gen_ai.token.type"] == "input") == used > 0

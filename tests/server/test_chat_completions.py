@@ -15,6 +15,7 @@ import pytest
 from chargehand.server import follow_answer
 from chargehand.testing import ScriptedModel
 from tests.pace import PATIENCE_S
+from tests.server.openai_clients import ANSWER, SlowWriter, client_of
 from tests.server.serving import ANSWERS, CLIENT_TOKEN, TOKEN, Client, make_supervisor, serving
 
 SMALL: list[dict[str, Any]] = [{"when": {"contains": "3-5 word title"}, "reply": {"text": "A Short Title"}}]
@@ -175,3 +176,36 @@ def test_a_wrong_token_is_an_authentication_error(server: Client) -> None:
         client.models.list()
     with openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key=TOKEN, max_retries=0) as owner:
         assert list(owner.models.list())
+
+
+def test_the_answer_is_streamed_as_it_is_written(tmp_path: Path) -> None:
+    """The first half arrives while the model has not written the second."""
+    model = SlowWriter()
+    with serving(make_supervisor(tmp_path, model)) as server, client_of(server) as client:
+        text = ""
+        for chunk in client.chat.completions.create(model=MODEL, messages=ASK, stream=True):
+            piece = chunk.choices[0].delta.content or ""
+            if piece and not text:
+                model.let_go()  # it hangs here for ever if the half was held back
+            text += piece
+        assert text == ANSWER
+
+
+def test_a_draft_that_is_sent_back_is_marked_and_the_conversation_continues(tmp_path: Path) -> None:
+    """A line separates it from the answer; what the client was sent is known again as the answer of its run."""
+    first = {"answer": "Nothing here rests on any result at all, sorry.", "confidence": 80}
+    sent_back = {"when": {"role": "synthesizer"}, "reply": {"json": first}, "times": 1}
+    model = SlowWriter([*ANSWERS[:2], sent_back, ANSWERS[2]])
+    with serving(make_supervisor(tmp_path, model)) as server, client_of(server) as client:
+        text, run = "", ""
+        for chunk in client.chat.completions.create(model=MODEL, messages=ASK, stream=True):
+            run = chunk.id.removeprefix("chatcmpl-")
+            if piece := chunk.choices[0].delta.content:
+                model.let_go()
+                text += piece
+        draft, _, answer = text.partition(follow_answer.withdrawal())
+        assert draft.startswith("Nothing here rests")
+        assert answer == ANSWER
+        more: Any = [*ASK, {"role": "assistant", "content": text}, {"role": "user", "content": "And now do it again"}]
+        again = client.chat.completions.create(model=MODEL, messages=more)
+        assert _request(server, again.id)["earlier"]["run"] == run
