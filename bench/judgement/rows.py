@@ -86,7 +86,7 @@ class Trial:
 
 def answers(trial: Trial) -> Row:
     """Questions about a given file: right, or honestly not stated; sources that exist and hold the answer."""
-    row = Row("answers from material")
+    row = Row("answers by run")
     for case in _spread(trial.cases["questions"], trial.most):
         file = trial.folder / "material" / case["file"]
         lines = file.read_text(encoding="utf-8").splitlines()
