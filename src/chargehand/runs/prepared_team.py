@@ -48,6 +48,7 @@ class PreparedTeam:
             settings = settings.model_copy(update={"home": str(Path(home).expanduser().absolute())})
         self.settings = settings
         self.home = Home(Path(settings.home))
+        self._all_runs: AllRuns | None = None
         self._trust = TrustRegistry(settings.home)
         self._given: Team | str | Path | None = team
         # Whether nobody chose a team, neither here nor in a file.
@@ -65,11 +66,13 @@ class PreparedTeam:
     @property
     def source(self) -> Home | AllRuns:
         """The runs on record, to be read: those of the home, and where there are any, those on Temporal."""
-        if not (self.home.path / "temporal").is_dir():
-            return self.home
-        from chargehand.runs.temporal.all_runs import AllRuns  # few homes have such runs
+        if self._all_runs is None:
+            if not (self.home.path / "temporal").is_dir():
+                return self.home
+            from chargehand.runs.temporal.all_runs import AllRuns  # few homes have such runs
 
-        return AllRuns(self.home)
+            self._all_runs = AllRuns(self.home)
+        return self._all_runs
 
     @property
     def team(self) -> Team:

@@ -59,6 +59,14 @@ class Commit(NamedTuple):
         return Commit(head["epoch"], head["segment"], head["writer"], tuple(events), blobs)
 
 
+def read_commit(run: str, path: str, whole: bytes) -> Commit:
+    """What an object of a record holds; RecordDamaged where it cannot be read."""
+    try:
+        return Commit.from_bytes(run, whole)
+    except (ValueError, LookupError, TypeError, struct.error) as error:
+        raise damage_error(path, type(error).__name__) from error
+
+
 class BlobJournal:
     """A handle on one segment. The newest that opened it owns it; what it has read or written it keeps in memory."""
 
@@ -115,11 +123,7 @@ class BlobJournal:
             missing = next(name for name in expected if name not in found)
             raise damage_error(missing, "an object of it is missing")
         for name, whole in zip(found, self._store.get_many(found), strict=True):
-            try:
-                commit = Commit.from_bytes(self._run, whole)
-            except (ValueError, LookupError, TypeError, struct.error) as error:
-                raise damage_error(name, type(error).__name__) from error
-            self._take(commit)
+            self._take(read_commit(self._run, name, whole))
 
     async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
         if self.epoch == 0:

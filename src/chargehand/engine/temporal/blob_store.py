@@ -115,6 +115,16 @@ class BlobStore:
             whole = bytes(obstore.get(self._store, path).bytes())
         return self._unseal(path, whole)
 
+    def has(self, path: str) -> bool:
+        import obstore
+
+        with self._translate_errors(path):
+            try:
+                obstore.head(self._store, path)
+            except FileNotFoundError:
+                return False
+        return True
+
     def get_many(self, paths: list[str]) -> list[bytes]:
         """Several objects, in the order asked for."""
         if self._folder is not None or len(paths) < 2:

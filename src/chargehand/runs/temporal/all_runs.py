@@ -18,8 +18,8 @@ from chargehand.record.home import Home
 from chargehand.record.index import RunInfo
 from chargehand.record.mailbox import Mailbox, UnreadableOrder
 from chargehand.record.private_files import private_folder
-from chargehand.record.replay import Replay
-from chargehand.runs.temporal.blob_source import fold_run, merged_events, read_segments
+from chargehand.record.replay import Replay, replay
+from chargehand.runs.temporal.blob_source import RunRecord
 from chargehand.runs.temporal.connection import connect, open_store
 from chargehand.runs.temporal.stored_run import BlobMailbox, read_start
 from chargehand.settings.settings import TemporalSettings
@@ -29,6 +29,8 @@ from chargehand.values.order import Order
 from chargehand.values.status_words import FINISHED, RunStatus
 
 T = TypeVar("T")
+# Records that are kept in memory: one that is read again and again is not read from its beginning.
+_MOST_RECORDS = 8
 
 
 def runs_folder(home: Home) -> Path:
@@ -50,6 +52,9 @@ class AllRuns:
     def __init__(self, home: Home) -> None:
         self.home = home
         self._stores: dict[str, BlobStore] = {}
+        # Run -> what was read of it; the one that was asked for last is the last.
+        self._records: dict[str, RunRecord] = {}
+        self._lock = threading.Lock()
 
     def settings_of(self, run: str) -> TemporalSettings | None:
         """Where a run on Temporal is; None for a run of the home itself."""
@@ -66,6 +71,16 @@ class AllRuns:
         if name not in self._stores:
             self._stores[name] = open_store(settings)
         return self._stores[name]
+
+    def _record(self, run: str, store: BlobStore) -> RunRecord:
+        """The record of a run, as it is now."""
+        with self._lock:
+            record = self._records.pop(run, None) or RunRecord(store, run)
+            self._records[run] = record
+            while len(self._records) > _MOST_RECORDS:
+                self._records.pop(next(iter(self._records)))
+        record.refresh()
+        return record
 
     def _remote(self) -> list[str]:
         return sorted(path.stem for path in runs_folder(self.home).glob("*.json"))
@@ -100,8 +115,9 @@ class AllRuns:
     def _line(self, run: str) -> RunInfo:
         store = self.store_of(run)
         assert store is not None
-        start, state = read_start(store, run), fold_run(store, run)
-        events = list(merged_events(store, run))
+        start = read_start(store, run)
+        events = list(self._record(run, store).events())
+        state = replay(events, run)
         born = (runs_folder(self.home) / f"{run}.json").stat().st_mtime
         ended = events[-1].at if events and state.report is not None else None
         return RunInfo(
@@ -117,7 +133,7 @@ class AllRuns:
         store = self.store_of(run)
         if store is None:
             return self.home.state(run)
-        state = fold_run(store, run)
+        state = replay(self._record(run, store).events(), run)
         if not state.start:  # no step has begun yet
             start = read_start(store, run)
             state.start = {name: start[name] for name in ("request", "team", "settings")}
@@ -128,25 +144,19 @@ class AllRuns:
         if store is None:
             yield from self.home.events(run, after)
         else:
-            yield from (event for event in merged_events(store, run) if event.seq > after)
+            yield from self._record(run, store).events(after)
 
     def last_event(self, run: str) -> int:
-        if self.store_of(run) is None:
-            return self.home.last_event(run)
-        return sum(1 for _ in self.events(run))
+        store = self.store_of(run)
+        return self.home.last_event(run) if store is None else self._record(run, store).last_seq
 
     def change_mark(self, run: str) -> object:
         store = self.store_of(run)
-        return self.home.change_mark(run) if store is None else len(store.list(store.path(run, "segments")))
+        return self.home.change_mark(run) if store is None else self._record(run, store).last_seq
 
     def messages(self, run: str, hashes: Iterable[str]) -> dict[str, bytes]:
-        store, wanted = self.store_of(run), list(hashes)
-        if store is None:
-            return self.home.messages(run, wanted)
-        found: dict[str, bytes] = {}
-        for journal in read_segments(store, run).values():
-            found |= journal.blobs(wanted)
-        return found
+        store = self.store_of(run)
+        return self.home.messages(run, hashes) if store is None else self._record(run, store).messages(hashes)
 
     def owner(self, run: str) -> str | None:
         settings = self.settings_of(run)

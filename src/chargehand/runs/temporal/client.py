@@ -14,11 +14,13 @@ from temporalio.service import RPCError, RPCStatusCode
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.errors import ChargehandError, UsageError
+from chargehand.record.replay import Replay, replay
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.report_from_record import final_report, unfinished_report
-from chargehand.runs.temporal.blob_source import fold_run, merged_events
+from chargehand.runs.temporal.blob_source import RunRecord
 from chargehand.runs.temporal.run_workflow import WORKFLOW, RunStart
 from chargehand.runs.temporal.stored_run import store_run, team_queue
+from chargehand.values.event import Event
 from chargehand.values.report import Report
 
 # The most steps that fit into the history of one workflow.
@@ -82,7 +84,7 @@ async def follow_run(
 ) -> Report:
     """The report, once the run has ended or only waits for people; events are handed on as they are recorded."""
     handle = client.get_workflow_handle(run)
-    watch = _Watch(client, store, handle, on_event, say)
+    watch = _Watch(store, handle, on_event, say)
     try:
         while (report := await watch.look()) is None:  # noqa: ASYNC110 -- another process ends it
             await asyncio.sleep(_LOOK_S)
@@ -98,43 +100,42 @@ async def follow_run(
 class _Watch:
     """Looks at one run again and again, and says what it waits for."""
 
-    def __init__(
-        self,
-        client: Client,
-        store: BlobStore,
-        handle: Handle,
-        on_event: Listener | None,
-        say: Say | None,
-    ) -> None:
-        self._client = client
-        self._store = store
+    def __init__(self, store: BlobStore, handle: Handle, on_event: Listener | None, say: Say | None) -> None:
+        self._record = RunRecord(store, handle.id)
         self._handle = handle
         self._on_event = on_event
         self._say = say
-        # Events that were handed on, by segment-free identity.
+        # The number of the last event that was handed on.
         self._seen = 0
         self._looks = 0
         self._said: set[str] = set()
 
     async def look(self) -> Report | None:
-        run = self._handle.id
         described = await self._handle.describe()
         status = described.status
-        if self._on_event is not None and (self._looks % 4 == 0 or status != WorkflowExecutionStatus.RUNNING):
-            for event in await asyncio.to_thread(lambda: list(merged_events(self._store, run))[self._seen :]):
-                self._seen += 1
+        if self._on_event is not None and (self._looks % 2 == 0 or status != WorkflowExecutionStatus.RUNNING):
+            for event in await asyncio.to_thread(self._read_new):
+                self._seen = event.seq
                 self._on_event(event)
         self._looks += 1
         if status == WorkflowExecutionStatus.RUNNING:
             if self._looks % 10 == 9:
                 return await self._waits(described)
             return None
-        state = await asyncio.to_thread(fold_run, self._store, run)
+        state = await asyncio.to_thread(self._fold)
         if status == WorkflowExecutionStatus.COMPLETED:
             return final_report(state)
         if status == WorkflowExecutionStatus.FAILED:
             raise WorkflowFailed(await self._why_failed())
         return unfinished_report(state, "interrupted")
+
+    def _read_new(self) -> list[Event]:
+        self._record.refresh()
+        return list(self._record.events(self._seen))
+
+    def _fold(self) -> Replay:
+        self._record.refresh()
+        return replay(self._record.events(), self._handle.id)
 
     async def _waits(self, described: object) -> Report | None:
         """The report of a run that only waits for people; what else it waits for is said once."""
@@ -150,7 +151,7 @@ class _Watch:
                 return None
             waiting = progress.get("waiting")
             if isinstance(waiting, dict) and "person" in waiting.values() and not progress.get("under_way"):
-                state = await asyncio.to_thread(fold_run, self._store, self._handle.id)
+                state = await asyncio.to_thread(self._fold)
                 return unfinished_report(state, "waiting")
         return None
 
