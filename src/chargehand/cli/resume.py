@@ -55,7 +55,9 @@ def resume(
         from chargehand.cli.steer import report_verdict
 
         code = max(report_verdict(asyncio.run(order)) for order in orders)
-        if code or supervisor.source.owner(name) is not None:
+        topped_up = tokens is not None or usd is not None or deadline is not None
+        stays_away = topped_up or supervisor.home.has(name)  # a run on Temporal is followed from anywhere
+        if code or (stays_away and supervisor.source.owner(name) is not None):
             return code
         tokens = usd = deadline = None  # its owner was about to end: what was ordered waits for the resume
     app = find_app(supervisor.source.state(name))

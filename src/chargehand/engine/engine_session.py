@@ -185,6 +185,10 @@ class EngineSession(Engine, Protocol):
         """Take the orders that came before the end of the run: each gets its verdict."""
         ...
 
+    def hold(self) -> None:
+        """Begin nothing new. At the next `read_orders` with nothing in flight, Parked ends the work as `paused`."""
+        ...
+
     async def drain(self, seconds: float = DRAIN_S) -> None:
         """Start nothing new, and give effects in flight some seconds to commit."""
         ...

@@ -30,7 +30,7 @@ from chargehand.runs.prepared_team import PreparedTeam, team_reference
 from chargehand.runs.record_in_thread import open_record
 from chargehand.runs.report_from_record import final_report, open_questions, report_so_far, unfinished_report
 from chargehand.runs.resumed_job import Added, check_begun, job_of
-from chargehand.runs.send_order import SentOrder, send_order
+from chargehand.runs.send_order import VERDICT_WAIT_S, SentOrder, send_order
 from chargehand.runs.session import Session, check_models
 from chargehand.settings import Settings, as_before, found_from
 from chargehand.synthesizer import OnDraft
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 # How long `cancel` waits for the owner to have stopped.
 CANCEL_WAIT_S = 3.0
-# The same for workers on other machines, one of which may just have died.
-REMOTE_CANCEL_WAIT_S = 20.0
+# How long it, and the sender of an order, waits for workers on other machines, one of which may just have died.
+REMOTE_WAIT_S = 20.0
 OnSession = Callable[[Session], None]
 # Opens the record of a run that is about to begin or to continue, perhaps when it is its turn.
 OpenRecord = Callable[[], AbstractAsyncContextManager[SqliteJournal]]
@@ -250,7 +250,7 @@ class RunLife(PreparedTeam):
 
     async def _stopped_by_owner(self, run: str) -> tuple[RunStatus, bool]:
         """The owner looks for the request twice a second, and may end by itself before."""
-        wait_s = CANCEL_WAIT_S if self.home.has(run) else REMOTE_CANCEL_WAIT_S
+        wait_s = CANCEL_WAIT_S if self.home.has(run) else REMOTE_WAIT_S
         for _ in range(int(wait_s / 0.05)):
             if self.source.owner(run) is None:
                 break
@@ -323,7 +323,9 @@ class RunLife(PreparedTeam):
             found = error.errors(include_url=False, include_input=False)
             wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
             raise UsageError(f"The order to {name} was not sent. Correct it: {wrong}.") from None
-        return await send_order(self.source, name, order)
+        # Words wait for a call, here and elsewhere; all else only for another machine.
+        wait_s = VERDICT_WAIT_S if kind == "tell" or self.home.has(name) else REMOTE_WAIT_S
+        return await send_order(self.source, name, order, wait_s)
 
     def report(self, run: str) -> Report:
         """What the record says now: the final report, or how far it has come."""

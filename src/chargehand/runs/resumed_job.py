@@ -61,7 +61,7 @@ def job_of(
     reopen = plan.with_dependents(reopened_tasks(state, added)) if plan else ()
     return RunJob(
         run,
-        _top_up(state, added),
+        top_up(state, added),
         whole,
         then,
         plan if state.plan_given else None,
@@ -91,7 +91,8 @@ def _models_of(team: Team) -> list[str]:
     return named
 
 
-def _top_up(state: Replay, added: Added) -> Request:
+def top_up(state: Replay, added: Added) -> Request:
+    """The request with what is added to its limits."""
     request = Request.model_validate(state.start["request"])
     budget = request.budget
     if added.tokens is not None:

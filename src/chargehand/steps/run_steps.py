@@ -82,7 +82,7 @@ class RunSteps:
         if not isinstance(agreed, Agreed):
             report = report_nothing_run(request, self.team, engine, agreed)
             return engine.outcomes.keep_report(key, report, agreed.usage)
-        plan = agreed.plan.model_copy(update={"tasks": self._as_restarted(agreed.plan.tasks)})
+        plan = agreed.plan.model_copy(update={"tasks": self.as_restarted(agreed.plan.tasks)})
         tasks = self.continue_with(plan, {task.id: task for task in plan.tasks}, [agreed.usage], planned=agreed.planned)
         head = self._plan_head(agreed, tasks.roster, tasks.help)
         return Head(status="done", parts=drop_words(plan.tasks), usage=agreed.usage, plan=head)
@@ -117,7 +117,7 @@ class RunSteps:
         self._used += used
         if extension is None:
             return Head(status="skipped", usage=Usage.total(used))
-        added = self._as_restarted(extension.tasks)
+        added = self.as_restarted(extension.tasks)
         self.engine.outcomes.keep_tasks(key, added)
         self._plan = self._plan.with_tasks(added)
         self.tasks.add_tasks(added)
@@ -156,7 +156,7 @@ class RunSteps:
         written = await self._drafts[refs.draft].finish(time_left(self.request, self.engine))
         return self._report(key, refs, written)
 
-    def _as_restarted(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
+    def as_restarted(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
         """The tasks with the instructions that a person restarted them with."""
         restarts = {task.id: self.engine.record.restart_of(task.id) for task in tasks}
         return tuple(

@@ -9,8 +9,9 @@ import pytest
 
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.engine.temporal.step_order import RUN
 from chargehand.errors import RecordDamaged
-from chargehand.runs.temporal.blob_source import RUN, RunRecord
+from chargehand.runs.temporal.blob_source import RunRecord
 from chargehand.values.event import Event, EventBody, RunStarted, Warned
 
 

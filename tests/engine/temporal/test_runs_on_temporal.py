@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.engine.temporal.step_order import RUN
 from chargehand.engine.temporal.workflow_engine import WorkflowEngine
 from chargehand.errors import UsageError
 from chargehand.models import Attribution
@@ -105,9 +106,9 @@ def test_a_person_answers_and_the_run_continues(server: Server, tmp_path: Path) 
             assert waiting.status == "waiting"
             asked = next(event.data["question"]["id"] for event in fleet.events(run) if event.kind == "question_asked")
             order = new_order("answer", question=asked, text=f"Yes, {CANARY}.")
-            BlobMailbox(fleet.store, run, "b").send(order)
+            BlobMailbox(fleet.store, run, RUN).send(order)
             handle: Any = fleet.client.get_workflow_handle(run)
-            await handle.execute_update("order", OrderNotice(order.id, "answer", None, "b", "python", order.sent_at))
+            await handle.execute_update("order", OrderNotice(order.id, "b"))
             report = await fleet.report(run)
         assert report.outcomes[1].output == f"Yes, {CANARY}."
         assert CANARY not in (await fleet.client.get_workflow_handle(run).fetch_history()).to_json()

@@ -247,6 +247,9 @@ class LocalEngine:
     async def read_last_orders(self) -> None:
         await self.orders.read_last()
 
+    def hold(self) -> None:
+        self.orders.hold()
+
     async def drain(self, seconds: float = DRAIN_S) -> None:
         self._slots.draining = True
         try:

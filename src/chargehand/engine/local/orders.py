@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from chargehand.engine.judge_orders import judge_model, judge_top_up
 from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.questions import Inquiries
@@ -18,7 +19,6 @@ from chargehand.engine.local.sending import Sender
 from chargehand.engine.local.shared_ledger import LocalBudget
 from chargehand.engine.local.slots import Slots
 from chargehand.engine.local.words_to_workers import WordsToWorkers
-from chargehand.errors import UsageError
 from chargehand.record.mailbox import Mailbox, UnreadableOrder
 from chargehand.record.replay import Replay
 from chargehand.record.task_list import ACCEPTED, Judgement, TaskList
@@ -81,6 +81,12 @@ class LocalOrders:
     @property
     def paused(self) -> bool:
         return self._paused
+
+    def hold(self) -> None:
+        """Begin nothing new, as when paused, but not on the record: whoever drives the session continues it."""
+        if not self._paused:
+            self._paused = True
+            self._pause()
 
     @property
     def restarting(self) -> bool:
@@ -149,33 +155,14 @@ class LocalOrders:
         if self._run_ended and order.order == "pause":
             return Judgement("too_late", "The run has ended: there is nothing to pause.")
         if order.order == "top_up":
-            return self._judge_top_up(order)
+            limit = self._budget.ledger.limit
+            return judge_top_up(order, {"tokens": limit.tokens, "usd": limit.usd, "deadline": self._deadline_s})
         if order.order == "answer":
             return self._inquiries.judge_answer(order)
         judged = self._tasks.judge(order, self._stopped, self._team)
         if judged == ACCEPTED and order.model is not None:
-            return self._judge_model(order.model)
+            return judge_model(self._models, order.model, needs_price=self._budget.ledger.limit.usd is not None)
         return judged
-
-    def _judge_top_up(self, order: Order) -> Judgement:
-        limit = self._budget.ledger.limit
-        has = {"tokens": limit.tokens, "usd": limit.usd, "deadline": self._deadline_s}
-        added = [name for name in has if getattr(order, name) is not None]
-        without = [name for name in added if has[name] is None]
-        if without or not added:
-            what = f"the run has no limit of {', '.join(without)}" if without else "the order adds nothing"
-            return Judgement("refused", f"There is nothing to add to: {what}.")
-        return ACCEPTED
-
-    def _judge_model(self, name: str) -> Judgement:
-        """Whether the run may call a model that its team does not name."""
-        try:
-            self._models.check(name)
-        except UsageError as error:
-            return Judgement("refused", str(error))
-        if self._budget.ledger.limit.usd is not None and self._models.price(name) is None:
-            return Judgement("refused", f"The price of {name} is unknown, and the run has a budget of money.")
-        return ACCEPTED
 
     def _accept(self, order: Order, call: str | None = None) -> None:
         continues = order.order == "continue" and self._paused

@@ -72,7 +72,7 @@ class BlobJournal:
 
     def __init__(self, store: BlobStore, run: str, segment: str) -> None:
         self._store = store
-        self._run = run
+        self.run = run
         self._segment = segment
         self._folder = store.path(run, "segments", segment)
         self._writer = uuid4().hex
@@ -123,7 +123,7 @@ class BlobJournal:
             missing = next(name for name in expected if name not in found)
             raise damage_error(missing, "an object of it is missing")
         for name, whole in zip(found, self._store.get_many(found), strict=True):
-            self._take(read_commit(self._run, name, whole))
+            self._take(read_commit(self.run, name, whole))
 
     async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
         if self.epoch == 0:
@@ -164,7 +164,7 @@ class BlobJournal:
     def _check_own(self, name: str, body: bytes) -> None:
         """A commit whose reply was lost on the way is there already; any other is another owner's."""
         if self._store.get(name) != body:
-            self._lost = OwnershipLost(f"Another worker has opened {self._segment} of run {self._run}.")
+            self._lost = OwnershipLost(f"Another worker has opened {self._segment} of run {self.run}.")
             raise self._lost
 
     def _take(self, commit: Commit) -> None:

@@ -5,6 +5,7 @@ Both become part of the history of a workflow, so neither holds a text of the us
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -16,6 +17,12 @@ from chargehand.values.plan import Task
 CLOSE = "close"
 # What a run begins with that has run before: what is on its record, a page at a time.
 RECALL = "recall"
+# A person has ordered something: the verdict goes on the record.
+TAKE_ORDERS = "orders"
+# What the workflow puts on the record, where no other step is about to carry it.
+CARRY = "carry"
+# The segment of what concerns a run as a whole: orders of people, and the beginning of each execution but the first.
+RUN = "@run"
 # Turns and tries are counted within an opening of the run, tries within a turn: together they make a token.
 MOST_TURNS, MOST_TRIES = 100_000, 10_000
 
@@ -51,6 +58,10 @@ class StepOrder:
     ends_task: bool = False
     first: int = 0
     used: list[JsonObject] = field(default_factory=list[JsonObject])
+    # When the run's time is over, on its own clock; it may have been given more.
+    deadline_s: float | None = None
+    # Whether people restarted tasks, perhaps with other words or another model.
+    restarted: bool = False
     # Whether the task, or what the supervisor made of all, is done again: the run was continued with more.
     reopens: bool = False
     # For the last step: how the run ended, the ref of its report, and what the run spent beside its outcomes.
@@ -68,7 +79,7 @@ class StepResult:
     usd: float = 0.0
     # What the head does not tell of what was spent: calls broken off, calls that did not say what they used.
     extra: JsonObject | None = None
-    # `person`, or `provider` until a time of day.
+    # `person`, `provider` until a time of day, or `hold` while the run is held.
     waits: str | None = None
     until: float | None = None
     # Whether the attempt ended its task, as ordered.
@@ -108,6 +119,14 @@ def read_head(data: JsonObject) -> Head:
 def why_mark(ref: str) -> str:
     """Stands for the words of the outcome under a ref, where only the ref may be known."""
     return f"\x02{ref}\x03"
+
+
+def order_mark(key: str) -> str:
+    """Stands for the words of the order under a key."""
+    return why_mark(f"order:{key}")
+
+
+ORDER_MARK = re.compile("\x02order:([^\x03]*)\x03")
 
 
 def segment_of(kind: StepKind, key: str, refs: StepRefs) -> str:

@@ -16,13 +16,14 @@ from typing import Any, Protocol, TypeVar
 from chargehand.engine.temporal.step_order import (
     StepOrder,
     StepResult,
+    order_mark,
     pack_refs,
     read_head,
     segment_of,
 )
 from chargehand.engine.temporal.workflow_ledger import WorkflowLedger
 from chargehand.values.base import JSON
-from chargehand.values.event import Control, Decided, EventBody, PlanApproved
+from chargehand.values.event import Decided, EventBody, PlanApproved
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.order import Restart
@@ -59,8 +60,6 @@ class Recalled:
     attempted: dict[str, Head] = field(default_factory=dict[str, Head])
     decisions: dict[str, JSON] = field(default_factory=dict[str, JSON])
     attempts: dict[str, int] = field(default_factory=dict[str, int])
-    # Which attempt ended a task, where it wrote that itself.
-    ends: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class WorkflowEngine:
@@ -76,8 +75,13 @@ class WorkflowEngine:
         self.record = WorkflowRecord(self.recalled)
         self._slots = asyncio.Semaphore(min(width, MOST_UNDER_WAY))
         self._turns: dict[str, int] = {}
-        # Tasks that run again.
+        # Tasks that run again, their parts included.
         self.reopened: frozenset[str] = frozenset()
+        # When the run's time is over; and whether tasks were restarted, now or earlier.
+        self.deadline_s: float | None = None
+        self.restarted = False
+        # Another engine takes over: nothing new begins, and what is broken off is not a failure.
+        self.leaving = False
         # What the turns of this execution are counted from.
         self.first_turn = 0
         # The run's time is over: attempts that nobody began are not waited for.
@@ -112,13 +116,14 @@ class WorkflowEngine:
                 self._queued.discard(key)
                 if key in self._recalled_keys:
                     return self._skip(key, refs)
-                await self.activities.wait_until(lambda: not self.orders.paused)
+                await self.activities.wait_until(lambda: not self.holds)
                 if refs.task and self._is_over(refs.task):
                     return self._stop(refs)
                 result = await self._carry_out(segment, key, kind, refs)
             while result.waits is not None:
                 await self._wait(segment, refs.task, result)
                 async with self._slots:
+                    await self.activities.wait_until(lambda: not self.holds)
                     if refs.task and self._is_over(refs.task):
                         return self._stop(refs)
                     result = await self._carry_out(segment, key, kind, refs)
@@ -128,6 +133,19 @@ class WorkflowEngine:
             self._queued.discard(key)
         assert result.head is not None
         return self._take(key, kind, refs, result)
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing new may begin."""
+        return self.leaving or self.orders.paused
+
+    def leave(self, tasks: Collection[str]) -> None:
+        """Begin nothing new, and break off the steps of tasks: they run again, on another engine."""
+        self.leaving = True
+        for key, work in list(self.under_way.items()):
+            path = Key.parse(key).path
+            if path is not None and path.whole in tasks:
+                work.cancel()
 
     def end_overdue(self) -> None:
         """The run's time is over, and so are the steps of tasks that no worker has ended by then."""
@@ -151,13 +169,15 @@ class WorkflowEngine:
         if self.orders.stop_reason(refs.task) is None:
             why = "The run's time was over before a worker had done it."
             return Head.failed(refs.task, refs.worker, "deadline", why)
-        return Head.failed(refs.task, refs.worker, "cancelled", f"A person stopped {refs.task}.")
+        reason = self.orders.stop_reason(refs.task)
+        return Head.failed(refs.task, refs.worker, "cancelled", f"A person stopped {refs.task}: {reason}")
 
     async def _carry_out(self, segment: str, key: str, kind: str, refs: StepRefs) -> StepResult:
         allotment = await self.budget.reserve(segment, whole=kind in _WHOLE)
         spent, cost = self.budget.spent_in(segment)
         self._turns[segment] = turn = self._turns.get(segment, self.first_turn) + 1
         budget = self.budget.tasks.get(refs.task)
+        self.clock.thaw()
         order = StepOrder(
             run=self.run,
             key=key,
@@ -176,6 +196,8 @@ class WorkflowEngine:
             planning=self._planning if kind in ("write", "finish") else [],
             notes=self._take_notes(segment),
             ends_task=kind == "attempt",
+            deadline_s=self.deadline_s,
+            restarted=self.restarted,
             reopens=self._reopens(segment, refs.task, turn),
             first=self.recalled.attempts.get(refs.task, 0),
             used=self._used.get(refs.task, []) if kind == "attempt" else [],
@@ -189,6 +211,9 @@ class WorkflowEngine:
             if refs.task and broken_off:
                 self.budget.settle(segment, spent + (allotment.tokens or 0), cost + (allotment.usd or 0.0))
                 raise _BrokenOff from None
+            if self.leaving and work.cancelled():
+                self.under_way.pop(key, None)
+                await self.activities.wait_until(lambda: False)
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
             raise
@@ -221,11 +246,15 @@ class WorkflowEngine:
         return head
 
     async def _wait(self, segment: str, task: str, result: StepResult) -> None:
-        """Until somebody has answered, or the provider may be asked again."""
+        """Until somebody has answered, the provider may be asked again, or the run is not held any more."""
         assert result.waits is not None
+        if result.waits == "hold":
+            return  # whoever holds it is asked before the next step
         self.waiting[segment] = result.waits
         seconds = None if result.until is None else max(result.until - self.activities.now(), 0.0)
         stopped = self.orders.stop_reason
+        if not self.under_way and all(waits == "person" for waits in self.waiting.values()):
+            self.clock.freeze()
         try:
             with self.clock.wait(task):
                 await self.activities.wait_until(
@@ -262,6 +291,14 @@ class WorkflowEngine:
     def _take_notes(self, segment: str) -> list[list[Any]]:
         """What a step of this segment carries: what is its own, and what is nobody's."""
         notes, self._loose = [*self._loose, *self._notes.pop(segment, [])], []
+        return notes
+
+    @property
+    def has_loose_notes(self) -> bool:
+        return bool(self._loose)
+
+    def take_loose_notes(self) -> list[list[Any]]:
+        notes, self._loose = self._loose, []
         return notes
 
     def take_all_notes(self) -> list[list[Any]]:
@@ -334,46 +371,65 @@ class WorkflowOrders:
     def words(self, task: str, call: str) -> list[str]:
         return []
 
-    def take(self, id: str, order: str, task: str | None, by: str, sent_at: float) -> None:
-        """Act on an order of which the texts, if any, are in the store."""
-        control = Control(key=f"@control/{id}", order=order, by=by, sent_at=sent_at, verdict="accepted")
-        self._engine.emit(control, task=task)
-        match order:
-            case "pause" | "continue":
-                self.paused = order == "pause"
-            case "stop" if task is not None:
-                self._stopped[task] = ""
-                self._engine.clock.fire(task)
-                for key, work in list(self._engine.under_way.items()):
-                    if task in (Key.parse(key).path or TaskPath.parse(task)).wholes and not key.startswith("@"):
-                        work.cancel()
-            case _:
-                pass
+    def pause(self, *, paused: bool) -> None:
+        self.paused = paused
+        if paused:
+            self._engine.clock.freeze()
+        else:
+            self._engine.clock.thaw()
+
+    def stop(self, task: str, key: str) -> None:
+        """End a task for good; the order under the key says why."""
+        self._stopped[task] = order_mark(key)
+        self._engine.clock.fire(task)
+        for each, work in list(self._engine.under_way.items()):
+            path = Key.parse(each).path
+            if path is not None and task in path.wholes:
+                work.cancel()
+
+    def recall(self, stopped: dict[str, str]) -> None:
+        """Take over what was stopped before."""
+        self._stopped |= {task: order_mark(key) for task, key in stopped.items()}
 
 
 class WorkflowClock:
-    """The seconds of a run, without those in which all of it waited for people."""
+    """The seconds of a run, without those in which it was paused or all of it waited for people."""
 
     def __init__(self, activities: Activities, began: float) -> None:
         self._activities = activities
         self._began = began
+        # Since when it stands still.
+        self._frozen: float | None = None
         # Task -> seconds it waited, and since when it does.
         self._waited: dict[str, float] = {}
         self._since: dict[str, float] = {}
         self._timeouts: dict[str, list[_Timeout]] = {}
 
     def now(self, task: str | None = None) -> float:
-        running = self._activities.now() - self._began
+        running = (self._activities.now() if self._frozen is None else self._frozen) - self._began
         return running if task is None else running - self.waiting_time(task)
 
     def waiting_time(self, task: str) -> float:
         since = self._since.get(task)
-        return self._waited.get(task, 0.0) + (0.0 if since is None else self._activities.now() - since)
+        return self._waited.get(task, 0.0) + (0.0 if since is None else self.now() - since)
+
+    @property
+    def frozen(self) -> bool:
+        return self._frozen is not None
+
+    def freeze(self) -> None:
+        if self._frozen is None:
+            self._frozen = self._activities.now()
+
+    def thaw(self) -> None:
+        if self._frozen is not None:
+            self._began += self._activities.now() - self._frozen
+            self._frozen = None
 
     @contextmanager
     def wait(self, task: str) -> Generator[None]:
         """Inside, the task waits for a person or a provider."""
-        self._since[task] = self._activities.now()
+        self._since[task] = self.now()
         try:
             yield
         finally:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from chargehand.engine.temporal.blob_store import BlobStore
-from chargehand.errors import RunNotFound
+from chargehand.engine.temporal.step_order import RUN
+from chargehand.errors import RunNotFound, UsageError
 from chargehand.record.home import Home
 from chargehand.record.index import RunInfo
 from chargehand.record.mailbox import Mailbox, UnreadableOrder
@@ -24,13 +26,16 @@ from chargehand.runs.temporal.connection import connect, open_store
 from chargehand.runs.temporal.stored_run import BlobMailbox, read_start
 from chargehand.settings.settings import TemporalSettings
 from chargehand.values.event import Event
-from chargehand.values.key import Key, TaskPath
 from chargehand.values.order import Order
 from chargehand.values.status_words import FINISHED, RunStatus
 
 T = TypeVar("T")
 # Records that are kept in memory: one that is read again and again is not read from its beginning.
 _MOST_RECORDS = 8
+# How long a worker may take to take an order.
+_NOTICE_S = 20
+# How long it is taken for known whether a run is under way.
+_KNOWN_S = 2.0
 
 
 def runs_folder(home: Home) -> Path:
@@ -55,6 +60,8 @@ class AllRuns:
         # Run -> what was read of it; the one that was asked for last is the last.
         self._records: dict[str, RunRecord] = {}
         self._lock = threading.Lock()
+        # Run -> when the server was last asked, and what it said.
+        self._asked: dict[str, tuple[float, bool]] = {}
 
     def settings_of(self, run: str) -> TemporalSettings | None:
         """Where a run on Temporal is; None for a run of the home itself."""
@@ -159,11 +166,23 @@ class AllRuns:
         return self.home.messages(run, hashes) if store is None else self._record(run, store).messages(hashes)
 
     def owner(self, run: str) -> str | None:
-        settings = self.settings_of(run)
-        if settings is None:
+        settings, store = self.settings_of(run), self.store_of(run)
+        if settings is None or store is None:
             return self.home.owner(run)
-        state = self.state(run)
-        return None if state.report is not None else f"Temporal at {settings.address}"
+        if self._record(run, store).has_ended or not self._is_running(run, settings):
+            return None
+        return f"Temporal at {settings.address}"
+
+    def _is_running(self, run: str, settings: TemporalSettings) -> bool:
+        """As the server says; a run of a server that does not answer is under way."""
+        asked, running = self._asked.get(run, (0.0, True))
+        if (now := time.monotonic()) - asked > _KNOWN_S or not asked:
+            try:
+                running = run_beside(is_running(settings, run))
+            except UsageError:
+                running = True
+            self._asked[run] = now, running
+        return running
 
     def orders(self, run: str) -> Mailbox:
         settings, store = self.settings_of(run), self.store_of(run)
@@ -183,52 +202,33 @@ class AllRuns:
 
 
 class _RemoteMailbox:
-    """Orders go into the store, as texts; the workflow gets a notice of each, without."""
+    """Orders go into the store; the workflow gets a notice of each, without its words."""
 
     def __init__(self, run: str, settings: TemporalSettings, store: BlobStore, state: Replay) -> None:
         self._run = run
         self._settings = settings
-        self._store = store
         self._state = state
+        self._mailbox = BlobMailbox(store, run, RUN)
 
     def send(self, order: Order) -> None:
         from chargehand.runs.temporal.run_workflow import OrderNotice
+        from chargehand.runs.temporal.take_orders import segment_for
 
-        segment = self._segment(order)
-        if segment is not None and order.order in ("answer", "tell"):
-            BlobMailbox(self._store, self._run, segment).send(order)
-        notice = OrderNotice(
-            id=order.id,
-            order=order.order,
-            task=order.task,
-            segment=segment,
-            by=order.by,
-            sent_at=order.sent_at,
-            tokens=order.tokens,
-            usd=order.usd,
-        )
-        run_beside(_notify(self._settings, self._run, notice))
+        self._mailbox.send(order)
+        run_beside(_notify(self._settings, self._run, OrderNotice(order.id, segment_for(order, self._state))))
 
     def pending(self) -> list[Order | UnreadableOrder]:
-        return []
+        return self._mailbox.pending()
 
     def remove(self, id: str) -> None:
         """The step that takes an order removes it."""
-
-    def _segment(self, order: Order) -> str | None:
-        if order.task is not None:
-            path = TaskPath.parse(order.task)
-            return path.lineage[-1]
-        for key, asked in self._state.open_questions().items():
-            if asked["id"] == order.question:
-                at = Key.parse(key)
-                return "@plan" if at.path is None else at.path.lineage[-1]
-        return None
 
 
 def _status(state: Replay) -> RunStatus:
     if state.report is not None:
         return state.status if state.status in FINISHED else "cancelled"  # type: ignore[return-value] # pyright: ignore[reportReturnType]
+    if state.paused:
+        return "paused"
     return "waiting" if state.open_questions() else "running"
 
 
@@ -237,21 +237,41 @@ async def _cancel(settings: TemporalSettings, run: str) -> None:
     await client.get_workflow_handle(run).cancel()
 
 
-async def _notify(settings: TemporalSettings, run: str, notice: object) -> None:
-    from temporalio.client import WorkflowUpdateFailedError
-    from temporalio.service import RPCError
-
-    from chargehand.errors import UsageError
+async def is_running(settings: TemporalSettings, run: str) -> bool:
+    """Whether the server has a workflow of the run that has not ended."""
+    from temporalio.client import WorkflowExecutionStatus
+    from temporalio.service import RPCError, RPCStatusCode
 
     client = await connect(settings)
     try:
-        async with asyncio.timeout(20):
+        described = await client.get_workflow_handle(run).describe()
+    except RPCError as error:
+        if error.status == RPCStatusCode.NOT_FOUND:
+            return False  # the server has forgotten it: the store has not
+        raise UsageError(f"The Temporal server at {settings.address} failed: {error.message}.") from None
+    return described.status == WorkflowExecutionStatus.RUNNING
+
+
+async def _notify(settings: TemporalSettings, run: str, notice: object) -> None:
+    """Have the workflow take an order. One that has ended takes none: the order waits for the next resume."""
+    from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+    from temporalio.service import RPCError, RPCStatusCode
+
+    client = await connect(settings)
+    try:
+        async with asyncio.timeout(_NOTICE_S):
             handle: Any = client.get_workflow_handle(run)
             await handle.execute_update("order", notice)
-    except (RPCError, WorkflowUpdateFailedError) as error:
-        raise UsageError(f"The order to {run} was not taken: {error}.") from None
-    except TimeoutError:
-        raise UsageError(f"No worker has taken the order to {run} yet: is one running? See: show {run}") from None
+    except WorkflowUpdateFailedError:
+        return
+    except RPCError as error:
+        if error.status != RPCStatusCode.NOT_FOUND:
+            raise UsageError(f"The order to {run} was not taken: {error.message}.") from None
+    except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError):
+        raise UsageError(
+            f"No worker has taken the order to {run} yet: is one running? It is taken when one is. "
+            f"See: chargehand show {run}"
+        ) from None
 
 
 def run_beside(work: Coroutine[Any, Any, T]) -> T:

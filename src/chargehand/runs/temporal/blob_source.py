@@ -20,14 +20,13 @@ from pydantic_core import from_json, to_json
 
 from chargehand.engine.temporal.blob_journal import BlobJournal, Commit, read_commit
 from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.engine.temporal.step_order import RUN
 from chargehand.record.event_body import unpack
 from chargehand.record.replay import Replay, replay
 from chargehand.record.storage_errors import damage_error
-from chargehand.values.event import Event, PlanApproved, RunStarted, read_body
+from chargehand.values.event import Event, PlanApproved, RunEnded, RunStarted, read_body
 
 _PLAN = "@plan"
-# What concerns a run as a whole: orders of people, and the beginning of each execution but the first.
-RUN = "@run"
 
 
 class _Entry(NamedTuple):
@@ -59,6 +58,14 @@ class RunRecord:
         self._read = 0
         self._events: list[tuple[Event, bytes]] = []
         self._places: dict[str, str] = {}
+        self._has_ended = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the last execution of the run has put its end on the record, as of the last `refresh`."""
+        with self._lock:
+            self._read_events()
+            return self._has_ended
 
     @property
     def last_seq(self) -> int:
@@ -165,6 +172,8 @@ class RunRecord:
             for path, commit in zip(paths, self._commits(paths), strict=True):
                 for event, body in self._own_events(entry.folder, commit):
                     self._events.append((event._replace(seq=len(self._events) + 1), body))
+                    if event.kind in (RunStarted.kind, RunEnded.kind):
+                        self._has_ended = event.kind == RunEnded.kind
                 for name in commit.blobs:
                     self._places.setdefault(name, path)
             self._read += 1

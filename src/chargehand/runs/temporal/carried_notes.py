@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
-from chargehand.engine.temporal.step_order import StepOrder, read_head
+from chargehand.engine.temporal.step_order import ORDER_MARK, StepOrder, read_head
 from chargehand.runs.temporal.stored_run import StoredOutcomes
 from chargehand.values.event import Event, TaskEnded, read_body
 
@@ -19,7 +19,8 @@ def marked_refs(notes: list[list[Any]]) -> list[str]:
     found: dict[str, None] = {}
 
     def note_ref(mark: re.Match[str]) -> str:
-        found[mark[1]] = None
+        if not ORDER_MARK.fullmatch(mark[0]):
+            found[mark[1]] = None
         return mark[0]
 
     for kind, _, _, fields, _ in notes:
@@ -38,7 +39,11 @@ def _as_event(run: str, note: list[Any], outcomes: StoredOutcomes) -> Event:
     if kind == "task_ended":
         outcome = outcomes.end(task, read_head(fields))
         return Event(run, 0, at, task, attempt, TaskEnded(outcome=outcome.to_json()))
-    said = _replace_marks(fields, lambda mark: outcomes.at(mark[1]).summary)
+
+    def words(mark: re.Match[str]) -> str:
+        return outcomes.with_reasons(mark[0]) if ORDER_MARK.fullmatch(mark[0]) else outcomes.at(mark[1]).summary
+
+    said = _replace_marks(fields, words)
     return Event(run, 0, at, task, attempt, read_body(kind, said))
 
 

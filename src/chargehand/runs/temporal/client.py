@@ -80,11 +80,16 @@ async def launch(client: Client, start: RunStart, tasks: int) -> Handle:
 
 
 async def follow_run(
-    client: Client, store: BlobStore, run: str, on_event: Listener | None = None, say: Say | None = None
+    client: Client,
+    store: BlobStore,
+    run: str,
+    on_event: Listener | None = None,
+    say: Say | None = None,
+    after: int = 0,
 ) -> Report:
-    """The report, once the run has ended or only waits for people; events are handed on as they are recorded."""
+    """The report, once the run has ended, is paused or only waits for people; events after `after` are handed on."""
     handle = client.get_workflow_handle(run)
-    watch = _Watch(store, handle, on_event, say)
+    watch = _Watch(store, handle, on_event, say, after)
     try:
         while (report := await watch.look()) is None:  # noqa: ASYNC110 -- another process ends it
             await asyncio.sleep(_LOOK_S)
@@ -100,13 +105,15 @@ async def follow_run(
 class _Watch:
     """Looks at one run again and again, and says what it waits for."""
 
-    def __init__(self, store: BlobStore, handle: Handle, on_event: Listener | None, say: Say | None) -> None:
+    def __init__(
+        self, store: BlobStore, handle: Handle, on_event: Listener | None, say: Say | None, after: int
+    ) -> None:
         self._record = RunRecord(store, handle.id)
         self._handle = handle
         self._on_event = on_event
         self._say = say
         # The number of the last event that was handed on.
-        self._seen = 0
+        self._seen = after
         self._looks = 0
         self._said: set[str] = set()
 
@@ -150,9 +157,12 @@ class _Watch:
                 self._say_once("No worker answers for this run: start one with `chargehand worker`.")
                 return None
             waiting = progress.get("waiting")
-            if isinstance(waiting, dict) and "person" in waiting.values() and not progress.get("under_way"):
-                state = await asyncio.to_thread(self._fold)
-                return unfinished_report(state, "waiting")
+            if progress.get("under_way"):
+                return None
+            if progress.get("paused"):
+                return unfinished_report(await asyncio.to_thread(self._fold), "paused")
+            if isinstance(waiting, dict) and "person" in waiting.values():
+                return unfinished_report(await asyncio.to_thread(self._fold), "waiting")
         return None
 
     def _say_once(self, text: str) -> None:

@@ -11,14 +11,17 @@ from chargehand.engine.engine_session import Spent
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import StepOrder, StepResult
+from chargehand.record.mailbox import read_order
 from chargehand.runs.report_from_record import unfinished_report
 from chargehand.runs.session import add_spent
-from chargehand.runs.temporal.blob_source import fold_run
-from chargehand.runs.temporal.carried_notes import marked_refs, notes_as_events
-from chargehand.runs.temporal.stored_run import StoredOutcomes, read_report, read_step
-from chargehand.values.event import Event, RunEnded
+from chargehand.runs.temporal.blob_source import RunRecord, fold_run
+from chargehand.runs.temporal.carry_notes import carry_notes
+from chargehand.runs.temporal.stored_run import hold_path, read_report, read_step
+from chargehand.values.event import Control, Event, RunEnded
+from chargehand.values.order import Order
 from chargehand.values.outcome import Usage
 from chargehand.values.report import Report
+from chargehand.values.status_words import FINISHED
 
 END = "@end"
 
@@ -28,20 +31,43 @@ async def close_run(store: BlobStore, order: StepOrder, token: int) -> StepResul
     if done is not None and done["result"].get("turn", 0) >= order.turn:
         return StepResult(**done["result"]["step"])
     journal = await asyncio.to_thread(BlobJournal.open, store, order.run, END, token)
-    outcomes = StoredOutcomes(store, order.run)
-    ends = {note[1]: note[3] for note in order.notes if note[0] == "task_ended"}
-    await asyncio.to_thread(outcomes.load, ends, marked_refs(order.notes), ())
-    numbered = enumerate(notes_as_events(order, outcomes), journal.last_seq + 1)
-    notes = [event._replace(seq=seq) for seq, event in numbered]
-    if notes:
-        await journal.append(notes, {})
+    outcomes = await carry_notes(store, journal, order)
     report = await asyncio.to_thread(_report, store, order)
+    if report.status in FINISHED:
+        await _refuse_late_orders(store, journal)
+    # What came before has its number before the end has.
+    await asyncio.to_thread(RunRecord(store, order.run).refresh)
     ended = RunEnded(status=report.status, report=report.to_json())
     await journal.append([Event(order.run, journal.last_seq + 1, time.time(), None, None, ended)], {})
     result = StepResult(head={"status": "done", "report": report.status})
     kept = {"step": asdict(result), "turn": order.turn, "segment": END}
     await asyncio.to_thread(outcomes.save, END, kept, journal.last_seq, time.time(), ())
     return result
+
+
+async def _refuse_late_orders(store: BlobStore, journal: BlobJournal) -> None:
+    """Orders that no step has taken came too late; a restart waits for the next resume."""
+    run, folder = journal.run, store.path(journal.run, "orders")
+    for path in await asyncio.to_thread(store.list, folder):
+        order = None
+        if path != hold_path(store, run):
+            order = read_order(path.rpartition("/")[2], await asyncio.to_thread(store.get, path))
+        if isinstance(order, Order):
+            if order.order == "restart":
+                continue
+            state = await asyncio.to_thread(fold_run, store, run)
+            if order.key not in state.controls:
+                late = Control(
+                    key=order.key,
+                    order=order.order,
+                    by=order.by,
+                    sent_at=order.sent_at,
+                    verdict="too_late",
+                    reason="The run has ended: no step was left that could take it.",
+                    value=order.details,
+                )
+                await journal.append([Event(run, journal.last_seq + 1, time.time(), order.task, None, late)], {})
+        await asyncio.to_thread(store.delete, [path])
 
 
 def _report(store: BlobStore, order: StepOrder) -> Report:

@@ -8,20 +8,19 @@ import time
 from typing import TYPE_CHECKING
 
 from chargehand.engine.engine_session import Listener
+from chargehand.engine.temporal.step_order import RUN
 from chargehand.errors import UsageError
 from chargehand.record.home import Home, new_run_id
 from chargehand.record.replay import Replay
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.report_from_record import final_report
-from chargehand.runs.resumed_job import Added, reopened_tasks
-from chargehand.runs.temporal.all_runs import AllRuns, note_run
+from chargehand.runs.resumed_job import Added, reopened_tasks, top_up
+from chargehand.runs.temporal.all_runs import AllRuns, is_running, note_run
 from chargehand.runs.temporal.client import Say, check_size, follow_run, launch, start_run
 from chargehand.runs.temporal.connection import connect, open_store
 from chargehand.runs.temporal.run_workflow import RunStart
-from chargehand.runs.temporal.stored_run import read_start
-from chargehand.text.plan_json import parse
+from chargehand.runs.temporal.stored_run import BlobMailbox, read_start
 from chargehand.values.report import Report
-from chargehand.values.request import Request
 from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
@@ -44,9 +43,11 @@ async def run_job(home: Home, job: RunJob, on_event: Listener | None = None, say
     return await _follow(client, store, job.run, on_event, say)
 
 
-async def _follow(client: Client, store: BlobStore, run: str, on_event: Listener | None, say: Say | None) -> Report:
+async def _follow(
+    client: Client, store: BlobStore, run: str, on_event: Listener | None, say: Say | None, after: int = 0
+) -> Report:
     try:
-        return await follow_run(client, store, run, on_event, say)
+        return await follow_run(client, store, run, on_event, say, after)
     except asyncio.CancelledError:
         if say is not None:
             say(f"{run} continues on Temporal. See: chargehand show {run}; stop it: chargehand cancel {run}")
@@ -57,44 +58,36 @@ async def resume_run(
     runs: AllRuns, run: str, added: Added, on_event: Listener | None = None, say: Say | None = None
 ) -> Report:
     """Follow a run that is under way; start one again that was cancelled, terminated, or is to be continued."""
-    from temporalio.client import WorkflowExecutionStatus
-    from temporalio.service import RPCError
-
     settings, store = runs.settings_of(run), runs.store_of(run)
     if settings is None or store is None:
         raise UsageError(f"{run} is not a run on Temporal.")
     state = runs.state(run)
-    if state.status in FINISHED and state.report is not None and not added.reopens:
+    ended = state.status in FINISHED and state.report is not None
+    if ended and not added.reopens and not state.restarts and not BlobMailbox(store, run, RUN).pending():
         return final_report(state)
     client = await connect(settings)
-    try:
-        described = await client.get_workflow_handle(run).describe()
-        running = described.status == WorkflowExecutionStatus.RUNNING
-    except RPCError:
-        running = False  # the server has forgotten it: the store has not
-    if not running:
+    if not await is_running(settings, run):
         tasks = len((state.plan or {}).get("tasks", ()))
         await launch(client, await asyncio.to_thread(_start_again, store, run, state, added), tasks)
-    return await _follow(client, store, run, on_event, say)
+    return await _follow(client, store, run, on_event, say, state.seq)
 
 
 def _start_again(store: BlobStore, run: str, state: Replay, added: Added) -> RunStart:
     start = read_start(store, run)
-    request = Request.model_validate(start["request"])
     generation = 1
     while not store.create(store.path(run, "executions", str(generation)), b""):
         generation += 1
-    plan = parse(state.plan) if state.plan else None
-    budget = request.budget
+    topped_up = top_up(state, added)
     return RunStart(
         run=run,
         queue=start["queue"],
         workers=[worker["name"] for worker in start["team"]["workers"]],
-        width=request.max_concurrent,
-        tokens=None if budget.tokens is None else budget.tokens + (added.tokens or 0),
-        usd=None if budget.usd is None else budget.usd + (added.usd or 0.0),
-        deadline_s=None if request.deadline_s is None else request.deadline_s + (added.deadline or 0.0),
+        width=topped_up.max_concurrent,
+        tokens=topped_up.budget.tokens,
+        usd=topped_up.budget.usd,
+        deadline_s=topped_up.deadline_s,
         generation=generation,
-        reopen=list(plan.with_dependents(reopened_tasks(state, added))) if plan and added.reopens else [],
+        reopen=sorted(reopened_tasks(state, added)) if added.reopens else [],
+        reopens=added.reopens,
         owned_s=state.owned_s,
     )

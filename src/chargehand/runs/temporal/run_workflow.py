@@ -17,7 +17,18 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, is_cancelled_exception
 
 from chargehand import flow
-from chargehand.engine.temporal.step_order import CLOSE, MOST_TURNS, RECALL, StepOrder, StepResult, pack, read_head
+from chargehand.engine.temporal.step_order import (
+    CARRY,
+    CLOSE,
+    MOST_TURNS,
+    RECALL,
+    RUN,
+    TAKE_ORDERS,
+    StepOrder,
+    StepResult,
+    pack,
+    read_head,
+)
 from chargehand.engine.temporal.workflow_engine import WorkflowEngine
 from chargehand.engine.temporal.workflow_ledger import WorkflowLedger
 from chargehand.values.budget import Budget
@@ -52,22 +63,21 @@ class RunStart:
     # How many executions of this run there were before, and what is to run again.
     generation: int = 0
     reopen: list[str] = field(default_factory=list[str])
+    reopens: bool = False
     # How many seconds it had run before.
     owned_s: float = 0.0
 
 
 @dataclass
 class OrderNotice:
-    """An order of a person: its texts are in the store."""
+    """A person has ordered something: the order itself is in the store, for the segment, or for the run."""
 
     id: str
-    order: str
-    task: str | None
-    segment: str | None
-    by: str
-    sent_at: float
-    tokens: int | None = None
-    usd: float | None = None
+    segment: str | None = None
+
+
+# The type of the error for an order to a run that has ended.
+ENDED = "Ended"
 
 
 @workflow.defn(name=WORKFLOW, failure_exception_types=[Exception])
@@ -77,49 +87,120 @@ class RunWorkflow:
     @workflow.init
     def __init__(self, start: RunStart) -> None:
         self._start = start
-        ledger = WorkflowLedger(Budget(tokens=start.tokens, usd=start.usd))
-        began = workflow.time() - start.owned_s
-        self._engine = WorkflowEngine(start.run, self, ledger, start.width, began)
-        self._engine.first_turn = start.generation * MOST_TURNS
-        self._engine.reopened = frozenset(start.reopen)
+        self._limit = Budget(tokens=start.tokens, usd=start.usd)
+        self._deadline_s = start.deadline_s
+        # Steps of the run as a whole, and how often tasks were restarted here.
+        self._turns = 0
+        self._restarts = 0
+        self._engine = self._make_engine(start.generation, workflow.time() - start.owned_s)
+        # Orders are taken one after another; those that were acted on, by key.
+        self._ordering = asyncio.Lock()
+        self._acted: set[str] = set()
+        # Whether tasks are to run again, on another engine.
+        self._again = False
+        self._carrying: list[asyncio.Future[None]] = []
+        self._ended = False
+
+    def _make_engine(self, generation: int, began: float) -> WorkflowEngine:
+        engine = WorkflowEngine(self._start.run, self, WorkflowLedger(self._limit), self._start.width, began)
+        engine.first_turn = generation * MOST_TURNS
+        engine.deadline_s = self._deadline_s
+        return engine
 
     @workflow.run
     async def run(self, start: RunStart) -> str:
         """The status that the run ended with."""
-        watch = asyncio.ensure_future(self._watch_deadline())
-        try:
+        status, ref = "cancelled", None
+        with suppress(asyncio.CancelledError):
             if start.generation:
-                await self._recall()
-            head = await flow.run(self._engine)
+                await self._recall(start.generation)
+            while (head := await self._run_flow()) is None:
+                await self._run_again()
             status, ref = head.report or "failed", head.ref
-        except asyncio.CancelledError:
-            status, ref = "cancelled", None
-        finally:
-            watch.cancel()
-        await self._close(status, ref)
+        self._ended = True
+        async with self._ordering:
+            await self._close(status, ref)
+        await workflow.wait_condition(workflow.all_handlers_finished)
         return status
+
+    async def _run_flow(self) -> Head | None:
+        """The head of the report; None when tasks are to run again, and nothing is under way any more."""
+        watch = asyncio.ensure_future(self._watch_deadline(self._engine))
+        work = asyncio.ensure_future(self._flow())
+        try:
+            await workflow.wait_condition(lambda: work.done() or self._leaves())
+            async with self._ordering:
+                # From here on it is too late for orders: those before have been taken.
+                self._ended = not self._again
+                return None if self._again else work.result()
+        finally:
+            for each in (watch, work):
+                each.cancel()
+            await asyncio.gather(watch, work, return_exceptions=True)
+
+    async def _flow(self) -> Head:
+        return await flow.run(self._engine)
+
+    def _leaves(self) -> bool:
+        return self._again and not self._engine.under_way
+
+    async def _run_again(self) -> None:
+        """Another engine continues the run, with what people restarted or had been short of budget or time."""
+        before, self._again = self._engine, False
+        self._restarts += 1
+        self._engine = self._make_engine(0, workflow.time() - before.clock.now())
+        self._engine.first_turn = before.first_turn
+        self._engine.extras = before.extras
+        await self._recall(None, before.take_all_notes())
 
     # -- what people order --------------------------------------------------------------------------------------------
 
     @workflow.update
-    def order(self, notice: OrderNotice) -> None:
-        engine = self._engine
-        if notice.order == "top_up":
-            limit = engine.budget.limit
-            tokens = None if limit.tokens is None else limit.tokens + (notice.tokens or 0)
-            usd = None if limit.usd is None else limit.usd + (notice.usd or 0.0)
-            engine.budget.limit = Budget(tokens=tokens, usd=usd)
-            engine.budget.wake()
-        if notice.order in ("pause", "continue", "stop", "top_up"):
-            engine.orders.take(notice.id, notice.order, notice.task, notice.by, notice.sent_at)
-        if notice.segment is not None and notice.segment in engine.waiting:
-            engine.woken.add(notice.segment)
+    async def order(self, notice: OrderNotice) -> None:
+        async with self._ordering:
+            order = self._order(RUN, TAKE_ORDERS)
+            limit = self._limit
+            order.refs = {"id": notice.id, "tokens": limit.tokens, "usd": limit.usd, "deadline_s": self._deadline_s}
+            page = (await self.carry_out(order, "")).page or {}
+            for act in page["acts"]:
+                self._act(act)
+        if notice.segment is not None:
+            self._engine.woken.add(notice.segment)
 
     @order.validator
     def check_order(self, notice: OrderNotice) -> None:
-        known = ("pause", "continue", "stop", "top_up", "answer", "tell")
-        if notice.order not in known:
-            raise ApplicationError(f"A run on Temporal takes no order {notice.order!r}.", type="UsageError")
+        if self._ended:
+            raise ApplicationError("The run has ended.", type=ENDED)
+
+    def _act(self, act: dict[str, Any]) -> None:
+        engine, key, task = self._engine, str(act["key"]), str(act.get("task", ""))
+        if act["verdict"] != "accepted" or key in self._acted:
+            return
+        self._acted.add(key)
+        match act["order"]:
+            case "pause" | "continue" as order:
+                engine.orders.pause(paused=order == "pause")
+            case "stop":
+                engine.orders.stop(task, key)
+                self._carrying.append(asyncio.ensure_future(self._carry_end(engine, task)))
+            case "top_up":
+                self._limit = engine.budget.limit = Budget(tokens=act.get("tokens"), usd=act.get("usd"))
+                self._deadline_s = engine.deadline_s = act.get("deadline_s", self._deadline_s)
+                engine.budget.wake()
+            case _:
+                pass
+        if "again" in act:
+            self._again = True
+            engine.leave(act["again"])
+
+    async def _carry_end(self, engine: WorkflowEngine, task: str) -> None:
+        """Put the end of a task that was stopped on the record, though no other step may begin for long."""
+        await workflow.wait_condition(lambda: task in engine.ends or self._ended or engine.leaving)
+        async with self._ordering:
+            if engine.has_loose_notes and not (self._ended or engine.leaving):
+                order = self._order(RUN, CARRY)
+                order.notes = engine.take_loose_notes()
+                await self.carry_out(order, "")
 
     @workflow.query
     def progress(self) -> dict[str, Any]:
@@ -165,46 +246,67 @@ class RunWorkflow:
             head = Head.failed(order.refs["task"], worker, "internal", f"The step ended with {kind}.")
             return StepResult(head=head.model_dump(mode="json", exclude_defaults=True), tokens=order.tokens or 0)
 
-    async def _watch_deadline(self) -> None:
+    async def _watch_deadline(self, engine: WorkflowEngine) -> None:
         """The one timer of a run: workers keep to the deadline by themselves, unless there are none."""
-        if self._start.deadline_s is not None:
-            await asyncio.sleep(max(self._start.deadline_s - self._start.owned_s, 0.0) + OVERDUE_S)
-            self._engine.end_overdue()
+        await workflow.wait_condition(lambda: self._deadline_s is not None)
+        while (left := (self._deadline_s or 0.0) + OVERDUE_S - engine.clock.now()) > 0:
+            await workflow.wait_condition(lambda: not engine.clock.frozen)
+            await asyncio.sleep(left)
+        engine.end_overdue()
 
-    async def _recall(self) -> None:
-        """Take over what earlier executions left on the record, a page at a time."""
+    async def _recall(self, generation: int | None, notes: list[list[Any]] | None = None) -> None:
+        """Take over what earlier executions left on the record, a page at a time; the first says where to count from.
+
+        Without a generation the run is continued here: the next one is claimed for it.
+        """
         engine, page = self._engine, 0
         while True:
-            order = self._order("@recall", RECALL, turn=page + 1)
-            order.refs = {"round": page}
-            order.added = self._start.reopen
+            order = self._order(RUN, RECALL)
+            limits = {"tokens": self._limit.tokens, "usd": self._limit.usd, "deadline_s": self._deadline_s}
+            claim = f"{workflow.info().run_id}/{self._restarts}"
+            order.refs = {"round": page, "generation": generation, "claim": claim, **limits}
+            order.added = self._start.reopen if generation is not None else []
+            order.reopens = generation is None or self._start.reopens
+            order.notes, notes = notes or [], None
             found = (await self.carry_out(order, "")).page or {}
-            engine.recalled.ended |= {task: read_head(head) for task, head in found.get("ended", {}).items()}
-            engine.recalled.attempted |= {ref: read_head(head) for ref, head in found.get("attempted", {}).items()}
-            engine.recalled.decisions |= found.get("decisions", {})
-            engine.recalled.attempts |= found.get("attempts", {})
-            engine.ends.update(found.get("ends", {}))
-            for segment, (tokens, usd) in found.get("spent", {}).items():
-                engine.budget.settle(segment, tokens, usd)
+            if page == 0:
+                self._take_over(engine, found)
+            engine.recalled.ended |= {task: read_head(head) for task, head in found["ended"].items()}
+            engine.ends.update(found["ends"])
             page += 1
-            if not found.get("more"):
+            if not found["more"]:
                 return
 
-    def _order(self, segment: str, kind: str, turn: int) -> StepOrder:
+    def _take_over(self, engine: WorkflowEngine, found: dict[str, Any]) -> None:
+        engine.first_turn = found["generation"] * MOST_TURNS
+        engine.reopened = frozenset(found["reopened"])
+        engine.recalled.attempts = found["reopened"]
+        engine.recalled.decisions = found["decisions"]
+        engine.restarted = found["restarted"]
+        engine.orders.recall(found["stopped"])
+        self._acted.update(found["controls"])
+        limit = found["limit"]
+        self._limit = engine.budget.limit = Budget(tokens=limit["tokens"], usd=limit["usd"])
+        self._deadline_s = engine.deadline_s = limit["deadline_s"]
+        for segment, (tokens, usd) in found["spent"].items():
+            engine.budget.settle(segment, tokens, usd)
+
+    def _order(self, segment: str, kind: str) -> StepOrder:
         engine = self._engine
+        self._turns += 1
         return StepOrder(
             run=self._start.run,
             key=segment,
             kind=kind,
             segment=segment,
-            turn=engine.first_turn + turn,
+            turn=engine.first_turn + self._turns,
             now=engine.clock.now(),
             at=self.now(),
         )
 
     async def _close(self, status: str, ref: str | None) -> None:
         """Put the end of the run on the record, whoever wanted it."""
-        order = self._order("@end", CLOSE, turn=1)
+        order = self._order("@end", CLOSE)
         order.refs = {} if ref is None else {"draft": ref}
         order.status = status
         order.notes = self._engine.take_all_notes()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ from chargehand.engine.people import read_words
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import (
+    CARRY,
     CLOSE,
     MOST_TRIES,
     RECALL,
+    RUN,
+    TAKE_ORDERS,
     StepOrder,
     StepResult,
     pack,
@@ -37,9 +41,19 @@ from chargehand.models.resolve import Models
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.make_steps import RunJob, make_steps, role_models, tools_of
 from chargehand.runs.temporal.carried_notes import marked_refs, notes_as_events
+from chargehand.runs.temporal.carry_notes import carry_notes
 from chargehand.runs.temporal.close_run import close_run
 from chargehand.runs.temporal.recall_run import recall_page
-from chargehand.runs.temporal.stored_run import BlobMailbox, StoredOutcomes, fetch_material, read_start, read_step
+from chargehand.runs.temporal.stored_run import (
+    BlobMailbox,
+    FetchedMailbox,
+    StoredOutcomes,
+    fetch_material,
+    hold_path,
+    read_start,
+    read_step,
+)
+from chargehand.runs.temporal.take_orders import take_orders
 from chargehand.settings import Settings
 from chargehand.steps.run_steps import RunSteps
 from chargehand.team import Team
@@ -50,6 +64,7 @@ from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
 from chargehand.values.event import Event, PlanApproved
 from chargehand.values.head import Head, StepRefs
+from chargehand.values.order import Restart
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan, Task
 
@@ -84,6 +99,8 @@ class StepActivity:
         self._folder = folder
         self._runs: dict[str, LoadedRun] = {}
         self._loading: dict[str, asyncio.Lock] = {}
+        # Run -> when its orders were last looked at, and what there is: one look for all its steps here.
+        self._looks: dict[str, tuple[float, asyncio.Future[frozenset[str]]]] = {}
         # Set when this process is asked to end: its steps are tried again elsewhere.
         self.ending = asyncio.Event()
 
@@ -108,7 +125,13 @@ class StepActivity:
     async def _carry_out(self, order: StepOrder) -> StepResult:
         store, run = self._store, order.run
         if order.kind == RECALL:
-            return await asyncio.to_thread(recall_page, store, order)
+            return await recall_page(store, order, _token(order), self._models)
+        if order.kind == TAKE_ORDERS:
+            return await take_orders(store, order, _token(order), self._models)
+        if order.kind == CARRY:
+            journal = await asyncio.to_thread(BlobJournal.open, store, run, RUN, _token(order))
+            await carry_notes(store, journal, order)
+            return StepResult()
         if order.kind == CLOSE:
             return await close_run(store, order, _token(order))
         done = await asyncio.to_thread(read_step, store, run, order.key)
@@ -128,6 +151,16 @@ class StepActivity:
             words.append(f"{whole}/parts")
         ends = {note[1]: note[3] for note in order.notes if note[0] == "task_ended"}
         outcomes.load({**ends, **order.ends}, [refs.outcome, *marked_refs(order.notes)], words)
+
+    async def orders_of(self, run: str) -> frozenset[str]:
+        """The paths of what people have ordered of a run and no step has taken yet."""
+        now = asyncio.get_running_loop().time()
+        looked, found = self._looks.get(run, (0.0, None))
+        if found is None or now - looked > ORDERS_POLL_S / 2:
+            list_orders = partial(self._store.list, self._store.path(run, "orders"))
+            found = asyncio.ensure_future(_as_set(list_orders))
+            self._looks = {each: look for each, look in self._looks.items() if look[0] > now - 60} | {run: (now, found)}
+        return await asyncio.shield(found)
 
     async def _load(self, run: str) -> LoadedRun:
         async with self._loading.setdefault(run, asyncio.Lock()):
@@ -176,6 +209,10 @@ class _Step:
     models: Models
     owner: StepActivity
 
+    def __post_init__(self) -> None:
+        self.letters = BlobMailbox(self.store, self.order.run, self.order.segment)
+        self.mailbox = FetchedMailbox(self.letters)
+
     async def run(self) -> StepResult:
         order, job = self.order, self.loaded.job
         events = list(self.journal.events())
@@ -183,6 +220,8 @@ class _Step:
         known = Replay(run=job.run, plan=None if order.segment == "@plan" else {"tasks": [task] if task else []})
         state = replay(events, job.run, known)
         now = order.now + max(time.time() - order.at, 0.0)
+        if order.restarted:
+            state.restarted |= await asyncio.to_thread(self._restarted)
         state.move_clock(now, {self.refs.task: order.waited} if order.waited else {})
         supervisors = role_models(job.settings, self.models)
         writer = supervisors["synthesizer"].model if "synthesizer" in supervisors else None
@@ -192,9 +231,9 @@ class _Step:
             self._carry_notes(engine, events)
             steps = make_steps(job, self.models, engine, supervisors)
             engine.serve(steps)
-            if events:
-                await engine.read_orders()
+            await self._read_orders(engine)
             result = await self._work(engine, steps, state)
+        await self.mailbox.fetch()
         if result.waits is None:
             urls = engine.record.urls() if order.kind == "attempt" else ()
             kept = {"step": asdict(result), "turn": order.turn, "segment": order.segment, "refs": order.refs}
@@ -226,13 +265,13 @@ class _Step:
             replay=state,
             opening=opening,
             wait_s=job.request.wait_s,
-            deadline_s=job.request.deadline_s,
+            deadline_s=order.deadline_s,
             budget=Budget(tokens=order.tokens, usd=order.usd),
             max_concurrent=job.request.max_concurrent,
             hedge_after_s=job.team.recovery.hedge_after_s,
             writer=writer,
             read_answer=self._read_answer,
-            mailbox=BlobMailbox(self.store, job.run, order.segment),
+            mailbox=self.mailbox,
             outcomes=self.outcomes,
             urls=tuple(self.outcomes.urls),
             sets_aside_reading=False,
@@ -254,9 +293,9 @@ class _Step:
         watch = asyncio.ensure_future(self._watch(engine))
         try:
             head, ended = await main
-        except Parked:
+        except Parked as parked:
             await engine.commit()
-            return self._waiting(engine)
+            return self._result(engine, waits="hold") if parked.status == "paused" else self._waiting(engine)
         except BaseExceptionGroup as group:
             raise _first(group) from None
         finally:
@@ -306,15 +345,31 @@ class _Step:
             plan = plan.with_tasks(added)
             tasks = {**tasks, **{task.id: task for task in added}}
             ids = frozenset(tasks)
+        if order.restarted:
+            plan = plan.model_copy(update={"tasks": steps.as_restarted(plan.tasks)})
+            tasks = {task.id: task for task in plan.tasks}
         used = [Usage.model_validate(loaded.approved.usage or {}), *(Usage.model_validate(u) for u in order.planning)]
         planned = not loaded.approved.given and loaded.job.team.mode != "route"
         steps.continue_with(plan, tasks, used, planned=planned, ids=ids)
 
     async def _watch(self, engine: EngineSession) -> None:
-        """Look for words to the worker, and for answers."""
+        """Look for words to the worker, for answers, and whether the run is held."""
         while True:
             await asyncio.sleep(ORDERS_POLL_S)
-            await engine.read_orders()
+            await self._read_orders(engine)
+
+    async def _read_orders(self, engine: EngineSession) -> None:
+        there = await self.owner.orders_of(self.order.run)
+        if hold_path(self.store, self.order.run) in there:
+            engine.hold()
+        if any(path.startswith(f"{self.letters.folder}/") for path in there):
+            await self.mailbox.fetch()
+        await engine.read_orders()
+
+    def _restarted(self) -> dict[str, Restart]:
+        """The tasks that people restarted, with their new words and models."""
+        events = BlobJournal.read(self.store, self.order.run, RUN).events()
+        return replay(events, self.order.run, Replay(plan={"tasks": []})).restarted
 
     def _waiting(self, engine: EngineSession) -> StepResult:
         state = replay(self.journal.events(), self.order.run, Replay(plan={"tasks": []}))
@@ -328,6 +383,10 @@ class _Step:
         if spent.lost.calls or spent.estimated or spent.short:
             extra = {"lost": spent.lost.to_json(), "estimated": list(spent.estimated), "short": spent.short}
         return StepResult(tokens=spent.tokens, usd=spent.usd, extra=extra, **fields)
+
+
+async def _as_set(list_paths: Callable[[], list[str]]) -> frozenset[str]:
+    return frozenset(await asyncio.to_thread(list_paths))
 
 
 def _token(order: StepOrder) -> int:

@@ -5,10 +5,12 @@ runs/RUN/material/HASH   a file that was given
 runs/RUN/steps/KEY       the result of a step, with the outcomes and words it leaves for other steps
 runs/RUN/segments/...    the record (engine/temporal/blob_journal.py)
 runs/RUN/orders/SEGMENT  orders of people that have no verdict yet
+runs/RUN/orders/@hold    an object in it lets steps begin nothing new
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Iterable
@@ -19,13 +21,16 @@ from pydantic_core import from_json, to_json
 
 from chargehand import __version__
 from chargehand.engine.outcomes import KeptOutcomes
+from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
-from chargehand.engine.temporal.step_order import JsonObject, read_head
+from chargehand.engine.temporal.step_order import ORDER_MARK, RUN, JsonObject, read_head
 from chargehand.errors import UsageError
 from chargehand.record.mailbox import UnreadableOrder, read_order
 from chargehand.record.storage_errors import damage_error
 from chargehand.runs.make_steps import RunJob
 from chargehand.team import Team
+from chargehand.values.event import Control
+from chargehand.values.head import Head
 from chargehand.values.order import Order
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Task
@@ -111,6 +116,7 @@ class StoredOutcomes(KeptOutcomes):
         super().__init__()
         self._store = store
         self._run = run
+        self._reasons: dict[str, str] | None = None
         # What was loaded is not saved again.
         self._loaded: set[str] = set()
         self.urls: list[str] = []
@@ -126,6 +132,20 @@ class StoredOutcomes(KeptOutcomes):
         for task, head in heads.items():
             self.end(task, head)
         self._loaded |= {*self._kept, *self._tasks}
+
+    def end(self, ref: str, head: Head) -> Outcome:
+        return super().end(ref, head.model_copy(update={"why": self.with_reasons(head.why)}))
+
+    def with_reasons(self, words: str) -> str:
+        """Words with the reasons of people, for which the keys of their orders stand."""
+        return ORDER_MARK.sub(lambda mark: self._reason(mark[1]), words)
+
+    def _reason(self, key: str) -> str:
+        if self._reasons is None:
+            events = BlobJournal.read(self._store, self._run, RUN).events()
+            controls = [event.body for event in events if isinstance(event.body, Control)]
+            self._reasons = {each.key: (each.value or {}).get("text", "") for each in controls}
+        return self._reasons.get(key, "") or "no reason given"
 
     def _load_steps(self, keys: list[str]) -> None:
         try:
@@ -158,6 +178,12 @@ class StoredOutcomes(KeptOutcomes):
         self._store.put(self._store.path(self._run, "steps", key), to_json(kept, inf_nan_mode="null"))
 
 
+def keep_outcome(store: BlobStore, run: str, ref: str, outcome: Outcome) -> None:
+    """Keep an outcome that no step has left."""
+    kept: JsonObject = {"result": {"turn": 0}, "outcomes": {ref: outcome.to_json()}, "tasks": {}, "urls": []}
+    store.put(store.path(run, "steps", ref), to_json(kept, inf_nan_mode="null"))
+
+
 def read_step(store: BlobStore, run: str, key: str) -> JsonObject | None:
     """What a step has left, once it has ended."""
     try:
@@ -178,14 +204,14 @@ class BlobMailbox:
 
     def __init__(self, store: BlobStore, run: str, segment: str) -> None:
         self._store = store
-        self._folder = store.path(run, "orders", segment)
+        self.folder = store.path(run, "orders", segment)
 
     def send(self, order: Order) -> None:
-        self._store.create(f"{self._folder}/{order.id}", order.model_dump_json(exclude_none=True).encode())
+        self._store.create(f"{self.folder}/{order.id}", order.model_dump_json(exclude_none=True).encode())
 
     def pending(self) -> list[Order | UnreadableOrder]:
         found: list[Order | UnreadableOrder] = []
-        for path in self._store.list(self._folder):
+        for path in self._store.list(self.folder):
             try:
                 found.append(read_order(path.rpartition("/")[2], self._store.get(path)))
             except FileNotFoundError:
@@ -193,4 +219,42 @@ class BlobMailbox:
         return found
 
     def remove(self, id: str) -> None:
-        self._store.delete([f"{self._folder}/{id}"])
+        self._store.delete([f"{self.folder}/{id}"])
+
+
+class FetchedMailbox:
+    """The same for a step: `pending` gives what was fetched, `remove` takes effect with the next `fetch`."""
+
+    def __init__(self, mailbox: BlobMailbox) -> None:
+        self._mailbox = mailbox
+        self._fetched: list[Order | UnreadableOrder] = []
+        self._removed: list[str] = []
+
+    async def fetch(self) -> None:
+        self._fetched = await asyncio.to_thread(self._exchange)
+
+    def _exchange(self) -> list[Order | UnreadableOrder]:
+        removed, self._removed = self._removed, []
+        for id in removed:
+            self._mailbox.remove(id)
+        return self._mailbox.pending()
+
+    def send(self, order: Order) -> None:
+        self._mailbox.send(order)
+
+    def pending(self) -> list[Order | UnreadableOrder]:
+        return self._fetched
+
+    def remove(self, id: str) -> None:
+        self._fetched = [order for order in self._fetched if order.id != id]
+        self._removed.append(id)
+
+
+def hold_path(store: BlobStore, run: str) -> str:
+    return store.path(run, "orders", "@hold", "mark")
+
+
+def hold_steps(store: BlobStore, run: str, *, held: bool) -> None:
+    """Let the steps of a run that are under way, on whichever machine, begin nothing new; or begin again."""
+    path = hold_path(store, run)
+    store.put(path, b"") if held else store.delete([path])
