@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chargehand.cli.screen import NARROWEST, WIDEST, Screen
-from chargehand.record.home import Home, default_path
+from chargehand.cli.shared_options import source
 from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, several, share
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def details(report: ReportData) -> list[tuple[str, str]]:
 
 def documents(report: ReportData) -> list[tuple[str, str]]:
     """Where the documents are that the run wrote; of many, where all of them are."""
-    found = Home(default_path(os.environ).absolute()).documents(report["run"])
+    found = source().documents(report["run"])
     return [(DOCUMENT, str(path)) for path in (found if len(found) <= MOST else [found[0].parent])]
 
 

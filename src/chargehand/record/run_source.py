@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from chargehand.record.index import RunInfo
     from chargehand.record.mailbox import Mailbox
     from chargehand.record.replay import Replay
@@ -24,6 +26,14 @@ class RunSource(Protocol):
 
     def runs(self, limit: int | None = None) -> list[RunInfo]:
         """Runs, newest first."""
+        ...
+
+    def list_mark(self) -> object:
+        """Equal marks: no run was begun, ended or removed in between; one may have died."""
+        ...
+
+    def documents(self, run: str) -> list[Path]:
+        """The documents that workers of the run wrote, as files, by name."""
         ...
 
     def state(self, run: str) -> Replay:

@@ -27,7 +27,7 @@ from chargehand.runs.answer_question import check_answer, record_answer
 from chargehand.runs.event_loop import less_collecting
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.prepared_team import PreparedTeam, team_reference
-from chargehand.runs.record_in_thread import open_record
+from chargehand.runs.record_in_thread import open_record, remote_record
 from chargehand.runs.report_from_record import final_report, open_questions, report_so_far, unfinished_report
 from chargehand.runs.resumed_job import Added, check_begun, job_of
 from chargehand.runs.send_order import VERDICT_WAIT_S, SentOrder, send_order
@@ -40,7 +40,7 @@ from chargehand.tools import BUILTIN
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
-from chargehand.values.event import Event, RunEnded
+from chargehand.values.event import Event, RunEnded, ToolCalled
 from chargehand.values.order import OrderKind, new_order
 from chargehand.values.plan import Plan, errors_in
 from chargehand.values.report import Report
@@ -48,6 +48,7 @@ from chargehand.values.request import Request
 from chargehand.values.status_words import FINISHED, RunStatus
 
 if TYPE_CHECKING:
+    from chargehand.runs.temporal.all_runs import NotedRun
     from chargehand.values.run_diff import RunDiff
 
 # How long `cancel` waits for the owner to have stopped.
@@ -112,7 +113,8 @@ class RunLife(PreparedTeam):
         if not isinstance(source := self.source, Home) and source.settings_of(run) is not None:
             from chargehand.runs.temporal.front import resume_run  # few runs are there
 
-            return await resume_run(source, run, added, on_event, self.say)
+            async with (record or partial(open_record, partial(remote_record, run)))():
+                return await resume_run(source, run, added, on_event, self.say)
         state = self.home.state(run)
         if self._stays_ended(state, added):
             return final_report(state)
@@ -153,15 +155,16 @@ class RunLife(PreparedTeam):
 
         The model that was forced for the first run is used again, unless this supervisor was given one.
         """
-        run = self.home.find(run)
-        state = self.home.state(run)
+        run = self.source.find(run)
+        state = self.source.state(run)
+        noted = self._noted(run)
         check_begun(run, state)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         with reading(f"of run {run}"):
             # What was added to a plan is in it.
             asked = Request.model_validate(state.start["request"]).model_copy(update={"subject": None})
             before = Settings.model_validate(state.start["settings"])
-            team_ref: str | None = state.start["team"].get("ref")
+            team_ref: str | None = state.start["team"].get("ref") if noted is None else noted.team_ref
             if given is None and state.plan_given:
                 given = parse(state.plan or state.drafted)
         if self.team_ref is not None:
@@ -171,6 +174,18 @@ class RunLife(PreparedTeam):
         if given is not None:
             check_plan(given, team, asked)
         settings, changed = as_before(run, before, self.team_settings())
+        if noted is not None:
+            from chargehand.runs.temporal.front import Earlier, run_job  # few runs are there
+
+            settings = settings.model_copy(update={"engine": "temporal", "temporal": noted.settings})
+            there = noted.material_here(asked.material)
+            # Files that are not here any more are taken as they were then.
+            earlier = Earlier(run, []) if there is None else None
+            asked = asked.model_copy(update={"material": there or asked.material})
+            job = RunJob("", asked, team, settings, given, self.team_ref, prior=Prior(run, state))
+            job = job._replace(warnings=(*self.warnings, *changed, *notes))
+            async with (record or partial(open_record, partial(remote_record, "")))() as journal:
+                return await run_job(self.home, job._replace(run=journal.run), on_event, self.say, earlier)
         async with (
             self._checked_models(settings, team, asked.budget, given) as models,
             (record or partial(open_record, self.home.create))() as journal,
@@ -210,14 +225,23 @@ class RunLife(PreparedTeam):
 
         different = Different(at, model, plan if plan is None or isinstance(plan, Plan) else parse(plan))
         different.check()
-        run = self.home.find(run)
-        state = self.home.state(run)
+        run = self.source.find(run)
+        state = self.source.state(run)
+        noted = self._noted(run)
         made = self._given if isinstance(self._given, Team) else None
         with reading(f"of run {run}"):
-            job = job_of(run, state, Added(), self.home, self._trust, self.settings, made)
-            job = fork_job(self.home, job, state, different, self.settings)
+            job = job_of(run, state, Added(), self.source, self._trust, self.settings, made)
+            job = fork_job(self.source, job, state, different, self.settings)
         if different.plan is not None:
             check_plan(different.plan, job.team, job.request)
+        if noted is not None:
+            from chargehand.runs.temporal.front import Earlier, run_job  # few runs are there
+
+            called = [event.body for event in self.source.events(run) if isinstance(event.body, ToolCalled)]
+            settings = job.settings.model_copy(update={"engine": "temporal", "temporal": noted.settings})
+            async with (record or partial(open_record, partial(remote_record, "")))() as journal:
+                job = job._replace(run=journal.run, settings=settings, team_ref=noted.team_ref)
+                return await run_job(self.home, job, on_event, self.say, Earlier(run, called))
         async with (
             self._checked_models(job.settings, job.team, job.request.budget, job.plan) as models,
             (record or partial(open_record, self.home.create))() as journal,
@@ -373,6 +397,19 @@ class RunLife(PreparedTeam):
         return await self.answer(run, question, words, by=by)  # it parked, or died, before it saw the answer
 
     # -- parts -------------------------------------------------------------------------------------------------------
+
+    def open_remote(self, run: str, earlier: str | None = None) -> SqliteJournal:
+        """The record of a run that is about to begin on Temporal, where `earlier` is: from here on it is found."""
+        from chargehand.runs.temporal.all_runs import note_run  # few runs are there
+
+        noted = None if earlier is None else self._noted(earlier)
+        note_run(self.home, run, self.settings.temporal if noted is None else noted.settings)
+        return remote_record(run)
+
+    def _noted(self, run: str) -> NotedRun | None:
+        """What the home knows of a run on Temporal; None for another."""
+        source = self.source
+        return None if isinstance(source, Home) else source.noted(run)
 
     async def _work(
         self,

@@ -20,6 +20,7 @@ from chargehand.values.plan import Plan
 
 if TYPE_CHECKING:
     from chargehand.record.home import Home
+    from chargehand.record.run_source import RunSource
 
 _MOST_NAMED = 20
 
@@ -40,7 +41,7 @@ class Different(NamedTuple):
             )
 
 
-def fork_job(home: Home, job: RunJob, state: Replay, different: Different, now: Settings) -> RunJob:
+def fork_job(source: RunSource, job: RunJob, state: Replay, different: Different, now: Settings) -> RunJob:
     """`job` is the one that would continue the run itself. It has everything but what is different."""
     kept = choose_kept(state, different)
     settings = job.settings
@@ -49,7 +50,7 @@ def fork_job(home: Home, job: RunJob, state: Replay, different: Different, now: 
         providers = {**now.providers, **settings.providers}
         model = found_from(different.model, Path.cwd())
         settings = settings.model_copy(update={"model": model, "providers": providers})
-    events = tuple(copy_events(home.events(state.run), state, kept))
+    events = tuple(copy_events(source.events(state.run), state, kept))
     return job._replace(
         settings=settings,
         plan=different.plan or job.plan,

@@ -67,12 +67,18 @@ class PreparedTeam:
     def source(self) -> Home | AllRuns:
         """The runs on record, to be read: those of the home, and where there are any, those on Temporal."""
         if self._all_runs is None:
-            if not (self.home.path / "temporal").is_dir():
+            if self.settings.temporal.blobs is None and not (self.home.path / "temporal").is_dir():
                 return self.home
             from chargehand.runs.temporal.all_runs import AllRuns  # few homes have such runs
 
             self._all_runs = AllRuns(self.home)
         return self._all_runs
+
+    @property
+    def remote_runs(self) -> list[str]:
+        """The runs on Temporal that this home knows."""
+        source = self.source
+        return [] if isinstance(source, Home) else source.remote()
 
     @property
     def team(self) -> Team:

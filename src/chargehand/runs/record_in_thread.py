@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from chargehand.record.sqlite_journal import SqliteJournal
 
@@ -32,6 +32,22 @@ async def open_record(make: Callable[[], SqliteJournal]) -> AsyncGenerator[Sqlit
         yield journal
     finally:
         await asyncio.shield(in_thread(journal.close))
+
+
+class _RemoteRecord:
+    """Stands for the record of a run that is kept elsewhere: it has a name, and nothing is held."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.on_commit: object = None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def remote_record(run: str) -> SqliteJournal:
+    """For code that opens the record of a run before it begins: that of a run on Temporal is opened by its steps."""
+    return cast("SqliteJournal", _RemoteRecord(run))
 
 
 async def in_thread(work: Callable[[], T]) -> T:

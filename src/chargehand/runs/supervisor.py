@@ -25,7 +25,7 @@ from chargehand.planner.settle_plan import plan_or_route
 from chargehand.runs.event_loop import run_in_loop, wait_to_begin
 from chargehand.runs.existing_runs import OnSession, OpenRecord, RunLife, check_plan, positive, team_for
 from chargehand.runs.make_steps import RunJob
-from chargehand.runs.record_in_thread import open_record
+from chargehand.runs.record_in_thread import open_record, remote_record
 from chargehand.synthesizer import OnDraft
 from chargehand.team.roster import supervisor_model
 from chargehand.text.json_schema import problems_in
@@ -200,8 +200,9 @@ class Supervisor(RunLife):
             from chargehand.runs.temporal.front import run_job  # few runs are there
 
             warnings = (*self.warnings, *notes, *missing_material(asked))
-            job = RunJob("", asked, team, settings, given, self.team_ref, warnings=warnings)
-            return await run_job(self.home, job, on_event, self.say)
+            async with (record or partial(open_record, partial(remote_record, "")))() as journal:
+                job = RunJob(journal.run, asked, team, settings, given, self.team_ref, warnings=warnings)
+                return await run_job(self.home, job, on_event, self.say)
         async with (
             self._checked_models(settings, team, asked.budget, given) as models,
             (record or partial(open_record, self.home.create))() as journal,

@@ -101,7 +101,7 @@ async def begin_run(server: Server, caller: Caller, body: StartRun, key: str | N
                 known_key = KnownKey(run, hash_of(start))
                 await server.reading.run(server.started.wanted.keep_key, caller, key, known_key)
             begin = start_of(supervisor, body, paths)
-            return await server.started.begin(wanted, begin, partial(server.home.create, run))
+            return await server.started.begin(wanted, begin, server.new_record(run))
         except Exception:
             shutil.rmtree(run_folder(server, run), ignore_errors=True)
             raise

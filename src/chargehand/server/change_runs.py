@@ -105,8 +105,8 @@ async def resume_run(call: Call) -> Response:
     body = await call.body(ResumeRun)
     server, run = call.server, await find_run(call)
     added = body.model_dump()
-    if server.home.owner(run) is not None and await _order_owner(server, run, body):
-        if server.home.owner(run) is not None:
+    if server.source.owner(run) is not None and await _order_owner(server, run, body):
+        if server.source.owner(run) is not None:
             return json_response({"run": run}, 202)
         added = {"retry_failed": body.retry_failed}  # it was about to end: what was ordered waits for the resume
     begin = partial(server.supervisor.resume, run, **added)
@@ -134,7 +134,7 @@ async def rerun_run(call: Call) -> Response:
     run = new_run_id(time.time())
     supervisor = supervisor_of(call.server, None, body.model)
     begin = partial(supervisor.rerun, earlier, plan=body.plan)
-    await call.server.started.begin(Wanted(run, call.caller, None), begin, partial(call.server.home.create, run))
+    await call.server.started.begin(Wanted(run, call.caller, None), begin, call.server.new_record(run, earlier))
     return json_response({"run": run}, 202)
 
 
@@ -147,7 +147,7 @@ async def fork_run(call: Call) -> Response:
     begin = partial(call.server.supervisor.fork, earlier, at=body.at, model=model, plan=body.plan)
     app = await call.server.reading.run(_app_of, call.server, earlier)
     following = begin if app is None else partial(app.follow, begin)
-    await call.server.started.begin(Wanted(run, call.caller, None), following, partial(call.server.home.create, run))
+    await call.server.started.begin(Wanted(run, call.caller, None), following, call.server.new_record(run, earlier))
     return json_response({"run": run}, 202)
 
 
@@ -167,9 +167,12 @@ def continue_waiting_runs(server: Server) -> None:
 
 
 async def _continue_wanted(server: Server, wanted: Wanted) -> None:
-    run, home = wanted.run, server.home
+    run, home, source = wanted.run, server.home, server.source
     there = await server.reading.run(home.has, run)
-    if there and (home.owner(run) is not None or await server.reading.run(_waits_for_person, server, run)):
+    if not there and await server.reading.run(_is_remote, server, run):
+        await continue_run(server, run, wanted.caller, partial(server.supervisor.resume, run))  # it is watched again
+        return
+    if there and (source.owner(run) is not None or await server.reading.run(_waits_for_person, server, run)):
         return
     if there and await server.reading.run(_is_paused, server, run):
         await server.reading.run(server.started.wanted.clear, run)  # only a person continues it
@@ -183,7 +186,7 @@ async def _continue_wanted(server: Server, wanted: Wanted) -> None:
             body,
             [run_folder(server, run) / "material" / name for name in names],
         )
-        await server.started.begin(wanted, begin, partial(home.open if there else home.create, run))
+        await server.started.begin(wanted, begin, server.known_record(run) if there else server.new_record(run))
     else:
         await server.reading.run(server.started.wanted.clear, run)
 
@@ -196,8 +199,12 @@ def _waits_for_person(server: Server, run: str) -> bool:
 async def _continue_waiting(server: Server, wanted: Wanted) -> None:
     """Continue a run whose provider may be asked again, unless it is not wanted any more."""
     run = wanted.run
-    if await server.reading.run(server.started.wanted.is_marked, run) and server.home.owner(run) is None:
+    if await server.reading.run(server.started.wanted.is_marked, run) and server.source.owner(run) is None:
         await continue_run(server, run, wanted.caller, partial(server.supervisor.resume, run))
+
+
+def _is_remote(server: Server, run: str) -> bool:
+    return run in server.supervisor.remote_runs
 
 
 def _is_paused(server: Server, run: str) -> bool:
@@ -208,7 +215,7 @@ async def continue_run(server: Server, run: str, caller: str, begin: Begin) -> N
     """Continue a run on record, as the app that began it does."""
     app = await server.reading.run(_app_of, server, run)
     following = begin if app is None else partial(app.follow, begin)
-    await server.started.begin(Wanted(run, caller, None), following, partial(server.home.open, run))
+    await server.started.begin(Wanted(run, caller, None), following, server.known_record(run))
 
 
 def _app_of(server: Server, run: str) -> Any:
@@ -227,7 +234,7 @@ async def answer_question(call: Call) -> Response:
     words = body.answer if isinstance(body.answer, str) else _as_json(body.answer)
     still_open = await server.supervisor.answer(run, call.path("question"), words, by="http")
     marked = await server.reading.run(server.started.wanted.is_marked, run)
-    if marked and not still_open and server.home.owner(run) is None:
+    if marked and not still_open and server.source.owner(run) is None:
         await continue_run(server, run, call.caller, partial(server.supervisor.resume, run))
     return json_response({"run": run, "open": [question.id for question in still_open]})
 

@@ -62,7 +62,7 @@ async def restart_task(call: Call) -> Response:
     model = None if body.model is None else server.offered.model(body.model)
     steer = partial(server.supervisor.steer, run, task, restart=True, by=BY)
     answer = await _answer_with(steer(model=model, instruction=body.instruction))
-    if server.home.owner(run) is None:
+    if server.source.owner(run) is None:
         await continue_run(server, run, call.caller, partial(server.supervisor.resume, run))
     return answer
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from chargehand.record.home import Home
 from chargehand.record.run_source import RunSource
+from chargehand.record.sqlite_journal import SqliteJournal
+from chargehand.runs.record_in_thread import remote_record
 from chargehand.runs.supervisor import Supervisor
 from chargehand.server.access import Access
 from chargehand.server.conversations import Conversations
@@ -57,9 +59,19 @@ class Server:
     def source(self) -> RunSource:
         return self.supervisor.source
 
+    def new_record(self, run: str, earlier: str | None = None) -> Callable[[], SqliteJournal]:
+        """Opens the record of a run that is about to begin, on this machine or on others: where an earlier one is."""
+        supervisor = self.supervisor
+        there = supervisor.settings.engine == "temporal" if earlier is None else earlier in supervisor.remote_runs
+        return partial(supervisor.open_remote, run, earlier) if there else partial(self.home.create, run)
+
+    def known_record(self, run: str) -> Callable[[], SqliteJournal]:
+        """Opens the record of a run that is to be continued."""
+        return partial(self.home.open if self.home.has(run) else remote_record, run)
+
     @cached_property
     def run_list(self) -> RunList:
-        return RunList(self.home)
+        return RunList(self.source)
 
     @cached_property
     def figures(self) -> RunFigures:
@@ -76,7 +88,7 @@ class Server:
     @cached_property
     def started(self) -> StartedRuns:
         wanted = WantedRuns(self.home) if self.survives else UnmarkedRuns(self.home)
-        shared = (self.home, self.reading, self.feeds, self.log, self.metrics, self.notifier)
+        shared = (self.source, self.reading, self.feeds, self.log, self.metrics, self.notifier)
         return StartedRuns(*shared, self.max_runs, wanted)
 
     @cached_property

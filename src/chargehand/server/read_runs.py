@@ -146,14 +146,14 @@ async def get_trace(call: Call) -> Response:
 async def list_files(call: Call) -> Response:
     """The documents that workers of a run wrote."""
     run = await find_run(call)
-    documents = await call.server.reading.run(call.server.home.documents, run)
+    documents = await call.server.reading.run(call.server.source.documents, run)
     return json_response({"files": [{"name": path.name, "bytes": path.stat().st_size} for path in documents]})
 
 
 async def get_file(call: Call) -> Response:
     """A document that a worker of a run wrote."""
     run, name = await find_run(call), call.path("name")
-    documents = await call.server.reading.run(call.server.home.documents, run)
+    documents = await call.server.reading.run(call.server.source.documents, run)
     # Found among those there are, so that no name can lead elsewhere.
     found = next((path for path in documents if path.name == name), None)
     if found is None:

@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import Field
 
 from chargehand.errors import ChargehandError
-from chargehand.record.home import Home
 from chargehand.record.index import RunInfo
+from chargehand.record.run_source import RunSource
 from chargehand.server.checked_input import Input
 from chargehand.values.status_words import RunStatus
 
@@ -27,10 +27,10 @@ class RunsQuery(Input):
 
 
 class RunList:
-    """The list of one home. Called from threads; one of them reads at a time."""
+    """The list of one source. Called from threads; one of them reads at a time."""
 
-    def __init__(self, home: Home) -> None:
-        self._home = home
+    def __init__(self, source: RunSource) -> None:
+        self._source = source
         self._lock = threading.Lock()
         self._mark: object = None
         self._runs: list[RunInfo] = []
@@ -40,11 +40,11 @@ class RunList:
     def load(self) -> list[RunInfo]:
         """All runs, newest first, as they are now."""
         with self._lock:
-            mark = self._home.list_mark()
+            mark = self._source.list_mark()
             if mark != self._mark or any(info.status == "running" and self._is_dead(info) for info in self._runs):
-                self._runs = self._home.runs(None)
+                self._runs = self._source.runs(None)
                 # Listing may itself repair the index.
-                self._mark = mark if mark == self._home.list_mark() else None
+                self._mark = mark if mark == self._source.list_mark() else None
             return self._runs
 
     def find(self, query: RunsQuery) -> tuple[list[RunInfo], bool]:
@@ -73,17 +73,17 @@ class RunList:
         """Whether the run waits for a person; one may also wait for a provider."""
         if info.status != "waiting":
             return False
-        mark = self._home.change_mark(info.run)
+        mark = self._source.change_mark(info.run)
         known = self._asking.get(info.run)
         if known is None or known[0] != mark:
             try:
-                known = self._asking[info.run] = mark, bool(self._home.state(info.run).open_questions())
+                known = self._asking[info.run] = mark, bool(self._source.state(info.run).open_questions())
             except ChargehandError:
                 return True  # its record cannot be read: somebody should look at it
         return known[1]
 
     def _is_dead(self, info: RunInfo) -> bool:
-        return self._home.owner(info.run) is None
+        return self._source.owner(info.run) is None
 
 
 def _position_after(listed: list[RunInfo], run: str) -> int:

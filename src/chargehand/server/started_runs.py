@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 
 from chargehand.errors import ChargehandError, UsageError
 from chargehand.limits.fair import FairQueue
-from chargehand.record.home import Home
+from chargehand.record.run_source import RunSource
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.runs.record_in_thread import open_record
 from chargehand.runs.session import Session
@@ -55,17 +55,17 @@ class StartedRuns:
 
     def __init__(
         self,
-        home: Home,
+        source: RunSource,
         reading: ReadingThreads,
         feeds: Feeds,
         log: LogLines,
         metrics: Metrics,
         notifier: Notifier,
         max_runs: int,
-        wanted: WantedRuns | None = None,
+        wanted: WantedRuns,
     ) -> None:
-        self.wanted = wanted or WantedRuns(home)
-        self._home = home
+        self.wanted = wanted
+        self._source = source
         self._reading = reading
         self._feeds = feeds
         self._log = log
@@ -170,7 +170,7 @@ class StartedRuns:
 
     def _waits_for(self, run: str) -> tuple[float | None, bool]:
         """When the provider that a run waits for may be asked again, and whether the run asks a person."""
-        state = self._home.state(run)
+        state = self._source.state(run)
         return state.provider_wait and state.provider_wait[0], bool(state.open_questions())
 
     def _continue_at(self, wanted: Wanted, until: float) -> None:

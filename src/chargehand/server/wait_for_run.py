@@ -85,7 +85,7 @@ def _may_continue(server: Server, run: str, view: RunState, status: str) -> bool
     """Whether a run stands still although nobody has to say anything, and no provider is waited for."""
     if status == "interrupted":
         return True
-    if status != "waiting" or view.questions or view.ended is None or server.home.owner(run) is not None:
+    if status != "waiting" or view.questions or view.ended is None or server.source.owner(run) is not None:
         return False
     return waiting_json(server.source, run, status).get("waiting", {"until": 0.0})["until"] <= time.time()
 

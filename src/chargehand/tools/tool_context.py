@@ -7,7 +7,7 @@ a rerun calls the tool again if what it read has changed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +45,8 @@ class ToolContext:
     servers: McpConnections | None = field(default=None, repr=False, compare=False)
     # The W3C trace context of the call, where its run is part of a trace.
     traceparent: str | None = field(default=None, repr=False, compare=False)
+    # Keeps a document where all machines of a run find it, instead of in the folder; whether it replaced one.
+    keep_document: Callable[[str, bytes], bool] | None = field(default=None, repr=False, compare=False)
     # One per call: `call` gives each a fresh one.
     reads: Reads = field(default_factory=Reads, repr=False, compare=False)
 

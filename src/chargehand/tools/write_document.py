@@ -36,6 +36,8 @@ def write_document(context: ToolContext, name: str, text: str) -> str:
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_BYTES:
         raise ToolError(f"The document has {len(data):,} bytes; at most {MAX_BYTES:,} are written. Split it.")
+    if context.keep_document is not None:
+        return _describe(name, data, replaced=context.keep_document(name, data))
     if context.folder is None:
         raise ToolError("This run keeps no folder, so no document can be written; put the text into the answer.")
     try:
@@ -44,6 +46,10 @@ def write_document(context: ToolContext, name: str, text: str) -> str:
     except OSError as error:
         # The system's own message would show the real path.
         raise ToolError(f"{name} cannot be written: {error.strerror or type(error).__name__}.") from None
+    return _describe(name, data, replaced=replaced)
+
+
+def _describe(name: str, data: bytes, *, replaced: bool) -> str:
     return f"{'Replaced' if replaced else 'Wrote'} {FOLDER}/{name} ({len(data):,} bytes) in the folder of this run."
 
 

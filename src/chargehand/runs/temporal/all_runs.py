@@ -9,13 +9,13 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import RUN
-from chargehand.errors import RunNotFound, UsageError
+from chargehand.errors import ChargehandError, RunNotFound, UsageError
 from chargehand.record.home import Home
 from chargehand.record.index import RunInfo
 from chargehand.record.mailbox import Mailbox, UnreadableOrder
@@ -23,10 +23,11 @@ from chargehand.record.private_files import private_folder
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.temporal.blob_source import RunRecord
 from chargehand.runs.temporal.connection import connect, open_store
-from chargehand.runs.temporal.stored_run import BlobMailbox, read_start
+from chargehand.runs.temporal.stored_run import BlobMailbox, find_start, read_documents
 from chargehand.settings.settings import TemporalSettings
 from chargehand.values.event import Event
 from chargehand.values.order import Order
+from chargehand.values.request import Material
 from chargehand.values.status_words import FINISHED, RunStatus
 
 T = TypeVar("T")
@@ -36,19 +37,45 @@ _MOST_RECORDS = 8
 _NOTICE_S = 20
 # How long it is taken for known whether a run is under way.
 _KNOWN_S = 2.0
+_ENDED_KNOWN_S = 15.0
 
 
 def runs_folder(home: Home) -> Path:
     return home.path / "temporal"
 
 
-def note_run(home: Home, run: str, settings: TemporalSettings) -> None:
-    """Let commands of this home find the run."""
+def note_run(
+    home: Home,
+    run: str,
+    settings: TemporalSettings,
+    team_ref: str | None = None,
+    material: Mapping[str, str] | None = None,
+) -> None:
+    """Let commands of this home find the run, its team and the files that were given: the record has no paths."""
     private_folder(home.path)
     private_folder(runs_folder(home))
     path = runs_folder(home) / f"{run}.json"
     path.touch(mode=0o600)
-    path.write_text(settings.model_dump_json(), encoding="utf-8")
+    noted = settings.to_json() | {"team_ref": team_ref, "material": dict(material or {})}
+    path.write_text(json.dumps(noted), encoding="utf-8")
+
+
+def forget_run(home: Home, run: str) -> None:
+    (runs_folder(home) / f"{run}.json").unlink(missing_ok=True)
+
+
+class NotedRun(NamedTuple):
+    """What a home knows of a run on Temporal."""
+
+    settings: TemporalSettings
+    team_ref: str | None
+    # Name -> the path of what was given.
+    material: dict[str, str]
+
+    def material_here(self, material: Iterable[Material]) -> tuple[Material, ...] | None:
+        """The material with the paths that it was given by; None where a file is not there any more."""
+        found = [each.model_copy(update={"path": self.material.get(each.name, "")}) for each in material]
+        return tuple(found) if all(each.path and Path(each.path).exists() for each in found) else None
 
 
 class AllRuns:
@@ -60,16 +87,24 @@ class AllRuns:
         # Run -> what was read of it; the one that was asked for last is the last.
         self._records: dict[str, RunRecord] = {}
         self._lock = threading.Lock()
+        # Run -> when its line in the list was made, and that.
+        self._lines: dict[str, tuple[float, RunInfo]] = {}
         # Run -> when the server was last asked, and what it said.
         self._asked: dict[str, tuple[float, bool]] = {}
 
     def settings_of(self, run: str) -> TemporalSettings | None:
         """Where a run on Temporal is; None for a run of the home itself."""
+        noted = self.noted(run)
+        return None if noted is None else noted.settings
+
+    def noted(self, run: str) -> NotedRun | None:
+        """What is known here of a run on Temporal; None for a run of the home itself."""
         try:
-            said = (runs_folder(self.home) / f"{run}.json").read_text(encoding="utf-8")
+            said = json.loads((runs_folder(self.home) / f"{run}.json").read_text(encoding="utf-8"))
         except OSError:
             return None
-        return TemporalSettings.model_validate(json.loads(said))
+        team_ref, material = said.pop("team_ref", None), said.pop("material", {})
+        return NotedRun(TemporalSettings.model_validate(said), team_ref, material)
 
     def store_of(self, run: str) -> BlobStore | None:
         if (settings := self.settings_of(run)) is None:
@@ -89,13 +124,13 @@ class AllRuns:
         record.refresh()
         return record
 
-    def _remote(self) -> list[str]:
+    def remote(self) -> list[str]:
         return sorted(path.stem for path in runs_folder(self.home).glob("*.json"))
 
     # -- the source port ---------------------------------------------------------------------------------------------
 
     def find(self, name: str) -> str:
-        remote = self._remote()
+        remote = self.remote()
         if name == "last":
             try:
                 own = self.home.find("last")
@@ -115,26 +150,59 @@ class AllRuns:
             raise
 
     def runs(self, limit: int | None = None) -> list[RunInfo]:
-        found = [*self.home.runs(None), *(self._line(run) for run in self._remote())]
+        found = [*self.home.runs(None), *(self._line(run) for run in self.remote())]
         found.sort(key=lambda info: info.started, reverse=True)
         return found[:limit]
 
+    def list_mark(self) -> object:
+        """Equal marks: no run was begun, ended or removed in between, here or on Temporal."""
+        return self.home.list_mark(), tuple(self._line(run) for run in self.remote())
+
     def _line(self, run: str) -> RunInfo:
+        looked, known = self._lines.get(run, (0.0, None))
+        # One that has ended is seldom continued.
+        if known is None or time.monotonic() - looked > (_KNOWN_S if known.ended is None else _ENDED_KNOWN_S):
+            try:
+                known = self._read_line(run)
+            except ChargehandError as error:
+                born = (runs_folder(self.home) / f"{run}.json").stat().st_mtime
+                known = RunInfo(
+                    run=run, started=born, ended=None, status="interrupted", request=f"cannot be read: {error}", team=""
+                )
+            self._lines[run] = time.monotonic(), known
+        return known
+
+    def _read_line(self, run: str) -> RunInfo:
         store = self.store_of(run)
         assert store is not None
-        start = read_start(store, run)
+        start = find_start(store, run) or {"request": {"text": ""}, "team": {"name": ""}}  # it is about to begin
         events = list(self._record(run, store).events())
         state = replay(events, run)
         born = (runs_folder(self.home) / f"{run}.json").stat().st_mtime
-        ended = events[-1].at if events and state.report is not None else None
+        status = _status(state)
+        if events and state.report is None and status == "running" and self.owner(run) is None:
+            status = "interrupted"
         return RunInfo(
             run=run,
             started=events[0].at if events else born,
-            ended=ended,
-            status=_status(state),
+            ended=events[-1].at if events and state.report is not None else None,
+            status=status,
             request=str(start["request"]["text"])[:200],
             team=start["team"]["name"],
         )
+
+    def documents(self, run: str) -> list[Path]:
+        """The documents that workers of the run wrote, by name; those on Temporal are fetched."""
+        if (store := self.store_of(run)) is None:
+            return self.home.documents(run)
+        folder = runs_folder(self.home) / run / "documents"
+        found = read_documents(store, run)
+        if found:
+            private_folder(folder.parent)
+            private_folder(folder)
+        for name, data in found.items():
+            (folder / name).write_bytes(data)
+        return sorted(folder / name for name in found)
 
     def state(self, run: str) -> Replay:
         store = self.store_of(run)
@@ -142,8 +210,8 @@ class AllRuns:
             return self.home.state(run)
         state = replay(self._record(run, store).events(), run)
         if not state.start:  # no step has begun yet
-            start = read_start(store, run)
-            state.start = {name: start[name] for name in ("request", "team", "settings")}
+            start = find_start(store, run) or {}
+            state.start = {name: start[name] for name in ("request", "team", "settings") if name in start}
         return state
 
     def events(self, run: str, after: int = 0) -> Iterator[Event]:

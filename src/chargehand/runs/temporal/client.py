@@ -53,9 +53,15 @@ def check_size(job: RunJob) -> None:
 async def start_run(client: Client, store: BlobStore, job: RunJob, prefix: str = "ch") -> Handle:
     """Store what the run is about, and start its workflow."""
     check_size(job)
+    start = await store_start(store, job, prefix)
+    return await launch(client, start, len(job.plan.tasks) if job.plan is not None else job.request.max_tasks)
+
+
+async def store_start(store: BlobStore, job: RunJob, prefix: str, material_of: str | None = None) -> RunStart:
+    """Store what the run is about; what its workflow is started with."""
     queue = team_queue(job.team, prefix)
-    await asyncio.to_thread(store_run, store, job, queue)
-    start = RunStart(
+    await asyncio.to_thread(store_run, store, job, queue, material_of)
+    return RunStart(
         run=job.run,
         queue=queue,
         workers=[worker.name for worker in job.team.workers],
@@ -64,8 +70,6 @@ async def start_run(client: Client, store: BlobStore, job: RunJob, prefix: str =
         usd=job.request.budget.usd,
         deadline_s=job.request.deadline_s,
     )
-    tasks = len(job.plan.tasks) if job.plan is not None else job.request.max_tasks
-    return await launch(client, start, tasks)
 
 
 async def launch(client: Client, start: RunStart, tasks: int) -> Handle:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.temporal.step_order import RUN
@@ -15,11 +16,13 @@ from chargehand.record.replay import Replay
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.report_from_record import final_report
 from chargehand.runs.resumed_job import Added, reopened_tasks, top_up
-from chargehand.runs.temporal.all_runs import AllRuns, is_running, note_run
-from chargehand.runs.temporal.client import Say, check_size, follow_run, launch, start_run
+from chargehand.runs.temporal.all_runs import AllRuns, forget_run, is_running, note_run
+from chargehand.runs.temporal.client import Say, check_size, follow_run, launch, store_start
 from chargehand.runs.temporal.connection import connect, open_store
 from chargehand.runs.temporal.run_workflow import RunStart
+from chargehand.runs.temporal.store_fork import store_fork
 from chargehand.runs.temporal.stored_run import BlobMailbox, read_start
+from chargehand.values.event import ToolCalled
 from chargehand.values.report import Report
 from chargehand.values.status_words import FINISHED
 
@@ -29,15 +32,37 @@ if TYPE_CHECKING:
     from chargehand.engine.temporal.blob_store import BlobStore
 
 
-async def run_job(home: Home, job: RunJob, on_event: Listener | None = None, say: Say | None = None) -> Report:
-    """Start a job on Temporal and follow it to its end, or until it only waits for people."""
+class Earlier(NamedTuple):
+    """A run that another one begins from, and the calls of tools on its record."""
+
+    run: str
+    called: list[ToolCalled]
+
+
+async def run_job(
+    home: Home, job: RunJob, on_event: Listener | None = None, say: Say | None = None, earlier: Earlier | None = None
+) -> Report:
+    """Start a job on Temporal and follow it to its end, or until it only waits for people.
+
+    `earlier` is the run that the job was forked from, or whose stored material it uses.
+    """
     settings = job.settings.temporal
-    check_size(job)
-    store = await asyncio.to_thread(open_store, settings, os.environ)
-    client = await connect(settings)
-    job = job._replace(run=new_run_id(time.time()))
-    await start_run(client, store, job, settings.queue)
-    note_run(home, job.run, settings)
+    job = job if job.run else job._replace(run=new_run_id(time.time()))
+    note_run(home, job.run, settings, job.team_ref, {each.name: each.path for each in job.request.material})
+    try:
+        check_size(job)
+        store = await asyncio.to_thread(open_store, settings, os.environ)
+        client = await connect(settings)
+        start = await store_start(store, job, settings.queue, None if earlier is None else earlier.run)
+        if job.fork is not None and earlier is not None:
+            queue = (await asyncio.to_thread(read_start, store, earlier.run))["queue"]
+            await store_fork(store, job, earlier.called)
+            await asyncio.to_thread(store.create, store.path(job.run, "executions", "1"), b"")
+            start = replace(start, generation=1, forked=True, queue=queue)
+        await launch(client, start, len(job.plan.tasks) if job.plan is not None else job.request.max_tasks)
+    except BaseException:
+        forget_run(home, job.run)
+        raise
     if say is not None:
         say(f"{job.run} on Temporal at {settings.address}")
     return await _follow(client, store, job.run, on_event, say)

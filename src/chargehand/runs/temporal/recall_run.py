@@ -33,7 +33,8 @@ async def recall_page(store: BlobStore, order: StepOrder, token: int, models: Mo
     found: dict[str, Any] = {}
     if page == 0:
         generation = order.refs["generation"] or _claim(store, order)
-        await _begin(store, order, generation, token, models)
+        if not order.refs.get("forked"):
+            await _begin(store, order, generation, token, models)
         found = {"generation": generation}
     state = fold_run(store, order.run)
     if page == 0:
@@ -41,8 +42,10 @@ async def recall_page(store: BlobStore, order: StepOrder, token: int, models: Mo
     tasks = [task for task in state.ended if "/" not in task]
     found |= {"ended": {}, "ends": {}, "more": len(tasks) > (page + 1) * PAGE}
     for task in tasks[page * PAGE : (page + 1) * PAGE]:
-        found["ended"][task] = data = pack_head(_head(store, order.run, task, state))
-        found["ends"][task] = state.attempts[task] if state.ended[task].ok and task in state.attempts else data
+        head = _head(store, order.run, task, state)
+        found["ended"][task] = data = pack_head(head)
+        by_attempt = head.ok and head.ref != f"{task}/end"
+        found["ends"][task] = state.attempts[task] if by_attempt else data
     return StepResult(page=found)
 
 

@@ -64,6 +64,8 @@ class RunStart:
     generation: int = 0
     reopen: list[str] = field(default_factory=list[str])
     reopens: bool = False
+    # Whether it begins with what was copied from another run.
+    forked: bool = False
     # How many seconds it had run before.
     owned_s: float = 0.0
 
@@ -265,6 +267,8 @@ class RunWorkflow:
             limits = {"tokens": self._limit.tokens, "usd": self._limit.usd, "deadline_s": self._deadline_s}
             claim = f"{workflow.info().run_id}/{self._restarts}"
             order.refs = {"round": page, "generation": generation, "claim": claim, **limits}
+            if self._start.forked and generation is not None:
+                order.refs["forked"] = True
             order.added = self._start.reopen if generation is not None else []
             order.reopens = generation is None or self._start.reopens
             order.notes, notes = notes or [], None

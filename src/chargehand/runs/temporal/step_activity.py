@@ -17,7 +17,7 @@ from typing import Any
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from chargehand.engine.engine_session import EngineInputs, EngineSession, Opening, Parked
+from chargehand.engine.engine_session import EngineInputs, EngineSession, Opening, Parked, Prior
 from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import read_words
 from chargehand.engine.temporal.blob_journal import BlobJournal
@@ -40,6 +40,7 @@ from chargehand.errors import ChargehandError, OwnershipLost, StoreUnreachable
 from chargehand.models.resolve import Models
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.make_steps import RunJob, make_steps, role_models, tools_of
+from chargehand.runs.temporal.blob_source import fold_run
 from chargehand.runs.temporal.carried_notes import marked_refs, notes_as_events
 from chargehand.runs.temporal.carry_notes import carry_notes
 from chargehand.runs.temporal.close_run import close_run
@@ -50,6 +51,7 @@ from chargehand.runs.temporal.stored_run import (
     StoredOutcomes,
     fetch_material,
     hold_path,
+    keep_document,
     read_start,
     read_step,
 )
@@ -183,7 +185,10 @@ class StepActivity:
         settings = settings.model_copy(update={"providers": own.providers, "home": own.home})
         team = self._team.with_web() if request.web else self._team
         plan = None if start["plan"] is None else parse(start["plan"])
-        return LoadedRun(RunJob(run, request, team, settings, plan, warnings=tuple(start["warnings"])), folder)
+        earlier: str | None = start["rerun_of"]
+        prior = None if earlier is None else Prior(earlier, fold_run(self._store, earlier))
+        job = RunJob(run, request, team, settings, plan, prior=prior, warnings=tuple(start["warnings"]))
+        return LoadedRun(job, folder)
 
     def _read_plan(self, loaded: LoadedRun) -> None:
         """The plan that may run, once there is one."""
@@ -253,6 +258,7 @@ class _Step:
             request if whole else {},
             job.team.to_json() if whole else {},
             job.settings.model_copy(update={"home": ""}).to_json() if whole else {},
+            job.prior.run if whole and job.prior is not None else None,
             reopen=((self.refs.task,) if self.refs.task else ()) if order.reopens else None,
             warnings=job.warnings if whole and not state.seq else (),
         )
@@ -261,7 +267,12 @@ class _Step:
             journal=self.journal,
             models=self.models,
             tools=tools_of(job.team),
-            context=ToolContext(material=job.request.material, folder=self.loaded.folder),
+            context=ToolContext(
+                material=job.request.material,
+                folder=self.loaded.folder,
+                keep_document=partial(keep_document, self.store, job.run),
+            ),
+            prior=job.prior,
             replay=state,
             opening=opening,
             wait_s=job.request.wait_s,

@@ -2,6 +2,7 @@
 
 runs/RUN/start           request, team, settings, plan
 runs/RUN/material/HASH   a file that was given
+runs/RUN/documents/NAME  what a worker wrote for the person who asked
 runs/RUN/steps/KEY       the result of a step, with the outcomes and words it leaves for other steps
 runs/RUN/segments/...    the record (engine/temporal/blob_journal.py)
 runs/RUN/orders/SEGMENT  orders of people that have no verdict yet
@@ -24,11 +25,12 @@ from chargehand.engine.outcomes import KeptOutcomes
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import ORDER_MARK, RUN, JsonObject, read_head
-from chargehand.errors import UsageError
+from chargehand.errors import ToolError, UsageError
 from chargehand.record.mailbox import UnreadableOrder, read_order
 from chargehand.record.storage_errors import damage_error
 from chargehand.runs.make_steps import RunJob
 from chargehand.team import Team
+from chargehand.tools.write_document import MAX_DOCUMENTS
 from chargehand.values.event import Control
 from chargehand.values.head import Head
 from chargehand.values.order import Order
@@ -55,9 +57,12 @@ def _without_paths(data: Any) -> Any:
     return [_without_paths(each) for each in data] if isinstance(data, list) else data  # pyright: ignore
 
 
-def store_run(store: BlobStore, job: RunJob, queue: str) -> None:
-    """Put what a run is about into the store, before it begins."""
-    files = [file for each in job.request.material for file in _store_material(store, job.run, each)]
+def store_run(store: BlobStore, job: RunJob, queue: str, material_of: str | None = None) -> None:
+    """Put what a run is about into the store, before it begins; its material is given, or that of another run."""
+    if material_of is not None:
+        files = _copy_material(store, material_of, job.run)
+    else:
+        files = [file for each in job.request.material for file in _store_material(store, job.run, each)]
     material = tuple(Material(name=each.name, path="") for each in job.request.material)
     start = {
         "request": job.request.model_copy(update={"material": material}).to_json(),
@@ -67,17 +72,24 @@ def store_run(store: BlobStore, job: RunJob, queue: str) -> None:
         "queue": queue,
         "files": files,
         "warnings": list(job.warnings),
-        "rerun_of": None,
+        "rerun_of": None if job.prior is None else job.prior.run,
     }
     store.put(store.path(job.run, "start"), to_json(start))
 
 
 def read_start(store: BlobStore, run: str) -> JsonObject:
     """What a run is about; UsageError where there is no such run."""
+    if (start := find_start(store, run)) is None:
+        raise UsageError(f"There is no run {run} in {store.url}.")
+    return start
+
+
+def find_start(store: BlobStore, run: str) -> JsonObject | None:
+    """What a run is about; None where there is no such run, or not yet."""
     try:
         return from_json(store.get(store.path(run, "start")))
     except FileNotFoundError:
-        raise UsageError(f"There is no run {run} in {store.url}.") from None
+        return None
 
 
 def _store_material(store: BlobStore, run: str, material: Material) -> list[list[str]]:
@@ -93,6 +105,32 @@ def _store_material(store: BlobStore, run: str, material: Material) -> list[list
         store.create(store.path(run, "material", digest), data)
         stored.append([material.name, "" if path == whole else path.relative_to(whole).as_posix(), digest])
     return stored
+
+
+def _copy_material(store: BlobStore, earlier: str, run: str) -> list[list[str]]:
+    files: list[list[str]] = read_start(store, earlier)["files"]
+    for digest in dict.fromkeys(file[2] for file in files):
+        store.create(store.path(run, "material", digest), store.get(store.path(earlier, "material", digest)))
+    return files
+
+
+def keep_document(store: BlobStore, run: str, name: str, data: bytes) -> bool:
+    """Put a document into the store; whether it replaced one. Its name is in it, as names of objects may be hidden."""
+    path, folder = store.path(run, "documents", name), store.path(run, "documents")
+    replaced = store.has(path)
+    if not replaced and len(store.list(folder)) >= MAX_DOCUMENTS:
+        raise ToolError(f"There are {MAX_DOCUMENTS} documents already; write into one of them.")
+    store.put(path, name.encode() + b"\n" + data)
+    return replaced
+
+
+def read_documents(store: BlobStore, run: str) -> dict[str, bytes]:
+    """The documents of a run by name."""
+    found: dict[str, bytes] = {}
+    for whole in store.get_many(store.list(store.path(run, "documents"))):
+        name, _, data = whole.partition(b"\n")
+        found[name.decode()] = data
+    return found
 
 
 def fetch_material(store: BlobStore, run: str, start: JsonObject, folder: Path) -> Request:
