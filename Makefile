@@ -18,7 +18,7 @@ PYTEST_ARGS ?=
 # Debian's Chromium, for the tests of the page; only root can install it.
 BROWSER := (test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --no-install-recommends chromium) >/dev/null 2>&1
 
-.PHONY: help install dev check test soak coverage lint format run docs pictures golden figures judge outside generated bench npm clean
+.PHONY: help install dev check test soak coverage lint format run docs pictures golden figures judge outside generated temporal bench npm clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' Makefile
@@ -90,6 +90,9 @@ outside: dev ## what a review says about commits of other projects: make outside
 
 generated: dev ## how good the tests are that testgen writes for five packages from the index
 	@$(BIN)/python -m bench.testgen --folder build/generated
+
+temporal: dev ## a development server of Temporal, a worker and the page, on this machine: Ctrl-C ends them
+	@$(BIN)/chargehand serve --engine temporal --dev
 
 bench: dev ## the benchmarks
 	@$(BIN)/python -m bench

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 @click.option(
     "--log", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of log lines."
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "temporal"]),
+    help="Where runs are carried out: here, or by workers on Temporal. [default: as set]",
+)
+@click.option("--dev", is_flag=True, help="With --engine temporal: also start a development server and a worker here.")
 def serve(
     host: str,
     port: int,
@@ -46,6 +52,8 @@ def serve(
     notify: str | None,
     open_browser: bool,
     log: LogForm,
+    engine: str | None,
+    dev: bool,
 ) -> None:
     """Answer over HTTP: start, watch, answer and stop runs, from a program or a browser.
 
@@ -88,7 +96,11 @@ def serve(
         notify=_argv(notify),
         log=log,
     )
+    if dev and engine != "temporal":
+        raise UsageError("--dev starts a development server of Temporal: give it with --engine temporal.")
     supervisor = make_supervisor(None, {})
+    if engine is not None:
+        supervisor.settings = supervisor.settings.model_copy(update={"engine": engine})
     out = screen()
     for warning in supervisor.warnings:
         out.say(f"warning: {warning}")
@@ -99,7 +111,13 @@ def serve(
         if open_browser:
             click.launch(session)
 
-    serve(supervisor, options, announce)
+    if not dev:
+        serve(supervisor, options, announce)
+        return
+    from chargehand.runs.temporal.dev_worker import dev_worker
+
+    with dev_worker(supervisor, out.say):
+        serve(supervisor, options, announce)
 
 
 def _argv(given: str | None) -> tuple[str, ...]:

@@ -12,8 +12,25 @@ from chargehand.cli.shared_options import Command, screen
 @click.option("--only", multiple=True, metavar="WORKER", help="Only steps of this worker: no plans and no answers.")
 @click.option("--slots", type=click.IntRange(1, 1000), default=100, show_default=True, help="Steps at once, per queue.")
 @click.option("--model", metavar="MODEL", help="provider:name for every role, where a run names none.")
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1.0,
+    show_default=True,
+    metavar="F",
+    help="The part of each provider's limits that this worker uses: 0.25 for each of four.",
+)
+@click.option("--health", metavar="[HOST:]PORT", help="Answer GET /healthz there: 200 while it works, else 503.")
 @click.option("--dev", is_flag=True, help="Also start a development server of Temporal on this machine.")
-def worker(teams: tuple[str, ...], only: tuple[str, ...], slots: int, model: str | None, dev: bool) -> None:
+def worker(
+    teams: tuple[str, ...],
+    only: tuple[str, ...],
+    slots: int,
+    model: str | None,
+    share: float,
+    health: str | None,
+    dev: bool,
+) -> None:
     """Carry out steps of runs that were started with `run --engine temporal`, on this machine.
 
     Start as many as you like, anywhere: they share the Temporal server and the blob store of [temporal], and nothing
@@ -25,7 +42,7 @@ def worker(teams: tuple[str, ...], only: tuple[str, ...], slots: int, model: str
     from chargehand.errors import UsageError
 
     try:
-        from chargehand.runs.temporal.fleet_worker import run_worker
+        from chargehand.runs.temporal.fleet_worker import WorkerOptions, run_worker
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "temporalio":
             raise
@@ -34,4 +51,16 @@ def worker(teams: tuple[str, ...], only: tuple[str, ...], slots: int, model: str
     out = screen()
     for warning in dict.fromkeys(warning for each in supervisors for warning in each.warnings):
         out.say(f"warning: {warning}")
-    run_worker(supervisors, only=only, slots=slots, dev=dev, say=out.say)
+    run_worker(supervisors, WorkerOptions(only, slots, share, _address(health), dev), out.say)
+
+
+def _address(given: str | None) -> tuple[str, int] | None:
+    """Host and port; this machine alone unless a host is named."""
+    from chargehand.errors import UsageError
+
+    if given is None:
+        return None
+    host, _, port = given.rpartition(":")
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UsageError(f"--health is {given!r}: give PORT or HOST:PORT, such as 8421 or 0.0.0.0:8421.")
+    return host or "127.0.0.1", int(port)

@@ -35,11 +35,11 @@ DRAIN_S = 5.0
 
 Listener = Callable[[Event], None]
 # Why a session ends before the run does; with `restarting` the next one follows at once.
-ParkedStatus = Literal["waiting", "paused", "restarting"]
+ParkedStatus = Literal["waiting", "paused", "restarting", "short"]
 
 
 class Parked(ChargehandError):
-    """The run waits for a person, is paused, or continues in another session, and nothing else can continue."""
+    """The run waits for a person, is paused, lacks budget, or continues in another session, and can do nothing else."""
 
     exit_code = 4
 
@@ -142,6 +142,8 @@ class EngineInputs:
     outcomes: KeptOutcomes = field(default_factory=KeptOutcomes)
     # Urls in what tools of the run returned elsewhere.
     urls: tuple[str, ...] = ()
+    # Whether a call that the budget denies ends the session as `short`: whoever drives it may give it more.
+    may_get_more: bool = False
     # Whether what workers write is set aside a second time, for the synthesizer that reads it on the same budget.
     sets_aside_reading: bool = True
 

@@ -127,14 +127,14 @@ class Fleet:
             await work
 
 
-def run_on(server: Server, folder: Path, flow: Flow) -> tuple[Report, list[Event]]:
+def run_on(server: Server, folder: Path, flow: Flow, seconds: float = 60.0) -> tuple[Report, list[Event]]:
     """One whole run with one worker."""
 
     async def work() -> tuple[Report, list[Event]]:
         fleet = Fleet(await server.connect(), BlobStore(folder.as_uri()), flow)
         async with fleet.working():
             run = await fleet.start()
-            report = await fleet.report(run)
+            report = await fleet.report(run, seconds)
         return report, fleet.events(run)
 
     return run_async(work())

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.engine.temporal.step_order import RUN
 from chargehand.runs.temporal.run_workflow import OrderNotice
 from chargehand.runs.temporal.stored_run import BlobMailbox
 from chargehand.team import Team, Worker
@@ -42,9 +43,9 @@ async def answer(fleet: Fleet, run: str) -> None:
     await fleet.report(run)
     asked = next(event.data["question"]["id"] for event in fleet.events(run) if event.kind == "question_asked")
     order = new_order("answer", question=asked, text="Yes.")
-    BlobMailbox(fleet.store, run, "b").send(order)
+    BlobMailbox(fleet.store, run, RUN).send(order)
     handle: Any = fleet.client.get_workflow_handle(run)
-    await handle.execute_update("order", OrderNotice(order.id, "answer", None, "b", "python", order.sent_at))
+    await handle.execute_update("order", OrderNotice(order.id, "b"))
     await fleet.report(run)
 
 

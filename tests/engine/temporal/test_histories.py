@@ -79,8 +79,8 @@ def reverse(monkeypatch: pytest.MonkeyPatch) -> None:
 def allot_less(monkeypatch: pytest.MonkeyPatch) -> None:
     share = WorkflowLedger._share
 
-    def smaller(self: WorkflowLedger, segment: str, *, whole: bool) -> Allotment | None:
-        found = share(self, segment, whole=whole)
+    def smaller(self: WorkflowLedger, segment: str, *, whole: bool, again: bool) -> Allotment | None:
+        found = share(self, segment, whole=whole, again=again)
         return found and replace(found, tokens=(found.tokens or 0) // 2)
 
     monkeypatch.setattr(WorkflowLedger, "_share", smaller)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar, overload
 
 from chargehand import __version__
@@ -108,6 +109,8 @@ class LocalEngine:
         shared = SharedLedger(
             inputs.budget or Budget(), resources, self._recorder, inputs.writer, echoes=inputs.sets_aside_reading
         )
+        if inputs.may_get_more:
+            shared.end_short = partial(self._activity.park, "short")
         self.budget = LocalBudget(shared, self.replay, self._recorder)
         limits = inputs.wait_s, inputs.deadline_s
         waits = ProviderWaits(self._activity, self.clock, self._recorder, self.replay, *limits)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chargehand.engine.judge_orders import judge_model, judge_top_up
 from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.questions import Inquiries
@@ -154,6 +153,8 @@ class LocalOrders:
     def _judge(self, order: Order) -> Judgement:
         if self._run_ended and order.order == "pause":
             return Judgement("too_late", "The run has ended: there is nothing to pause.")
+        from chargehand.engine.judge_orders import judge_model, judge_top_up  # few runs get orders
+
         if order.order == "top_up":
             limit = self._budget.ledger.limit
             return judge_top_up(order, {"tokens": limit.tokens, "usd": limit.usd, "deadline": self._deadline_s})

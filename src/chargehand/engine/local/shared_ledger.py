@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
@@ -41,6 +42,8 @@ class SharedLedger:
         self.lost: list[Usage] = []
         # Tokens counted for each call that came to an end without saying what it used.
         self.estimated: list[int] = []
+        # Ends the session instead of denying a call: it may be given more. None where denials are final.
+        self.end_short: Callable[[], None] | None = None
         # In order of arrival; only the first is woken, and wakes the next when it has its answer.
         self._waiters: deque[asyncio.Future[None]] = deque()
 
@@ -62,6 +65,13 @@ class SharedLedger:
                     case Wait():
                         await self._turn(front=waited)
                         waited = True
+                    case Deny() if self.end_short is not None:
+                        if self.ledger.open:
+                            await self._turn(front=waited)  # calls under way are finished first
+                            waited = True
+                            continue
+                        self.end_short()
+                        await asyncio.get_running_loop().create_future()
                     case Deny() as denied:
                         key = f"{site.key}/budget"
                         decided = Decided(key=key, decision="budget_denial", value=True, reason=denied.reason)

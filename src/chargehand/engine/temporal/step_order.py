@@ -47,6 +47,8 @@ class StepOrder:
     tokens: int | None = None
     usd: float | None = None
     task_budget: JsonObject | None = None
+    # Whether it may come back for more, once.
+    may_get_more: bool = False
     # Task -> the attempt that it ended with, or the head that it ended with.
     ends: dict[str, Any] = field(default_factory=dict[str, Any])
     # Where tasks are kept that were added to the plan, and what planning them used.
@@ -79,7 +81,7 @@ class StepResult:
     usd: float = 0.0
     # What the head does not tell of what was spent: calls broken off, calls that did not say what they used.
     extra: JsonObject | None = None
-    # `person`, `provider` until a time of day, or `hold` while the run is held.
+    # `person`, `provider` until a time of day, `hold` while the run is held, or `budget` for a larger part of it.
     waits: str | None = None
     until: float | None = None
     # Whether the attempt ended its task, as ordered.

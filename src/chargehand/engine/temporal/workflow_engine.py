@@ -101,6 +101,8 @@ class WorkflowEngine:
         # Segments that wait for a person or a provider, and those that something has come for.
         self.waiting: dict[str, str] = {}
         self.woken: set[str] = set()
+        # Steps that used up their part of the budget, and get another one: once.
+        self._short: set[str] = set()
         # What tasks used in attempts and recovery so far.
         self._used: dict[str, list[dict[str, Any]]] = {}
 
@@ -173,7 +175,8 @@ class WorkflowEngine:
         return Head.failed(refs.task, refs.worker, "cancelled", f"A person stopped {refs.task}: {reason}")
 
     async def _carry_out(self, segment: str, key: str, kind: str, refs: StepRefs) -> StepResult:
-        allotment = await self.budget.reserve(segment, whole=kind in _WHOLE)
+        again = key in self._short
+        allotment = await self.budget.reserve(segment, whole=kind in _WHOLE, again=again)
         spent, cost = self.budget.spent_in(segment)
         self._turns[segment] = turn = self._turns.get(segment, self.first_turn) + 1
         budget = self.budget.tasks.get(refs.task)
@@ -191,6 +194,7 @@ class WorkflowEngine:
             tokens=None if allotment.tokens is None else spent + allotment.tokens,
             usd=None if allotment.usd is None else cost + allotment.usd,
             task_budget=None if budget is None else budget.model_dump(mode="json", exclude_none=True),
+            may_get_more=kind not in _WHOLE and not again and (allotment.tokens or allotment.usd) is not None,
             ends={task: self._ends[task] for task in (*refs.inputs, *refs.parts) if task in self._ends},
             added=list(self._added),
             planning=self._planning if kind in ("write", "finish") else [],
@@ -223,6 +227,8 @@ class WorkflowEngine:
         self.budget.settle(segment, result.tokens, result.usd, written)
         if result.extra is not None:
             self.extras[segment] = result.extra
+        if result.waits == "budget":
+            self._short.add(key)
         return result
 
     def _reopens(self, segment: str, task: str, turn: int) -> bool:
@@ -248,8 +254,8 @@ class WorkflowEngine:
     async def _wait(self, segment: str, task: str, result: StepResult) -> None:
         """Until somebody has answered, the provider may be asked again, or the run is not held any more."""
         assert result.waits is not None
-        if result.waits == "hold":
-            return  # whoever holds it is asked before the next step
+        if result.waits in ("hold", "budget"):
+            return  # whoever holds it is asked before the next step; its part of the budget is larger then
         self.waiting[segment] = result.waits
         seconds = None if result.until is None else max(result.until - self.activities.now(), 0.0)
         stopped = self.orders.stop_reason

@@ -64,13 +64,13 @@ class WorkflowLedger:
 
     # -- allotments ---------------------------------------------------------------------------------------------------
 
-    async def reserve(self, segment: str, *, whole: bool) -> Allotment:
-        """A share of what is left; all of it for a step of the supervisor itself.
+    async def reserve(self, segment: str, *, whole: bool, again: bool = False) -> Allotment:
+        """A share of what is left; all of it for a step of the supervisor itself, and for one that comes back for more.
 
         It waits while others could give back enough.
         """
         while True:
-            share = self._share(segment, whole=whole)
+            share = self._share(segment, whole=whole, again=again)
             if share is not None:
                 self.allotted[segment] = share
                 self._add_allotted(share, 1)
@@ -98,10 +98,10 @@ class WorkflowLedger:
     def spent_in(self, segment: str) -> tuple[int, float]:
         return self.spent.get(segment, (0, 0.0))
 
-    def _share(self, segment: str, *, whole: bool) -> Allotment | None:
+    def _share(self, segment: str, *, whole: bool, again: bool) -> Allotment | None:
         left, usd = self._amount_left()
         held = 0 if whole else self.to_write + self.to_read
-        parts = 1 if whole else max(self.unfinished - len(self.allotted), 1)
+        parts = 1 if whole or again else max(self.unfinished - len(self.allotted), 1)
         tokens = None
         if left is not None:
             room = max(left - held, 0)

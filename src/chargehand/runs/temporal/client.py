@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
-from datetime import timedelta
-from typing import TypeAlias
+from datetime import UTC, timedelta
+from typing import Any, TypeAlias
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.common import WorkflowIDReusePolicy
@@ -19,7 +20,7 @@ from chargehand.runs.make_steps import RunJob
 from chargehand.runs.report_from_record import final_report, unfinished_report
 from chargehand.runs.temporal.blob_source import RunRecord
 from chargehand.runs.temporal.run_workflow import WORKFLOW, RunStart
-from chargehand.runs.temporal.stored_run import store_run, team_queue
+from chargehand.runs.temporal.stored_run import find_start, store_run, team_queue
 from chargehand.values.event import Event
 from chargehand.values.report import Report
 
@@ -29,8 +30,10 @@ MOST_STEPS = 12_000
 _DECIDING_S, _LONGEST_DECIDING_S, _TASKS_A_SECOND = 10, 60, 100
 # How often the record is looked at for what is new.
 _LOOK_S = 0.5
-# A queue that nobody polls is reported after this long.
-UNSERVED_S = 30.0
+# A step that no worker has begun after this long is reported, if nobody polls its queue.
+UNSERVED_S = 20.0
+# PendingActivityState of the server's API.
+_SCHEDULED = 1
 Say = Callable[[str], None]
 Handle: TypeAlias = "WorkflowHandle[object, object]"
 
@@ -93,7 +96,7 @@ async def follow_run(
 ) -> Report:
     """The report, once the run has ended, is paused or only waits for people; events after `after` are handed on."""
     handle = client.get_workflow_handle(run)
-    watch = _Watch(store, handle, on_event, say, after)
+    watch = _Watch(client, store, handle, on_event, say, after)
     try:
         while (report := await watch.look()) is None:  # noqa: ASYNC110 -- another process ends it
             await asyncio.sleep(_LOOK_S)
@@ -110,8 +113,16 @@ class _Watch:
     """Looks at one run again and again, and says what it waits for."""
 
     def __init__(
-        self, store: BlobStore, handle: Handle, on_event: Listener | None, say: Say | None, after: int
+        self,
+        client: Client,
+        store: BlobStore,
+        handle: Handle,
+        on_event: Listener | None,
+        say: Say | None,
+        after: int,
     ) -> None:
+        self._client = client
+        self._start = find_start(store, handle.id)
         self._record = RunRecord(store, handle.id)
         self._handle = handle
         self._on_event = on_event
@@ -154,11 +165,16 @@ class _Watch:
         for each in pending:  # pyright: ignore[reportUnknownVariableType]
             if each.attempt > 2 and each.HasField("last_failure"):  # pyright: ignore
                 self._say_once(f"A step is tried again ({each.attempt} times): {each.last_failure.message}")  # pyright: ignore
+        await self._say_unserved(pending)
         if not pending:
             try:
                 progress: dict[str, object] = await asyncio.wait_for(self._handle.query("progress"), 5.0)
             except (RPCError, TimeoutError):
-                self._say_once("No worker answers for this run: start one with `chargehand worker`.")
+                queue = "" if self._start is None else f" ({self._start['queue']})"
+                self._say_once(
+                    f"No worker answers for this run{queue}: start one with `chargehand worker`, with the same team "
+                    "and the same version of chargehand."
+                )
                 return None
             waiting = progress.get("waiting")
             if progress.get("under_way"):
@@ -168,6 +184,35 @@ class _Watch:
             if isinstance(waiting, dict) and "person" in waiting.values():
                 return unfinished_report(await asyncio.to_thread(self._fold), "waiting")
         return None
+
+    async def _say_unserved(self, pending: Any) -> None:
+        """Steps that no worker has begun for long: the queues that no worker polls."""
+        if self._start is None or not any(
+            each.state == _SCHEDULED and time.time() - each.scheduled_time.ToDatetime(UTC).timestamp() > UNSERVED_S
+            for each in pending
+        ):
+            return
+        queues = [
+            self._start["queue"],
+            *(f"{self._start['queue']}.{each['name']}" for each in self._start["team"]["workers"]),
+        ]
+        if unserved := [queue for queue in queues if not await self._is_polled(queue)]:
+            self._say_once(
+                f"Steps wait, and no worker polls {', '.join(unserved)}: start one with `chargehand worker`, with the "
+                "same team and the same version of chargehand."
+            )
+
+    async def _is_polled(self, queue: str) -> bool:
+        from temporalio.api.enums.v1 import TaskQueueType
+        from temporalio.api.taskqueue.v1 import TaskQueue
+        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+
+        asked = DescribeTaskQueueRequest(
+            namespace=self._client.namespace,
+            task_queue=TaskQueue(name=queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+        )
+        return bool((await self._client.workflow_service.describe_task_queue(asked)).pollers)
 
     def _say_once(self, text: str) -> None:
         if text not in self._said and self._say is not None:

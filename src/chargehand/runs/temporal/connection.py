@@ -5,16 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chargehand.engine.temporal.blob_store import INSTALL, BlobStore
 from chargehand.errors import UsageError
-from chargehand.settings.settings import TemporalSettings
+from chargehand.record.private_files import private_folder
+from chargehand.settings.settings import Settings, TemporalSettings
 
 if TYPE_CHECKING:
     from temporalio.client import Client
 
 _CONNECT_S = 10.0
+
+
+def with_dev_store(settings: Settings, *, make: bool = False) -> Settings:
+    """The settings with blobs in the home, where no other place is set and a development server has been started."""
+    folder = Path(settings.home) / "temporal-blobs"
+    if settings.temporal.blobs is not None or not (make or folder.is_dir()):
+        return settings
+    private_folder(Path(settings.home))
+    private_folder(folder)
+    temporal = settings.temporal.model_copy(update={"blobs": folder.as_uri()})
+    return settings.model_copy(update={"temporal": temporal})
 
 
 def open_store(settings: TemporalSettings, environ: Mapping[str, str] | None = None) -> BlobStore:

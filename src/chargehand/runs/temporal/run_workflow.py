@@ -242,7 +242,7 @@ class RunWorkflow:
             if is_cancelled_exception(error) or isinstance(error.cause, CancelledError):
                 # Else the task of the workflow would fail again and again.
                 raise asyncio.CancelledError from None
-            if order.kind != "attempt":
+            if "task" not in order.refs:
                 raise
             kind = error.cause.type if isinstance(error.cause, ApplicationError) else type(error.cause).__name__
             head = Head.failed(order.refs["task"], worker, "internal", f"The step ended with {kind}.")
@@ -250,10 +250,13 @@ class RunWorkflow:
 
     async def _watch_deadline(self, engine: WorkflowEngine) -> None:
         """The one timer of a run: workers keep to the deadline by themselves, unless there are none."""
-        await workflow.wait_condition(lambda: self._deadline_s is not None)
+        if self._deadline_s is None:
+            return  # only a run with a deadline is given a later one
         while (left := (self._deadline_s or 0.0) + OVERDUE_S - engine.clock.now()) > 0:
-            await workflow.wait_condition(lambda: not engine.clock.frozen)
-            await asyncio.sleep(left)
+            if engine.clock.frozen:
+                await workflow.wait_condition(lambda: not engine.clock.frozen)
+            else:
+                await asyncio.sleep(left)
         engine.end_overdue()
 
     async def _recall(self, generation: int | None, notes: list[list[Any]] | None = None) -> None:

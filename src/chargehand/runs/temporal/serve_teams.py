@@ -20,6 +20,7 @@ from chargehand.models.resolve import Models
 from chargehand.runs.temporal.run_workflow import RunWorkflow
 from chargehand.runs.temporal.step_activity import StepActivity
 from chargehand.runs.temporal.stored_run import team_queue
+from chargehand.runs.temporal.worker_health import WorkerHealth
 from chargehand.settings import Settings
 from chargehand.team import Team
 
@@ -48,6 +49,7 @@ async def serve_teams(
     prefix: str = "ch",
     until: asyncio.Event | None = None,
     started: asyncio.Event | None = None,
+    health: WorkerHealth | None = None,
 ) -> None:
     """Work until `until` is set. With `only`, the named workers' steps alone: no workflow, no plan, no answer."""
     wanted, teams = tuple(only), tuple(teams)
@@ -56,7 +58,7 @@ async def serve_teams(
         async with AsyncExitStack() as polling:
             for served in teams:
                 place = Path(folder) / served.team.name
-                activity = StepActivity(store, served.team, served.settings, served.models, place)
+                activity = StepActivity(store, served.team, served.settings, served.models, place, health)
                 for poller in _pollers(client, served.team, activity, wanted, slots, prefix):
                     await polling.enter_async_context(poller)
             if started is not None:

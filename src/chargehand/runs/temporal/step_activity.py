@@ -56,6 +56,7 @@ from chargehand.runs.temporal.stored_run import (
     read_step,
 )
 from chargehand.runs.temporal.take_orders import take_orders
+from chargehand.runs.temporal.worker_health import WorkerHealth
 from chargehand.settings import Settings
 from chargehand.steps.run_steps import RunSteps
 from chargehand.team import Team
@@ -93,7 +94,16 @@ class LoadedRun:
 class StepActivity:
     """One per worker process and team."""
 
-    def __init__(self, store: BlobStore, team: Team, settings: Settings, models: Models, folder: Path) -> None:
+    def __init__(
+        self,
+        store: BlobStore,
+        team: Team,
+        settings: Settings,
+        models: Models,
+        folder: Path,
+        health: WorkerHealth | None = None,
+    ) -> None:
+        self._health = health or WorkerHealth()
         self._store = store
         self._team = team
         self._settings = settings
@@ -103,26 +113,29 @@ class StepActivity:
         self._loading: dict[str, asyncio.Lock] = {}
         # Run -> when its orders were last looked at, and what there is: one look for all its steps here.
         self._looks: dict[str, tuple[float, asyncio.Future[frozenset[str]]]] = {}
-        # Set when this process is asked to end: its steps are tried again elsewhere.
-        self.ending = asyncio.Event()
 
     @activity.defn(name="chargehand.step")
     async def carry_out(self, packed: dict[str, Any]) -> dict[str, Any]:
         order = StepOrder(**packed)
+        self._health.steps += 1
         async with _heartbeats():
             try:
                 return pack(await self._carry_out(order))
             except asyncio.CancelledError:
-                if self.ending.is_set() or activity.is_worker_shutdown():
+                if activity.is_worker_shutdown():
                     raise ApplicationError("This worker ends.", type="Shutdown") from None
                 raise
             except _TRY_AGAIN as error:
+                activity.logger.warning("step %s of %s is tried again: %s", order.key, order.run, error)
                 raise ApplicationError(_place(error), type=type(error).__name__) from None
             except ChargehandError as error:
+                activity.logger.warning("step %s of %s: %s", order.key, order.run, error)
                 raise ApplicationError(_place(error), type=type(error).__name__, non_retryable=True) from None
             except Exception as error:  # noqa: BLE001 -- a bug: in the log with its trace, and not tried again
                 activity.logger.exception("step %s of %s", order.key, order.run)
                 raise ApplicationError("It is a bug.", type=type(error).__name__, non_retryable=True) from None
+            finally:
+                self._health.steps -= 1
 
     async def _carry_out(self, order: StepOrder) -> StepResult:
         store, run = self._store, order.run
@@ -286,6 +299,7 @@ class _Step:
             outcomes=self.outcomes,
             urls=tuple(self.outcomes.urls),
             sets_aside_reading=False,
+            may_get_more=order.may_get_more,
         )
 
     def _read_answer(self, question: Question, words: str) -> JSON:
@@ -306,7 +320,8 @@ class _Step:
             head, ended = await main
         except Parked as parked:
             await engine.commit()
-            return self._result(engine, waits="hold") if parked.status == "paused" else self._waiting(engine)
+            waits = {"paused": "hold", "short": "budget"}.get(parked.status)
+            return self._waiting(engine) if waits is None else self._result(engine, waits=waits)
         except BaseExceptionGroup as group:
             raise _first(group) from None
         finally:
