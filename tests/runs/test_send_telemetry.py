@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import socket
 import sys
@@ -14,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf.json_format import ParseDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from chargehand.models import Attribution
 from chargehand.runs import send_telemetry
@@ -74,6 +76,27 @@ class Collector:
         return {each["name"]: each for each in body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]}
 
 
+def _read_body(media: str, path: str, body: bytes) -> Any:
+    """As JSON, whichever way it came; what the official package cannot read raises."""
+    if media == "application/json":
+        return json.loads(body)
+    assert media == "application/x-protobuf"
+    message: Any = ExportMetricsServiceRequest() if "metrics" in path else ExportTraceServiceRequest()
+    message.ParseFromString(body)
+    return _with_hex_ids(MessageToDict(message, use_integers_for_enums=True))
+
+
+def _with_hex_ids(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_with_hex_ids(each) for each in part]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: base64.b64decode(each).hex() if name in ("traceId", "spanId", "parentSpanId") else _with_hex_ids(each)
+        for name, each in part.items()  # pyright: ignore[reportUnknownVariableType]
+    }
+
+
 def _plain(attributes: list[dict[str, Any]]) -> dict[str, Any]:
     return {each["key"]: next(iter(each["value"].values())) for each in attributes}
 
@@ -94,7 +117,7 @@ def collecting(status: int = 200, location: str = "") -> Generator[Collector]:
                 return
             with collector.came:
                 headers = {k.lower(): v for k, v in self.headers.items()}
-                collector.got.append((self.path, headers, json.loads(body)))
+                collector.got.append((self.path, headers, _read_body(headers["content-type"], self.path, body)))
                 collector.came.notify_all()
             self.send_response(status)
             if location:
@@ -122,27 +145,29 @@ def _run(shell: Shell, **env: str) -> Result:
     return finished(child)
 
 
-def test_a_run_is_sent_when_it_has_ended(shell: Shell) -> None:
+@pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
+def test_a_run_is_sent_when_it_has_ended(shell: Shell, protocol: str) -> None:
     """The document is what `trace` gives for it; the headers are those of the environment."""
     with collecting() as collector:
         got = _run(
             shell,
             OTEL_EXPORTER_OTLP_ENDPOINT=collector.address + "/",
             OTEL_EXPORTER_OTLP_HEADERS=f"x-key={KEY},x-team=a%20b",
+            OTEL_EXPORTER_OTLP_PROTOCOL=protocol,
         )
     assert (got.code, got.out, got.err) == (0, ANSWER, "")
     assert {path for path, _, _ in collector.got} == {"/v1/traces", "/v1/metrics"}
     for _, headers, _ in collector.got:
-        assert headers["content-type"] == "application/json"
+        assert headers["content-type"] == {"http/json": "application/json"}.get(protocol, "application/x-protobuf")
         assert (headers["x-key"], headers["x-team"]) == (KEY, "a b")
+    for path, _, body in collector.got:
+        if (path, protocol) == ("/v1/metrics", "http/json"):
+            # Raises on a field or a value that the protocol does not have.
+            ParseDict(body, ExportMetricsServiceRequest())
     sent = [span for path, _, body in collector.got if path == "/v1/traces" for span in _spans_of(body)]
     shown = _spans_of(json.loads(shell("trace", "last", "--format", "otlp").out))
     assert sorted(sent, key=lambda span: span["spanId"]) == sorted(shown, key=lambda span: span["spanId"])
     assert "Say it" not in json.dumps([body for _, _, body in collector.got])
-    for path, _, body in collector.got:
-        if path == "/v1/metrics":
-            # Raises on a field or a value that the protocol does not have.
-            ParseDict(body, ExportMetricsServiceRequest())
     tokens = collector.metrics["gen_ai.client.token.usage"]["histogram"]["dataPoints"]
     used = sum(int(span["attributes"].get("gen_ai.usage.input_tokens", 0)) for span in collector.named("chat"))
     assert sum(each["sum"] for each in tokens if _plain(each["attributes"])["gen_ai.token.type"] == "input") == used > 0

@@ -30,6 +30,7 @@ from chargehand.text.escaping import dump_json, show_controls
 from chargehand.text.redaction import Redactor
 from chargehand.trace.otlp import RunSpans, document_of
 from chargehand.trace.otlp_metrics import ProcessMetrics
+from chargehand.trace.otlp_protobuf import to_protobuf
 from chargehand.values.event import Event, RunEnded
 
 Data: TypeAlias = dict[str, Any]
@@ -217,8 +218,15 @@ class Telemetry:
 
     def _post(self, signal: str, document: Data) -> None:
         address = address_of(signal, self.settings, self.env)
-        body = dump_json(document, ascii_only=True).encode()
-        _post(address, body, headers_of(signal, self.settings, self.env), _timeout(self.env))
+        headers = headers_of(signal, self.settings, self.env)
+        protocol = self.env.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL") or self.env.get(
+            "OTEL_EXPORTER_OTLP_PROTOCOL", ""
+        )
+        if protocol.strip() == "http/json":
+            body, media = dump_json(document, ascii_only=True).encode(), "application/json"
+        else:
+            body, media = to_protobuf(document), "application/x-protobuf"
+        _post(address, body, {**headers, "Content-Type": media}, _timeout(self.env))
 
     def _is_on(self, signal: str) -> bool:
         """Both are, unless they are switched off, or there is an address for the other one only."""
@@ -308,7 +316,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def _post(address: str, body: bytes, headers: dict[str, str], timeout_s: float) -> None:
-    request = Request(address, body, {**headers, "Content-Type": "application/json"}, method="POST")  # noqa: S310 -- checked above
+    request = Request(address, body, headers, method="POST")  # noqa: S310 -- checked above
     with build_opener(_NoRedirects).open(request, timeout=timeout_s) as answer:
         answer.read(1000)
 
