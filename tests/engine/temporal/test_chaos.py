@@ -167,13 +167,12 @@ def begin_hanging(stage: ChaosStage) -> tuple[str, Callable[[], list[str]]]:
 
 
 def test_cancelling_reaches_a_call_that_hangs_within_three_seconds(stage: ChaosStage, record_property: Any) -> None:
-    """From the end of the command to the end of the run, which is cancelled; its call is not made again."""
+    """From the request to the end of the run, which is cancelled; its call is not made again."""
     while len(stage.workers) < WORKERS:
         stage.start_worker()
     run, asked = begin_hanging(stage)
-    cancel = stage.start(stage.client_home, "cancel", run)
-    assert cancel.wait() == 0, cancel.err
     with Timed() as timed:
+        stage.runs().request_cancel(run)
         stage.wait_until(lambda: stage.has_ended(run))
     record_property("seconds", timed.seconds)
     assert timed.within(3.0)
