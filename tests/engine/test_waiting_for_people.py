@@ -165,7 +165,7 @@ def test_two_questions_at_once_pause_a_task_once() -> None:
         event(10, 24.0, "warning", None, message="x"),
     ]
     state = replay(events)
-    assert state.waits() == {"t1": pytest.approx(7 + 3)}
+    assert state.waits.by_task(state.owned_s) == {"t1": pytest.approx(7 + 3)}
     assert state.begun == {"t1": 1.0, "t1/1": 1.0}
 
 

@@ -63,8 +63,8 @@ def test_money_in_flight_at_a_crash_counts_in_full_for_good() -> None:
     again = replay(
         record(start(), dict_copy(reserved), called("a"), start(), dict_copy(reserved), called("a"), settled)
     )
-    assert (again.spent_tokens, again.in_flight()) == (130, [])
-    assert again.spent_usd == pytest.approx(0.6)
+    assert (again.spending.tokens, again.in_flight()) == (130, [])
+    assert again.spending.usd == pytest.approx(0.6)
 
 
 def test_the_session_after_a_crash_settles_what_was_in_flight_and_it_counts_once() -> None:
@@ -76,8 +76,8 @@ def test_the_session_after_a_crash_settles_what_was_in_flight_and_it_counts_once
     own: tuple[str, dict[str, Any]] = ("budget_settled", {"key": "a", "tokens": 30, "usd": 0.1})
     lives = (start(), dict_copy(reserved), called("a"), start(), ("budget_settled", vars(left.settled)))
     again = replay(record(*lives, dict_copy(reserved), called("a"), own))
-    assert again.spent_tokens == 130
-    assert [usage.tokens for usage in again.lost] == [100]
+    assert again.spending.tokens == 130
+    assert [usage.tokens for usage in again.spending.lost] == [100]
 
 
 def dict_copy(event: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:

@@ -75,7 +75,7 @@ def test_what_is_taken_over_costs_nothing(tmp_path: Path) -> None:
     assert new.calls == 1
     assert after.usage.tokens < before.usage.tokens
     state = Home(tmp_path).state(after.run)
-    assert state.spent_tokens == after.usage.tokens
+    assert state.spending.tokens == after.usage.tokens
 
 
 def test_the_record_says_what_it_comes_from(tmp_path: Path) -> None:

@@ -97,10 +97,10 @@ def test_what_was_set_aside_is_given_back_while_it_waits(tmp_path: Path) -> None
     assert (report.status, report.exit_code) == ("waiting", 4)
     assert took < 60
     state = Home(tmp_path).state(report.run)
-    assert state.reserved == {}
-    assert state.spent_tokens == 0
-    assert state.provider_wait is not None
-    assert f"Waiting for {state.provider_wait[1]} until" in report.answer
+    assert state.spending.reserved == {}
+    assert state.spending.tokens == 0
+    assert state.waits.for_provider is not None
+    assert f"Waiting for {state.waits.for_provider[1]} until" in report.answer
     bodies = [event.body for event in Home(tmp_path).events(report.run)]
     assert sum(isinstance(b, BudgetReserved) for b in bodies) == sum(isinstance(b, BudgetSettled) for b in bodies)
 
@@ -117,7 +117,7 @@ def test_a_resume_before_the_time_sends_nothing(tmp_path: Path) -> None:
     again = resume(tmp_path, early, before.run)
     assert (again.status, early.seen) == ("waiting", [])
     state = Home(tmp_path).state(before.run)
-    first, second = state.provider_wait, replay(Home(tmp_path).events(before.run)).provider_wait
+    first, second = state.waits.for_provider, replay(Home(tmp_path).events(before.run)).waits.for_provider
     assert first == second
     later = Quota(100, 0.0)
     last = resume(tmp_path, later, before.run, stay=True)
@@ -189,7 +189,7 @@ def test_time_limits_of_a_task_stand_still_while_it_waits(tmp_path: Path) -> Non
     assert report.outcomes[0].status == "done"
     assert report.outcomes[0].usage.waiting_s > HOURS
     state = Home(tmp_path).state(report.run)
-    assert state.waits()["t1"] > HOURS
+    assert state.waits.by_task(state.owned_s)["t1"] > HOURS
 
 
 def test_the_call_is_sent_again_with_the_same_bytes(tmp_path: Path) -> None:
@@ -220,8 +220,8 @@ def test_a_run_in_this_process_is_shown_as_waiting(tmp_path: Path) -> None:
     assert (shown, {outcome.status for outcome in report.outcomes}) == ("waiting", {"done"})
     events = list(Home(tmp_path).events(report.run))
     at = next(n for n, e in enumerate(events) if e.kind == "decision" and e.data["key"] == "@wait/1")
-    assert replay(events[: at + 1]).waits_for_provider
-    assert not replay(events).waits_for_provider
+    assert replay(events[: at + 1]).waits.run_waits
+    assert not replay(events).waits.run_waits
 
 
 KILLED_WHILE_WAITING = """

@@ -6,10 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from chargehand.errors import InvalidPlan
+from chargehand.record.spending import Called, InFlight, Spending
 from chargehand.record.storage_errors import MISSHAPEN, damage_error
+from chargehand.record.waits import Waits
 from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON
 from chargehand.values.event import (
@@ -47,29 +49,12 @@ from chargehand.values.order import Restart
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.status_words import FINISHED
 
-Called = ModelCalled | ToolCalled
 Returned = ModelReplied | ToolReturned | Reused
 # Calls whose answers are kept when tasks are reopened.
 _PLANNING = ("plan", "route", "extend")
-_HEDGE = "/hedge"
 # A resumed run comes to these again from committed results, and records them once. Each session finds gaps and
 # contradictions again.
 RECORDED_ONCE = (Extended, SynthesisStarted, DraftDiscarded, Critiqued)
-
-
-class InFlight(NamedTuple):
-    """A call that was sent and not settled when its session died: it may have used all that was reserved for it."""
-
-    key: str
-    tokens: int
-    usd: float | None
-    usage: Usage
-
-    @property
-    def settled(self) -> BudgetSettled:
-        """How it is settled, as the next session puts it on the record."""
-        lost = self.usage.to_json()
-        return BudgetSettled(key=self.key, tokens=self.tokens, usd=self.usd, estimated=True, lost=lost)
 
 
 @dataclass(slots=True)
@@ -111,37 +96,16 @@ class Replay:
     reopened: dict[str, int] = field(default_factory=dict[str, int])
     # task -> the plan of the tasks in its place, as it was drafted.
     splits: dict[str, Data] = field(default_factory=dict[str, Data])
-    # What was reserved for calls that were sent and cut off.
-    lost: list[Usage] = field(default_factory=list[Usage])
-    # Tokens counted for each call that came to an end without saying what it used.
-    estimated: list[int] = field(default_factory=list[int])
     # Results of calls that are made again: they are paid for too.
     unused: list[Returned] = field(default_factory=list[Returned])
-    spent_tokens: int = 0
-    spent_usd: float = 0.0
-    # By how many tokens settled calls exceeded their reservations, in all.
-    short: int = 0
+    spending: Spending = field(default_factory=Spending)
     # Output tokens of the workers: what the synthesizer will have to read.
     written: int = 0
-    # task -> (tokens, usd) of the above, with those of its parts and of its team.
-    spent_by_task: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
-    # key -> (tokens, usd) reserved and never settled, and the keys of calls sent, both in the last session only.
-    reserved: dict[str, tuple[int, float | None]] = field(default_factory=dict[str, tuple[int, float | None]])
-    sent: set[str] = field(default_factory=set[str])
-    # By key, what was in flight when a session died, is counted, and is not settled on the record: a session after it
-    # does that.
-    written_off: dict[str, InFlight] = field(default_factory=dict[str, InFlight])
     # Seconds some process owned and ran this run.
     owned_s: float = 0.0
     status: str = "running"
     report: Data | None = None
-    # Provider -> until when it asked to be left alone, in seconds since 1970.
-    held_providers: dict[str, float] = field(default_factory=dict[str, float])
-    # Key -> until when a call waits, and for which provider, in the last session.
-    calls_waiting: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
-    # How often the run as a whole waited for a provider, and whether it does, in a process that stays.
-    provider_waits: int = 0
-    waits_for_provider: bool = False
+    waits: Waits = field(default_factory=Waits)
     # Orders with a verdict, by key: they are not acted on again.
     controls: dict[str, Control] = field(default_factory=dict[str, Control])
     # Only a person continues a paused run.
@@ -157,100 +121,103 @@ class Replay:
     marks: Counter[tuple[str, str | None, str]] = field(default_factory=Counter[tuple[str, str | None, str]])
     _session_began: float = 0.0
     _owned_before: float = 0.0
-    # task -> owned seconds of its waits for people that are over; how many questions are open, since when any was.
-    _waited: dict[str, float] = field(default_factory=dict[str, float])
-    _waiting: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
 
     def apply(self, event: Event) -> None:
         self.run, self.seq = event.run, event.seq
         match event.body:
             case RunStarted() as started:
-                # A resumed session says what it changes: a topped-up budget, a later deadline.
-                self.start |= {name: value for name, value in vars(started).items() if value is not None}
-                self.sessions += 1
-                self._write_off()
-                self._end_calls_waiting(self.owned_s)
-                self.waits_for_provider = False
-                self._session_began, self._owned_before = event.at, self.owned_s
-                self.status, self.report = "running", None
-            case PlanApproved(within=str(scope)) as approved if scope:
-                self.approved_within[scope] = approved
-            case PlanApproved() as approved:
-                self.plan, self.approved = approved.plan, approved
-            case PlanDrafted(source="added") | PlanDrafted(within=str()):
-                pass  # what it is added to is the plan until that is approved; of a nested team, only that counts
-            case PlanDrafted(plan=plan) if event.task is not None:
-                if plan is not None:
-                    self.splits[event.task] = plan
-            case PlanDrafted() as drafted:
-                self.plan_given = drafted.source == "given"
-                if not any(problem["severity"] == "error" for problem in drafted.problems):
-                    self.drafted = drafted.plan
-            case Extended(within=None) as extended:
-                self._extend(extended)
-            case ModelCalled(key=key) | ToolCalled(key=key) as called:
-                self.intents[key] = called
-                self.sent.add(key)
-                if key in self.calls_waiting:
-                    self._end_calls_waiting(self._owned_seconds_at(event), key)
-            case ModelReplied(result={"cut": True}):
-                pass  # cut off: people can read what had arrived, the call is made again
-            case ModelReplied() | ToolReturned() | Reused() as returned:
-                called = self.intents.pop(returned.key, None)
-                if isinstance(called, ModelCalled):
-                    self.models[returned.key] = called.model
-                    self.written += _output_tokens(returned.result) if called.role == "worker" else 0
-                self.committed[returned.key] = returned
-            case Decided(decision="wait") as decided:
-                self._wait(decided, self._owned_seconds_at(event))
-            case Decided(decision="wait_over"):
-                self.waits_for_provider = False
-            case Decided() as decided:
-                self._decide(decided)
-            case AttemptStarted():
-                if event.task is not None and event.attempt is not None:
-                    self.attempts[event.task] = event.attempt
-                    now = self._owned_seconds_at(event) - self._waits_of(event.task)
-                    self.begun.setdefault(event.task, now)
-                    self.begun.setdefault(f"{event.task}/{event.attempt}", now)
-            case AttemptEnded(outcome=dict(outcome)):
-                self.attempted[f"{event.task}/{event.attempt}"] = Outcome.model_validate(outcome)
-            case TaskEnded():
-                over = [key for key in self.calls_waiting if Key.parse(key).task == event.task]
-                if over:  # it was stopped, or its time was over
-                    self._end_calls_waiting(self._owned_seconds_at(event), *over)
-                outcome = Outcome.model_validate(event.body.outcome)
-                self.ended[event.task or outcome.task] = outcome
-            case QuestionAsked() as asked:
-                self.questions[asked.key] = asked.question
-                for task in TaskPath.parse(event.task).lineage if event.task is not None else ():
-                    number, since = self._waiting.get(task, (0, self._owned_seconds_at(event)))
-                    self._waiting[task] = number + 1, since
-            case QuestionAnswered() as answered:
-                self.answers[answered.key] = answered.answer
-                # While it only waited for the person, the run did not run.
-                self._owned_before -= answered.parked_s or 0.0
-                for task in TaskPath.parse(event.task).lineage if event.task is not None else ():
-                    if task in self._waiting:
-                        self._end_wait(task, self._owned_seconds_at(event))
-            case Control() as control:
-                self.take_order(control, event.task)
-            case BudgetReserved() as reserved:
-                self.written_off.pop(reserved.key, None)
-                self.reserved[reserved.key] = (reserved.tokens, reserved.usd)
-            case BudgetSettled(key=key) if key in self.written_off:
-                del self.written_off[key]  # counted when its session was found to have died
-            case BudgetSettled() as settled:
-                self._settle(event.task, settled)
+                self._begin_session(started, event.at)
             case RunEnded() as ended:
                 self.status, self.report = ended.status, ended.report
                 # A pause that came with the last call is over with the run.
                 self.paused = self.paused and ended.status not in FINISHED
+            case PlanApproved() | PlanDrafted() | Extended(within=None) as body:
+                self._apply_plan(body, event.task)
+            case ModelCalled() | ToolCalled() | ModelReplied() | ToolReturned() | Reused() as body:
+                self._apply_effect(body, self._owned_seconds_at(event))
+            case Decided() as decided:
+                self._decide(decided, self._owned_seconds_at(event))
+            case AttemptStarted() | AttemptEnded() | TaskEnded() as body:
+                self._apply_task(body, event, self._owned_seconds_at(event))
+            case QuestionAsked() as asked:
+                self.questions[asked.key] = asked.question
+                self.waits.begin(_path(event.task), self._owned_seconds_at(event))
+            case QuestionAnswered() as answered:
+                self.answers[answered.key] = answered.answer
+                # While it only waited for the person, the run did not run.
+                self._owned_before -= answered.parked_s or 0.0
+                self.waits.end(_path(event.task), self._owned_seconds_at(event))
+            case Control() as control:
+                self.take_order(control, event.task)
+            case BudgetReserved() as reserved:
+                self.spending.reserve(reserved)
+            case BudgetSettled() as settled:
+                self.spending.settle(event.task, settled)
             case body if isinstance(body, RECORDED_ONCE):
                 self.marks[mark_of(event.task, body)] += 1
             case _:
                 pass
         self.owned_s = self._owned_seconds_at(event)
+
+    def _begin_session(self, started: RunStarted, at: float) -> None:
+        # A resumed session says what it changes: a topped-up budget, a later deadline.
+        self.start |= {name: value for name, value in vars(started).items() if value is not None}
+        self.sessions += 1
+        self.spending.write_off(self.intents)
+        self.waits.end_calls(self.owned_s)
+        self.waits.run_waits = False
+        self._session_began, self._owned_before = at, self.owned_s
+        self.status, self.report = "running", None
+
+    def _apply_plan(self, body: PlanApproved | PlanDrafted | Extended, task: str | None) -> None:
+        match body:
+            case PlanApproved(within=str(scope)) if scope:
+                self.approved_within[scope] = body
+            case PlanApproved():
+                self.plan, self.approved = body.plan, body
+            case PlanDrafted(source="added") | PlanDrafted(within=str()):
+                pass  # what it is added to is the plan until that is approved; of a nested team, only that counts
+            case PlanDrafted() if task is not None:
+                if body.plan is not None:
+                    self.splits[task] = body.plan
+            case PlanDrafted():
+                self.plan_given = body.source == "given"
+                if not any(problem["severity"] == "error" for problem in body.problems):
+                    self.drafted = body.plan
+            case Extended():
+                self._extend(body)
+
+    def _apply_effect(self, body: Called | Returned, now: float) -> None:
+        match body:
+            case ModelCalled(key=key) | ToolCalled(key=key):
+                self.intents[key] = body
+                self.spending.sent.add(key)
+                if key in self.waits.calls:
+                    self.waits.end_calls(now, key)
+            case ModelReplied(result={"cut": True}):
+                pass  # cut off: people can read what had arrived, the call is made again
+            case ModelReplied() | ToolReturned() | Reused():
+                called = self.intents.pop(body.key, None)
+                if isinstance(called, ModelCalled):
+                    self.models[body.key] = called.model
+                    self.written += _output_tokens(body.result) if called.role == "worker" else 0
+                self.committed[body.key] = body
+
+    def _apply_task(self, body: AttemptStarted | AttemptEnded | TaskEnded, event: Event, now: float) -> None:
+        match body:
+            case AttemptStarted():
+                if event.task is not None and event.attempt is not None:
+                    self.attempts[event.task] = event.attempt
+                    own = now - self.waits.seconds_of(event.task, self.owned_s)
+                    self.begun.setdefault(event.task, own)
+                    self.begun.setdefault(f"{event.task}/{event.attempt}", own)
+            case AttemptEnded():
+                if body.outcome is not None:
+                    self.attempted[f"{event.task}/{event.attempt}"] = Outcome.model_validate(body.outcome)
+            case TaskEnded():
+                self.waits.end_calls_of(event.task, now)
+                outcome = Outcome.model_validate(body.outcome)
+                self.ended[event.task or outcome.task] = outcome
 
     def move_clock(self, now: float, waited: Mapping[str, float]) -> None:
         """Let the run's clock be at `now`: this record is a part of a run, whose other parts have taken time too.
@@ -259,8 +226,7 @@ class Replay:
         """
         shift = now - self.owned_s
         self.begun = {key: begun + shift for key, begun in self.begun.items()}
-        self._waiting.clear()
-        self._waited |= waited
+        self.waits.set_over(waited)
         self.owned_s = now
 
     def take_order(self, control: Control, task: str | None) -> None:
@@ -298,68 +264,9 @@ class Replay:
         """The run's own seconds at an event; none pass while no process runs it."""
         return self.owned_s if event.outside else self._owned_before + max(0.0, event.at - self._session_began)
 
-    def _end_wait(self, task: str, now: float) -> None:
-        number, since = self._waiting.pop(task)
-        if number > 1:
-            self._waiting[task] = number - 1, since
-        else:
-            self._waited[task] = self._waited.get(task, 0.0) + now - since
-
-    def _waits_of(self, task: str) -> float:
-        since = self._waiting[task][1] if task in self._waiting else self.owned_s
-        return self._waited.get(task, 0.0) + self.owned_s - since
-
-    def _wait(self, decided: Decided, now: float) -> None:
-        """A call waits for a provider; or, in a process that stays, all of the run does."""
-        until, provider = decided.value["until"], decided.value["provider"]
-        if decided.key.startswith("@wait/"):
-            self.provider_waits += 1
-            self.waits_for_provider = True
-            return
-        self.held_providers[provider] = until
-        key = decided.key.rpartition("/wait/")[0]
-        self.calls_waiting[key] = until, provider
-        for task in _lineage_of(key):
-            number, since = self._waiting.get(task, (0, now))
-            self._waiting[task] = number + 1, since
-
-    def _end_calls_waiting(self, now: float, *keys: str) -> None:
-        """Calls are sent, or their tasks ended, or the session has."""
-        for key in keys or tuple(self.calls_waiting):
-            del self.calls_waiting[key]
-            for task in _lineage_of(key):
-                if task in self._waiting:
-                    self._end_wait(task, now)
-
-    @property
-    def provider_wait(self) -> tuple[float, str] | None:
-        """Until when the run waits, in seconds since 1970, and for which provider; None if no call does."""
-        return min(self.calls_waiting.values(), default=None)
-
-    def waits(self) -> dict[str, float]:
-        """Task -> owned seconds it has waited for people, open questions included."""
-        return {task: self._waits_of(task) for task in (*self._waited, *self._waiting)}
-
     def open_questions(self) -> dict[str, Data]:
         """Questions without an answer, by key, in the order they were asked."""
         return {key: question for key, question in self.questions.items() if key not in self.answers}
-
-    def spent_by(self, task: str) -> tuple[int, float]:
-        """Tokens and USD a task has used, the tasks it was split into and those of its team included."""
-        return self.spent_by_task.get(task, (0, 0.0))
-
-    def _settle(self, task: str | None, settled: BudgetSettled) -> None:
-        set_aside, _ = self.reserved.pop(settled.key, (settled.tokens, None))
-        self.short += max(settled.tokens - set_aside, 0)
-        self.spent_tokens += settled.tokens
-        self.spent_usd += settled.usd or 0.0
-        if settled.lost:
-            self.lost.append(Usage.model_validate(settled.lost))
-        elif settled.estimated:
-            self.estimated.append(settled.tokens)
-        for whole in () if task is None else TaskPath.parse(task).wholes:
-            tokens, usd = self.spent_by_task.get(whole, (0, 0.0))
-            self.spent_by_task[whole] = (tokens + settled.tokens, usd + (settled.usd or 0.0))
 
     @property
     def has_programs(self) -> bool:
@@ -380,33 +287,8 @@ class Replay:
                 yield usage_of(ModelResult.model_validate(returned.result), model)
 
     def in_flight(self) -> list[InFlight]:
-        """Calls under way where the record stops. One that waited for its slot was never sent and used nothing."""
-        found: list[InFlight] = []
-        for key, (tokens, usd) in self.reserved.items():
-            # A hedge is the same call once more.
-            called = self.intents.get(key.removesuffix(_HEDGE))
-            if key in self.sent:
-                model, output = (called.model, called.max_output) if isinstance(called, ModelCalled) else ("", 0)
-                output = min(output, tokens)
-                usage = Usage(
-                    input_tokens=tokens - output,
-                    output_tokens=output,
-                    usd=None,
-                    calls=1,
-                    models=(model,) if model else (),
-                )
-                found.append(InFlight(key, tokens, usd, usage))
-        return found
-
-    def _write_off(self) -> None:
-        """A new session counts what the one before left in flight as spent."""
-        for each in self.in_flight():
-            self.spent_tokens += each.tokens
-            self.spent_usd += each.usd or 0.0
-            self.lost.append(each.usage)
-            self.written_off[each.key] = each
-        self.reserved.clear()
-        self.sent.clear()
+        """Calls under way where the record stops."""
+        return self.spending.in_flight(self.intents)
 
     def _extend(self, extended: Extended) -> None:
         assert self.plan is not None
@@ -420,11 +302,20 @@ class Replay:
         by = self.fills.get(task)
         return bool(by) and all(id in self.ended and self.ended[id].ok for id in by or ())
 
-    def _decide(self, decided: Decided) -> None:
-        if decided.decision == "reopen":
-            self.reopen(decided.value["tasks"], decided.value.get("restarts", ()))
-        elif decided.decision == "hedge":
-            self.sent.add(decided.key)  # it is sent as soon as this is on disk
+    def _decide(self, decided: Decided, now: float) -> None:
+        match decided.decision:
+            case "wait":
+                self.waits.begin_call(decided, now)
+                return
+            case "wait_over":
+                self.waits.run_waits = False
+                return
+            case "reopen":
+                self.reopen(decided.value["tasks"], decided.value.get("restarts", ()))
+            case "hedge":
+                self.spending.sent.add(decided.key)  # it is sent as soon as this is on disk
+            case _:
+                pass
         self.decisions[decided.key] = decided.value
 
     def reopen(self, tasks: Iterable[str], restarts: Iterable[str] = ()) -> None:
@@ -534,9 +425,7 @@ class Replay:
             path = Key.parse(key).path
             if path is not None and task in path.wholes:
                 del self.questions[key]
-                for each in path.lineage:
-                    if each in self._waiting:
-                        self._end_wait(each, self.owned_s)
+                self.waits.end(path, self.owned_s)
 
     def _parts_again(self, task: str) -> list[str]:
         """The parts of a split task that are not done, and those that rest on them; none when all are done."""
@@ -549,9 +438,8 @@ class Replay:
         return found
 
 
-def _lineage_of(key: str) -> tuple[str, ...]:
-    path = Key.parse(key).path
-    return () if path is None else path.lineage
+def _path(task: str | None) -> TaskPath | None:
+    return None if task is None else TaskPath.parse(task)
 
 
 def mark_of(task: str | None, body: EventBody) -> tuple[str, str | None, str]:

@@ -25,7 +25,7 @@ def report_so_far(source: RunSource, state: Replay) -> Report:
     with reading(f"of run {state.run}"):
         if state.paused:
             return unfinished_report(state, "paused")
-        if state.waits_for_provider:
+        if state.waits.run_waits:
             return unfinished_report(state, "waiting")
         if source.owner(state.run):
             return unfinished_report(state, "running")
@@ -48,7 +48,7 @@ def open_questions(state: Replay) -> tuple[Question, ...]:
 
 def waiting_for(state: Replay, status: str) -> dict[str, Any] | None:
     """The provider that a waiting run waits for, and until when, in seconds since 1970; None if it is for a person."""
-    if status != "waiting" or (wait := state.provider_wait) is None:
+    if status != "waiting" or (wait := state.waits.for_provider) is None:
         return None
     return {"until": wait[0], "provider": wait[1]}
 
@@ -71,7 +71,7 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
         )
     total = len(plan.tasks) if plan else 0
     # While it runs, calls in flight are expected to say themselves what they used.
-    lost = Usage.total([*state.lost, *(each.usage for each in state.in_flight() if now != "running")])
+    lost = Usage.total([*state.spending.lost, *(each.usage for each in state.in_flight() if now != "running")])
     return Report(
         run=state.run,
         request=state.start.get("request", {}).get("text", ""),
@@ -84,7 +84,7 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
         gaps=gaps,
         outcomes=outcomes,
         usage=Usage.total([*state.usages(), lost] if lost.calls else state.usages()),
-        notes=estimate_notes(lost, state.estimated),
+        notes=estimate_notes(lost, state.spending.estimated),
         timing=Timing(wall_s=state.owned_s),
         strategy=plan.strategy if plan else "single",
         plan=plan,

@@ -96,9 +96,9 @@ def top_up(state: Replay, added: Added) -> Request:
     request = Request.model_validate(state.start["request"])
     budget = request.budget
     if added.tokens is not None:
-        budget = budget.model_copy(update={"tokens": (budget.tokens or state.spent_tokens) + added.tokens})
+        budget = budget.model_copy(update={"tokens": (budget.tokens or state.spending.tokens) + added.tokens})
     if added.usd is not None:
-        budget = budget.model_copy(update={"usd": (budget.usd or state.spent_usd) + added.usd})
+        budget = budget.model_copy(update={"usd": (budget.usd or state.spending.usd) + added.usd})
     if added.deadline is not None:
         request = request.model_copy(update={"deadline_s": state.owned_s + added.deadline})
     return request.model_copy(update={"budget": budget})

@@ -193,7 +193,7 @@ async def _continue_wanted(server: Server, wanted: Wanted) -> None:
 
 def _waits_for_person(server: Server, run: str) -> bool:
     state = server.source.state(run)
-    return state.status == "waiting" and bool(state.open_questions()) and state.provider_wait is None
+    return state.status == "waiting" and bool(state.open_questions()) and state.waits.for_provider is None
 
 
 async def _continue_waiting(server: Server, wanted: Wanted) -> None:

@@ -171,7 +171,7 @@ class StartedRuns:
     def _waits_for(self, run: str) -> tuple[float | None, bool]:
         """When the provider that a run waits for may be asked again, and whether the run asks a person."""
         state = self._source.state(run)
-        return state.provider_wait and state.provider_wait[0], bool(state.open_questions())
+        return state.waits.for_provider and state.waits.for_provider[0], bool(state.open_questions())
 
     def _continue_at(self, wanted: Wanted, until: float) -> None:
         """Continue a run that waits for a provider when the time has come. Until then it takes no other run's place."""

@@ -35,7 +35,7 @@ class LocalClock:
         self._activity = activity
         self._wall_clock = wall_clock
         self._before_s = replay.owned_s
-        self._pauses = _Pauses(replay.waits(), self.now)
+        self._pauses = _Pauses(replay.waits.by_task(replay.owned_s), self.now)
         # Set when the session opens: its loop, and the loop's and the wall's time then.
         self._loop: asyncio.AbstractEventLoop
         self._began = self._began_wall = 0.0

@@ -54,14 +54,14 @@ class ProviderWaits:
         self._wait_s = wait_s
         self._deadline_s = deadline_s
         # Provider -> until when it is to be left alone, in seconds since 1970.
-        self._held = dict(replay.held_providers)
+        self._held = dict(replay.waits.held_providers)
         # Key -> how often the call has waited; and since when it does, on the loop's clock.
         self._times: dict[str, int] = {}
         self._since: dict[str, float] = {}
         # Calls that wait now: their providers, and until when.
         self._waiting: dict[str, tuple[float, str]] = {}
         # How often the run as a whole has waited in this and in earlier sessions, and whether it does.
-        self._number = replay.provider_waits
+        self._number = replay.waits.of_run
         self._is_announced = False
 
     def held_until(self, provider: str) -> float | None:

@@ -194,9 +194,9 @@ class LocalBudget:
         self._recorder = recorder
         # Tasks not ended, of the run and of each nested team.
         self._expected: dict[str, int] = {}
-        shared.ledger.charge(replay.spent_tokens, replay.spent_usd)
+        shared.ledger.charge(replay.spending.tokens, replay.spending.usd)
         shared.ledger.to_read = replay.written if shared.echoes else 0
-        shared.ledger.short = replay.short
+        shared.ledger.short = replay.spending.short
         # In flight at the crash: counted in full, and settled on the record by this session.
         self._left_behind = replay.in_flight()
         for each in self._left_behind:
@@ -210,16 +210,16 @@ class LocalBudget:
     @property
     def lost(self) -> Usage:
         """What was set aside for calls that were broken off, in this session or before."""
-        return Usage.total([*self._replay.lost, *self._shared.lost])
+        return Usage.total([*self._replay.spending.lost, *self._shared.lost])
 
     @property
     def estimated(self) -> list[int]:
         """Tokens counted for each call, in this session or before, that did not say what it used."""
-        return [*self._replay.estimated, *self._shared.estimated]
+        return [*self._replay.spending.estimated, *self._shared.estimated]
 
     def settle_left_behind(self) -> None:
         """Put on the record what is counted for the calls that were in flight when a session before died."""
-        for each in (*self._replay.written_off.values(), *self._left_behind):
+        for each in (*self._replay.spending.written_off.values(), *self._left_behind):
             at = Key.parse(each.key)
             self._recorder.emit(each.settled, at.task, at.attempt)
 
@@ -230,7 +230,7 @@ class LocalBudget:
         self.ledger.release()
 
     def allot(self, task: str, budget: Budget) -> None:
-        self.ledger.allot(task, budget, *self._replay.spent_by(task))
+        self.ledger.allot(task, budget, *self._replay.spending.spent_by(task))
 
     def top_up(self, tokens: int, usd: float) -> Budget:
         """Let the run use more from now on: the limit then. Calls that wait for room look again."""

@@ -129,7 +129,9 @@ def _facts(store: BlobStore, order: StepOrder, state: Replay) -> dict[str, Any]:
             "usd": budget.get("usd"),
             "deadline_s": request.get("deadline_s"),
         },
-        "spent": {name: [each.spent_tokens, each.spent_usd] for name, each in fold_segments(store, order.run).items()},
+        "spent": {
+            name: [each.spending.tokens, each.spending.usd] for name, each in fold_segments(store, order.run).items()
+        },
         "decisions": {
             key: value
             for key, value in state.decisions.items()

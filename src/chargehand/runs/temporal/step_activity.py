@@ -399,7 +399,7 @@ class _Step:
 
     def _waiting(self, engine: EngineSession) -> StepResult:
         state = replay(self.journal.events(), self.order.run, Replay(plan={"tasks": []}))
-        wait = state.provider_wait
+        wait = state.waits.for_provider
         until = None if wait is None else wait[0]
         waits = "person" if state.open_questions() or wait is None else "provider"
         return self._result(engine, waits=waits, until=until)

@@ -1,0 +1,104 @@
+"""Reservations and settlements on a record -> what a run has spent, and what its calls in flight may have used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from chargehand.values.event import BudgetReserved, BudgetSettled, ModelCalled, ToolCalled
+from chargehand.values.key import TaskPath
+from chargehand.values.outcome import Usage
+
+Called = ModelCalled | ToolCalled
+_HEDGE = "/hedge"
+
+
+class InFlight(NamedTuple):
+    """A call that was sent and not settled when its session died: it may have used all that was reserved for it."""
+
+    key: str
+    tokens: int
+    usd: float | None
+    usage: Usage
+
+    @property
+    def settled(self) -> BudgetSettled:
+        """How it is settled, as the next session puts it on the record."""
+        lost = self.usage.to_json()
+        return BudgetSettled(key=self.key, tokens=self.tokens, usd=self.usd, estimated=True, lost=lost)
+
+
+@dataclass(slots=True)
+class Spending:
+    """A fold over the events about money of one run."""
+
+    tokens: int = 0
+    usd: float = 0.0
+    # By how many tokens settled calls exceeded their reservations, in all.
+    short: int = 0
+    # task -> (tokens, usd) of the above, with those of its parts and of its team.
+    by_task: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
+    # key -> (tokens, usd) reserved and never settled, and the keys of calls sent, both in the last session only.
+    reserved: dict[str, tuple[int, float | None]] = field(default_factory=dict[str, tuple[int, float | None]])
+    sent: set[str] = field(default_factory=set[str])
+    # By key, what was in flight when a session died, is counted, and is not settled on the record: a session after it
+    # does that.
+    written_off: dict[str, InFlight] = field(default_factory=dict[str, InFlight])
+    # What was reserved for calls that were sent and cut off.
+    lost: list[Usage] = field(default_factory=list[Usage])
+    # Tokens counted for each call that came to an end without saying what it used.
+    estimated: list[int] = field(default_factory=list[int])
+
+    def reserve(self, reserved: BudgetReserved) -> None:
+        self.written_off.pop(reserved.key, None)
+        self.reserved[reserved.key] = (reserved.tokens, reserved.usd)
+
+    def settle(self, task: str | None, settled: BudgetSettled) -> None:
+        if settled.key in self.written_off:
+            del self.written_off[settled.key]  # counted when its session was found to have died
+            return
+        set_aside, _ = self.reserved.pop(settled.key, (settled.tokens, None))
+        self.short += max(settled.tokens - set_aside, 0)
+        self.tokens += settled.tokens
+        self.usd += settled.usd or 0.0
+        if settled.lost:
+            self.lost.append(Usage.model_validate(settled.lost))
+        elif settled.estimated:
+            self.estimated.append(settled.tokens)
+        for whole in () if task is None else TaskPath.parse(task).wholes:
+            tokens, usd = self.by_task.get(whole, (0, 0.0))
+            self.by_task[whole] = (tokens + settled.tokens, usd + (settled.usd or 0.0))
+
+    def spent_by(self, task: str) -> tuple[int, float]:
+        """Tokens and USD a task has used, the tasks it was split into and those of its team included."""
+        return self.by_task.get(task, (0, 0.0))
+
+    def in_flight(self, intents: Mapping[str, Called]) -> list[InFlight]:
+        """Calls under way where the record stops. One that waited for its slot was never sent and used nothing."""
+        found: list[InFlight] = []
+        for key, (tokens, usd) in self.reserved.items():
+            # A hedge is the same call once more.
+            called = intents.get(key.removesuffix(_HEDGE))
+            if key in self.sent:
+                model, output = (called.model, called.max_output) if isinstance(called, ModelCalled) else ("", 0)
+                output = min(output, tokens)
+                usage = Usage(
+                    input_tokens=tokens - output,
+                    output_tokens=output,
+                    usd=None,
+                    calls=1,
+                    models=(model,) if model else (),
+                )
+                found.append(InFlight(key, tokens, usd, usage))
+        return found
+
+    def write_off(self, intents: Mapping[str, Called]) -> None:
+        """A new session counts what the one before left in flight as spent."""
+        for each in self.in_flight(intents):
+            self.tokens += each.tokens
+            self.usd += each.usd or 0.0
+            self.lost.append(each.usage)
+            self.written_off[each.key] = each
+        self.reserved.clear()
+        self.sent.clear()
