@@ -24,7 +24,8 @@ from chargehand.values.outcome import Claim, Finding, Outcome, done
 from chargehand.values.plan import Task
 from chargehand.values.request import Material
 from chargehand.workers import Assignment
-from chargehand.workers.agent import Agent, AgentTool
+from chargehand.workers.agent import Agent
+from chargehand.workers.agent_tools import AgentTool
 from chargehand.workers.check_result import APOLOGY
 from chargehand.workers.check_sources import Grounds
 from chargehand.workers.worker_answer import Answer

@@ -15,7 +15,8 @@ from chargehand.team.worker import Worker
 from chargehand.tools import Tool
 from chargehand.values.plan import Tier
 from chargehand.workers import Roster, TeamRun, WorkerPort
-from chargehand.workers.agent import Agent, AgentTool
+from chargehand.workers.agent import Agent
+from chargehand.workers.agent_tools import AgentTool
 from chargehand.workers.factory import WorkerFactory
 from chargehand.workers.worker_prompt import material_room
 

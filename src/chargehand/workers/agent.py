@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from chargehand.engine.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
 from chargehand.models.model_size import is_small, is_small_open
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.values.effect import ModelCall, ToolCall, ToolResult, usage_of
-from chargehand.values.event import ToolRefused, Warned
+from chargehand.values.event import Warned
 from chargehand.values.lazy_regex import lazy_regex
-from chargehand.values.message import Message, Reply, ToolEffect, ToolRequest, ToolSpec, system, tool_result, user
+from chargehand.values.message import Message, Reply, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
 from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import EvidenceRule
 from chargehand.workers import Assignment, RunTerms
+from chargehand.workers.agent_tools import AgentTool, ToolUse
 from chargehand.workers.check_result import APOLOGY, ECHO, asks_for_findings, is_apology, is_echo
 from chargehand.workers.check_sources import Grounded, Grounds
 from chargehand.workers.worker_answer import FINDINGS_SCHEMA, Answer, Unusable, as_text, read_answer
@@ -59,15 +58,6 @@ READS_MATERIAL = "read_file"
 # What a small model is not offered when the material is in its prompt: it would only read it once more.
 _READERS = frozenset({"read_file", "list_files", "search_files"})
 _PATH = lazy_regex(r"[\w.-]+(?:/[\w.-]+)*[\w-]")
-
-
-class AgentTool(NamedTuple):
-    """A tool as the agent knows it: what the model reads of it and what calling it does to the world."""
-
-    spec: ToolSpec
-    effect: ToolEffect
-    approve: bool = False
-    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -222,6 +212,7 @@ class _Attempt:
         if self.task.budget and self.task.budget.steps:
             self.steps = min(self.steps, self.task.budget.steps)
         self.calls = 0
+        self.tools = ToolUse(agent.name, agent.tools, assignment, engine, ask=agent.ask)
         # What its prompt has of the material.
         self.shown = ""
         # Whether a small model has all of the material that it is to read in its prompt.
@@ -434,7 +425,7 @@ class _Attempt:
         results: dict[int, ToolResult] = {}
 
         async def use(number: int, request: ToolRequest) -> None:
-            results[number] = await self._use(number, request)
+            results[number] = await self.tools.call(request, f"{self.calls}.{number}")
 
         await abreast(use(number, request) for number, request in enumerate(requests, 1))
         ordered = [results[number] for number in range(1, len(requests) + 1)]
@@ -448,66 +439,6 @@ class _Attempt:
         self.usages.append(Usage(seconds=max(r.seconds for r in ordered), waiting_s=max(r.waiting_s for r in ordered)))
         return None
 
-    async def _use(self, number: int, request: ToolRequest) -> ToolResult:
-        tool = self.agent.tools.get(request.name)
-        if tool is None:
-            return self._refuse(
-                request, f"{self.agent.name} has no tool {request.name!r}; it has: {self._tool_names()}."
-            )
-        if request.arguments is None:
-            return self._refuse(request, f"The arguments are not a JSON object: {request.raw[:200]!r}.")
-        effect = ToolCall(
-            worker=self.agent.name,
-            tool=request.name,
-            arguments=request.arguments,
-            effect=tool.effect,
-            code=tool.code,
-        )
-        if tool.effect == "once":
-            # Without the attempt: whatever happens to this attempt, the same call is never made twice for this task.
-            digest = hashlib.sha256(_canonical(request.arguments, tool.spec).encode()).hexdigest()[:16]
-            key = f"{self.task.id}/once/{request.name}/{digest}"
-        else:
-            key = self.assignment.key("tool", f"{self.calls}.{number}")
-        if tool.approve and (refusal := await self._refusal(key, request, request.arguments)) is not None:
-            return self._refuse(request, refusal)
-        return await self._perform_tool(key, effect)
-
-    async def _perform_tool(self, key: str, effect: ToolCall) -> ToolResult:
-        """What the tool returned; when that is in doubt, what a person who may be asked says of it."""
-        result = await self.engine.perform(key, effect)
-        if result.error is None or result.error.kind != "in_doubt" or not self.agent.ask:
-            return result
-        question = question_about_doubt(self.task, self.agent.name, effect.tool, effect.arguments)
-        found = doubt(await self.assignment.ask(self.engine, f"{key}/doubt", question))
-        if found is None or found.verdict == "give_up":
-            return result
-        if found.verdict == "send":
-            return await self._perform_tool(f"{key}/again", effect)
-        return ToolResult(text=found.result or "It has happened; what it returned is not known.")
-
-    async def _refusal(self, key: str, request: ToolRequest, arguments: dict[str, Any]) -> str | None:
-        """Why a call that needs a person's approval may not be made; None when the person said yes."""
-        if not self.agent.ask:
-            return f"{request.name} needs a person's approval and nobody may be asked: start the run with `ask`."
-        question = question_about_tool(self.task, self.agent.name, request.name, arguments)
-        said = verdict(await self.assignment.ask(self.engine, f"{key}/approve", question))
-        if said is not None and said.approved:
-            return None
-        reason = said.reason if said else ""
-        return f"A person rejected this call of {request.name}{f': {reason}' if reason else '.'}"
-
-    def _refuse(self, request: ToolRequest, reason: str) -> ToolResult:
-        self.engine.emit(
-            ToolRefused(worker=self.agent.name, tool=request.name, reason=reason),
-            task=self.task.id,
-            attempt=self.assignment.attempt,
-        )
-        return ToolResult.model_validate({"error": {"kind": "tool", "message": reason}})
-
-    def _tool_names(self) -> str:
-        return ", ".join([*self.agent.tools, ESCALATE.name])
-
     def _fail(self, kind: Any, message: str, output: Any = None) -> Outcome:
         return failed(self.task.id, self.agent.name, kind, message, output=output)
 
@@ -516,10 +447,3 @@ def _again(answer: Unusable, shape: Shape) -> str:
     wrong = "; ".join(answer.problems)
     form = "the result itself, in plain text" if shape == "plain" else "the one JSON object and nothing else"
     return f"Your answer could not be used: {wrong}. Answer again with {form}."
-
-
-def _canonical(arguments: dict[str, Any], spec: ToolSpec) -> str:
-    """The same text for the same call, however its arguments are ordered and whether defaults are spelt out."""
-    properties: dict[str, Any] = spec.parameters.get("properties", {})
-    defaults = {name: shape["default"] for name, shape in properties.items() if "default" in shape}
-    return json.dumps({**defaults, **arguments}, sort_keys=True, ensure_ascii=False)

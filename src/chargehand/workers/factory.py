@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from chargehand.errors import InvalidPlan
 from chargehand.values.plan import TIERS, Problem, Tier, WorkerSpec
-from chargehand.workers.agent import Agent, AgentTool
+from chargehand.workers.agent import Agent
+from chargehand.workers.agent_tools import AgentTool
 
 
 class WorkerFactory(NamedTuple):
