@@ -84,7 +84,7 @@ class RunIndex:
         self._lock = threading.Lock()
         # The lines as they were read last, the file they are of, and the highest number of a line in it.
         self._lines: dict[str, RunInfo] = {}
-        self._read_to: tuple[int, int] | None = None
+        self._read_to: tuple[tuple[int, int], int] | None = None
 
     def load(self, *, all_again: bool = False) -> dict[str, RunInfo]:
         """All lines, by run; empty when the index is missing, damaged or cannot be read.
@@ -100,11 +100,13 @@ class RunIndex:
             return dict(self._lines)
 
     def _catch_up(self, all_again: bool) -> None:
-        file = os.stat(self._path).st_ino
+        number = os.stat(self._path).st_ino
         with _connection(self._path, "ro") as connection:
             if connection.execute("PRAGMA user_version").fetchone() != (_FORMAT,):
                 raise ValueError("another version wrote it")
             connection.execute("BEGIN")
+            # A file in the place of a removed one may have its inode; then its mark differs.
+            file = number, connection.execute("PRAGMA application_id").fetchone()[0]
             count, last = connection.execute("SELECT count(*), coalesce(max(rowid), 0) FROM runs").fetchone()
             read_file, read_to = self._read_to or (file, last + 1)
             grows = not all_again and read_file == file and read_to <= last
@@ -176,6 +178,7 @@ class RunIndex:
                 connection.execute("DROP TABLE IF EXISTS runs")
                 for statement in _SCHEMA:
                     connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {int.from_bytes(os.urandom(3))}")
             write(connection)
             connection.execute("COMMIT")
 
