@@ -6,7 +6,7 @@ engine may also run this where only plain, deterministic code may run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from chargehand.dispatcher import Rungs, assemble, dispatch
@@ -14,6 +14,7 @@ from chargehand.dispatcher.available_workers import AvailableWorkers
 from chargehand.engine.port import StepEngine
 from chargehand.planner.worth_extending import worth_extending
 from chargehand.values.head import Head, PlanHead, StepRefs
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
 
 
@@ -35,7 +36,7 @@ async def run(engine: StepEngine) -> Head:
     return written
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class _Work:
     """Tasks dispatched, and added to a bounded number of times where the plan was made here."""
 

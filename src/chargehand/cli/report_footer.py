@@ -6,7 +6,6 @@ The functions that `show` uses take the report as JSON, so that it can print a s
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chargehand.cli.screen import NARROWEST, WIDEST, Screen
+from chargehand.cli.screen import NARROWEST, WIDEST, Screen, terminal_columns
 from chargehand.cli.shared_options import source
 from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, several, share
 
@@ -42,7 +41,7 @@ def print_footer(report: Report, screen: Screen) -> None:
     if screen.quiet:
         return
     shown = report.to_json()
-    width = min(shutil.get_terminal_size().columns, WIDEST)
+    width = min(terminal_columns(), WIDEST)
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     first, *more = _wrap(screen.clean(f"{report.status}: {figures(shown)}"), width - 2)
     if colour:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -44,7 +43,7 @@ class Screen(NamedTuple):
         if sys.stderr.isatty():
             from textwrap import wrap
 
-            width = max(shutil.get_terminal_size().columns, NARROWEST)
+            width = max(terminal_columns(), NARROWEST)
             parts = (wrap(each, width, break_long_words=False, break_on_hyphens=False) for each in line.split("\n"))
             line = "\n".join("\n".join(part) for part in parts)
         print(line, file=sys.stderr, flush=True)
@@ -74,7 +73,7 @@ class Screen(NamedTuple):
         """Columns that line up; the last one is cut to fit a terminal."""
         cells = [[" ".join(self.clean(cell).split()) for cell in row] for row in (head, *rows)]
         widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-        room = max(shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(head) - 1), 8)
+        room = max(terminal_columns() - sum(widths[:-1]) - 2 * (len(head) - 1), 8)
         for row in cells:
             last = row[-1] if not sys.stdout.isatty() or len(row[-1]) <= room else row[-1][: room - 1] + "…"
             padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
@@ -147,3 +146,15 @@ def check_writable(path: Path | None) -> None:
 
 def _utf8(stream: Any) -> bool:
     return (getattr(stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
+
+
+def terminal_columns() -> int:
+    """How wide the terminal is, as `shutil` says it: that would load the archive formats for it."""
+    try:
+        return int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        pass
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else 80
+    except (ValueError, OSError):
+        return 80

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from chargehand.cli.ask_person import Terminal
 from chargehand.cli.progress_lines import Lines, Progress
 from chargehand.cli.report_footer import print_footer
 from chargehand.cli.screen import Screen, write, write_file
@@ -53,7 +52,7 @@ async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, in
     signals = Signals(screen)
     progress = make_progress(screen, view)
     async with progress:
-        person = Terminal(screen, progress) if Terminal.is_available() else None
+        person = _person_at_terminal(screen, progress) if sys.stdin.isatty() else None
         on_draft = progress.on_draft if progress.shows_drafts else None
         started = start(
             on_event=progress.on_event,
@@ -125,6 +124,12 @@ def gate(result: HasReport, code: int, screen: Screen) -> int:
         return code
     screen.complain(failed)
     return 1
+
+
+def _person_at_terminal(screen: Screen, progress: Progress) -> Person | None:
+    from chargehand.cli.ask_person import Terminal  # nobody is asked in a script
+
+    return Terminal(screen, progress) if Terminal.is_available() else None
 
 
 def make_progress(screen: Screen, view: RunState) -> Progress:

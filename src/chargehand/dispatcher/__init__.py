@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chargehand.dispatcher.available_workers import AvailableWorkers, out_key
 from chargehand.dispatcher.pool import Pools
@@ -30,6 +30,7 @@ from chargehand.engine.port import StepEngine
 from chargehand.engine.side_by_side import abreast
 from chargehand.values.event import TaskReady
 from chargehand.values.head import Head
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
 from chargehand.values.recovery_policy import Policy
 from chargehand.workers import WorkerFacts
@@ -79,7 +80,7 @@ async def dispatch(
     return await dispatching.run()
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class _Dispatch:
     """One plan under way: which of its tasks have ended, and which may begin."""
 

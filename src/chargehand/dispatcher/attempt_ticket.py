@@ -5,16 +5,15 @@ The work itself is in the step (`steps/attempt.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from chargehand.dispatcher.available_workers import AvailableWorkers, out_key
 from chargehand.engine.port import StepEngine
 from chargehand.limits import BreakerChange, Ticket
 from chargehand.values.event import BreakerChanged, Decided
 from chargehand.values.head import Head, StepRefs
+from chargehand.values.plain_class import plain_class
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Attempt:
     """One run of a task by one worker: the part above the engine port."""
 

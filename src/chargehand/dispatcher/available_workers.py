@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chargehand.dispatcher.pool import Pools
 from chargehand.errors import ErrorKind
 from chargehand.limits import Breaker, BreakerChange, Ticket
 from chargehand.values.base import JSON
 from chargehand.values.head import Head
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Tier
 from chargehand.workers import WorkerFacts
 
@@ -37,7 +38,7 @@ def out_key(worker: str) -> str:
     return f"@worker/{worker}/out"
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class AvailableWorkers:
     """One per dispatch. Breakers are written only by `begin`, `ended` and `restore`."""
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chargehand.values.head import Head
+from chargehand.values.plain_class import plain_class
 
 # How much the latest end counts.
 RECENT = 0.3
@@ -23,7 +24,7 @@ RECENT = 0.3
 WORST = 0.05
 
 
-@dataclass(slots=True)
+@plain_class()
 class Load:
     """How one member does. `seconds` is None until something it did has ended."""
 
@@ -52,7 +53,7 @@ def expected_wait(load: Load, guess: float) -> float:
     return (load.under_way + 1) * seconds / max(1 - load.errors, WORST)
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Pools:
     """One per dispatch. `loads` is written only by `bind` and `release`."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeVar, assert_never
 
 from chargehand.dispatcher.attempt_ticket import Attempt
@@ -34,6 +34,7 @@ from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Usage
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Task
 from chargehand.values.recovery_policy import Condition, Policy
 
@@ -52,7 +53,7 @@ class Rungs(NamedTuple):
     reroute: bool = False
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class TaskAttempts:
     """One task under way: its attempts, and recovery between them."""
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chargehand.engine.port import StepEngine
 from chargehand.errors import ErrorKind
 from chargehand.values.event import Decided
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Task
 
 Left = tuple[float | None, ErrorKind]
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class TimeLimits:
     """One per task. Its own time is on its own clock, which is stopped while it waits for a person."""
 
@@ -73,7 +74,7 @@ class TimeLimits:
         return Countdown(self.engine, self.task, lambda: (None, "timeout"))
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Countdown:
     """A timeout, open with `async with`, and what it was set to last: by that it is named when it fires."""
 

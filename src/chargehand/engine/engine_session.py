@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from chargehand.engine.outcomes import KeptOutcomes
@@ -22,6 +22,7 @@ from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_WAIT_S
 from chargehand.values.effect import Question
 from chargehand.values.event import Event
 from chargehand.values.outcome import Usage
+from chargehand.values.plain_class import plain_class
 
 if TYPE_CHECKING:
     from chargehand.record.cache import Cache
@@ -100,7 +101,7 @@ class Spent(NamedTuple):
     short: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@plain_class(frozen=True, kw_only=True)
 class EngineInputs:
     """What a session is made from: the run, where its record is, what its effects are carried out with, its limits."""
 

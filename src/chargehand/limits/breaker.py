@@ -11,8 +11,10 @@ A result counts only in the state its call began in, so a late result from befor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple
+
+from chargehand.values.plain_class import plain_class
 
 State = Literal["closed", "open", "half_open"]
 
@@ -32,7 +34,7 @@ class Ticket(NamedTuple):
     change: BreakerChange | None = None
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Breaker:
     """Closed, open or half open. Times are the caller's; no method waits."""
 

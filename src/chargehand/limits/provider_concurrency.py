@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from chargehand.values.plain_class import plain_class
 
 UNLIMITED = sys.maxsize
 # How long nothing new starts after the second, third, ... refusal with no success in between and no Retry-After.
@@ -19,7 +21,7 @@ QUOTA_S = 60.0
 MOST_CAUTION = 16
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Adaptive:
     """Invariant: 1 <= limit <= most."""
 

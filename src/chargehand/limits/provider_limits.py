@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, assert_never
 from weakref import WeakKeyDictionary
 
@@ -22,6 +21,7 @@ from chargehand.limits.breaker import Breaker, BreakerChange, Ticket
 from chargehand.limits.fair import FairQueue
 from chargehand.limits.provider_concurrency import UNLIMITED, Adaptive
 from chargehand.limits.rate import Rate
+from chargehand.values.plain_class import plain_class
 
 # `cancelled` was sent and interrupted; `unsent` was never sent, so its whole permit is returned.
 CallResult = Literal[
@@ -38,7 +38,7 @@ class Refused(NamedTuple):
     asked_until: float | None = None
 
 
-@dataclass(slots=True, eq=False)
+@plain_class()
 class Permit:
     """One call may be made. It counts as in flight until `give_back`."""
 
@@ -69,7 +69,7 @@ class Permit:
         return self._limits.settle(self, self._ticket, self._epoch, result, now, retry_after, tokens_actual, reason)
 
 
-@dataclass(slots=True, eq=False)
+@plain_class()
 class _Waiter:
     """A call that waits for a permit."""
 

@@ -7,7 +7,9 @@ A bucket holds a sixth of a minute's allowance, so what goes in any window of `s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from chargehand.values.plain_class import plain_class
 
 # The bucket's size as a share of a minute's allowance.
 BURST = 1 / 6
@@ -15,7 +17,7 @@ BURST = 1 / 6
 _NOTHING = 1e-6
 
 
-@dataclass(slots=True)
+@plain_class()
 class Bucket:
     """Fills at a steady rate up to its capacity; below zero it is in debt for a request larger than itself."""
 
@@ -49,7 +51,7 @@ class Bucket:
             self._at = now
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Rate:
     """Requests and tokens per minute; None means no limit."""
 

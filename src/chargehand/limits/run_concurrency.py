@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from chargehand.values.plain_class import plain_class
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Gate:
     """At most `limit` slots; free ones go to the lowest order first, so that begun tasks end before new ones start."""
 

@@ -6,9 +6,10 @@ import re
 from functools import lru_cache
 
 from chargehand.models.prices import default_model
+from chargehand.values.lazy_regex import lazy_regex
 
 # `qwen2.5-coder-1.5b`, `llama3.2:3b`, `smollm2-135m`: billions or millions of parameters.
-_PARAMETERS = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,2})?)([bm])(?![a-z0-9])", re.IGNORECASE)
+_PARAMETERS = lazy_regex(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,2})?)([bm])(?![a-z0-9])", re.IGNORECASE)
 # Models with fewer parameters, in billions, are small.
 _SMALL = 10.0
 

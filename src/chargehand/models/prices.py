@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.message import TokenCount
 
 Tier = Literal["small", "medium", "large"]
@@ -116,7 +116,7 @@ _DEFAULTS: dict[str, dict[Tier, str]] = {
     },
 }
 
-_SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+_SNAPSHOT = lazy_regex(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 def price(provider: str, name: str) -> Price | None:

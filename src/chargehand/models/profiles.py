@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -10,9 +9,10 @@ from typing import Any, NamedTuple
 from chargehand.models.call_options import Effort
 from chargehand.models.openai_names import is_reasoning, lowest_effort
 from chargehand.models.provider_settings import Provider, is_loopback, is_openai
+from chargehand.values.lazy_regex import lazy_regex
 
-_GEMINI = re.compile(r"(?:models/)?gemini-(\d+)(?:\.(\d+))?")
-_FLASH = re.compile(r"(?:models/)?gemini-.*flash")
+_GEMINI = lazy_regex(r"(?:models/)?gemini-(\d+)(?:\.(\d+))?")
+_FLASH = lazy_regex(r"(?:models/)?gemini-.*flash")
 
 
 class Profile(NamedTuple):

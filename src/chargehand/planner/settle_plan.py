@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from chargehand.engine.deadline import in_time
 from chargehand.engine.people import edited_plan, question_about_plan, verdict
@@ -13,7 +13,6 @@ from chargehand.engine.side_by_side import abreast
 from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
 from chargehand.planner.planned import Planned, Unplanned
 from chargehand.planner.preview import ceiling_of, preview
-from chargehand.planner.route import route, routed_plan
 from chargehand.team import Team
 from chargehand.text.plan_json import parse
 from chargehand.values.estimate import PastRun
@@ -22,8 +21,10 @@ from chargehand.values.outcome import Fault, Usage
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
 from chargehand.workers import Roster
-from chargehand.workers.factory import WorkerFactory
 from chargehand.workers.worker_prompt import task_prompt
+
+if TYPE_CHECKING:
+    from chargehand.workers.factory import WorkerFactory
 
 # The share of the time left that adding tasks to a given plan may take: the rest is for the plan.
 ADDING_SHARE = 0.2
@@ -123,6 +124,8 @@ async def plan_or_route(
         from chargehand.planner.draft import make_plan  # a given plan does without
 
         return await make_plan(request, team, engine, role_models["planner"], used)
+    from chargehand.planner.route import route, routed_plan
+
     chosen = await route(request.text, team, engine, role_models.get("router"), "@route", used, request.asked)
     plan = routed_plan(chosen, request, team)
     engine.emit(PlanDrafted(plan=plan.to_json(), round=1, problems=[], source="router"))
@@ -169,6 +172,8 @@ async def _assign_workers(
     """The plan with a worker for each task that came without one."""
     if all(task.worker for task in plan.tasks):
         return plan
+    from chargehand.planner.route import route
+
     whole_team = team.with_workers(plan.workers)
     found: dict[str, str] = {}
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -28,6 +27,7 @@ from chargehand.record.index import Lesson, RunIndex, RunInfo, head, summarise
 from chargehand.record.lock import OwnerLock
 from chargehand.record.private_files import private_folder
 from chargehand.record.storage_errors import damage_error, storage
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.status_words import RunStatus
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from chargehand.values.event import Event
 
 SUFFIX = ".sqlite"
-_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+_RUN = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 # Lower-case letters and digits that are hard to mistake for each other when typed.
 _LETTERS = "abcdefghjkmnpqrstvwxyz0123456789"
 # Run ids must not repeat, also not after a fork of the process.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
@@ -16,9 +15,10 @@ from typing import Any, NamedTuple, Protocol, cast
 from chargehand.errors import UsageError
 from chargehand.record.private_files import private_file, private_folder
 from chargehand.record.storage_errors import storage
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.order import VERSION, Order
 
-_NAME = re.compile(r"([0-9A-HJKMNP-TV-Z]{26})\.json")
+_NAME = lazy_regex(r"([0-9A-HJKMNP-TV-Z]{26})\.json")
 _MOST_BYTES = 8_000_000
 
 

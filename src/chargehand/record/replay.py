@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from chargehand.errors import InvalidPlan
@@ -47,6 +47,7 @@ from chargehand.values.event import (
 from chargehand.values.key import Key, TaskPath, within
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.plain_class import plain_class
 from chargehand.values.status_words import FINISHED
 
 Returned = ModelReplied | ToolReturned | Reused
@@ -57,7 +58,7 @@ _PLANNING = ("plan", "route", "extend")
 RECORDED_ONCE = (Extended, SynthesisStarted, DraftDiscarded, Critiqued)
 
 
-@dataclass(slots=True)
+@plain_class(eq=True)
 class Replay:
     """A fold over one run's events. The engine reads it; only `apply` writes it."""
 

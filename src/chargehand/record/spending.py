@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from chargehand.values.event import BudgetReserved, BudgetSettled, ModelCalled, ToolCalled
 from chargehand.values.key import TaskPath
 from chargehand.values.outcome import Usage
+from chargehand.values.plain_class import plain_class
 
 Called = ModelCalled | ToolCalled
 _HEDGE = "/hedge"
@@ -29,7 +30,7 @@ class InFlight(NamedTuple):
         return BudgetSettled(key=self.key, tokens=self.tokens, usd=self.usd, estimated=True, lost=lost)
 
 
-@dataclass(slots=True)
+@plain_class(eq=True)
 class Spending:
     """A fold over the events about money of one run."""
 

@@ -6,13 +6,14 @@ Times are the run's own seconds, in which a process owned and ran it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chargehand.values.event import Decided
 from chargehand.values.key import Key, TaskPath
+from chargehand.values.plain_class import plain_class
 
 
-@dataclass(slots=True)
+@plain_class(eq=True)
 class Waits:
     """A fold over the questions and waiting calls of one run."""
 

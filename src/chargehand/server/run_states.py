@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -79,7 +80,8 @@ class RunStates:
     def _dump(self, run: str, view: RunState, status: str, since: int = 0) -> str:
         shown = None if view.ended is None else parts_shown_by_app(self._source, run)
         if shown is not None:
-            view = replace(view, report=(view.report or {}) | shown)
+            view = copy(view)
+            view.report = (view.report or {}) | shown
         state: dict[str, Any] = page_state(view, since=since) | {"run": run, "status": status}
         state["findings_first"] = shown is not None
         state["orders"] = possible_orders(status)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast, get_args
 from urllib.parse import urlsplit
@@ -19,6 +18,8 @@ from chargehand.settings.toml_file import TomlFile, suggestion
 from chargehand.tools.mcp_pins import McpServer
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
+from chargehand.values.lazy_regex import lazy_regex
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Tier
 from chargehand.values.role import Role
 
@@ -31,11 +32,11 @@ NOT_SERVED = frozenset({"scripted"})
 # What a provider allows: requests and tokens a minute, calls at once, tokens in one call.
 _PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent", "window")
 _PROVIDER_SECONDS = ("first_event_s", "silence_s")
-_PROVIDER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_PROVIDER_NAME = lazy_regex(r"[A-Za-z][A-Za-z0-9_.-]*")
 _MCP_KEYS = frozenset({"command", "args", "env", "url", "key_env", "tools", "timeout"})
 _MCP_LISTS = ("args", "env", "tools")
 # Without `_`, which separates it from the name of a tool.
-_MCP_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,29}")
+_MCP_NAME = lazy_regex(r"[A-Za-z][A-Za-z0-9-]{0,29}")
 _KEYS = frozenset(
     {
         "model",
@@ -54,7 +55,7 @@ _KEYS = frozenset(
 )
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Layer:
     """What one file sets. Only `read_layer` writes it."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from chargehand.dispatcher.time_limits import Countdown
@@ -11,13 +11,14 @@ from chargehand.steps.criterion import failed_by_bug, is_workers_own, work_and_c
 from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.values.event import AttemptEnded, AttemptStarted, Warned
 from chargehand.values.outcome import Outcome, Usage, failed
+from chargehand.values.plain_class import plain_class
 from chargehand.workers import Assignment, WorkerPort
 
 if TYPE_CHECKING:
     from chargehand.steps.best_of import BestOf
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class AttemptWork:
     """Made for one attempt."""
 

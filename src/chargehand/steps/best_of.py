@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chargehand.engine.port import Engine
 from chargehand.steps.criterion import Scorer, failed_by_bug, is_workers_own, work_and_check
 from chargehand.values.base import JSON
 from chargehand.values.event import Decided
 from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Task
 from chargehand.workers import Assignment, WorkerPort
 
@@ -26,7 +27,7 @@ from chargehand.workers import Assignment, WorkerPort
 Selector = Callable[[Task, Sequence[Outcome], int, list[Usage]], Awaitable[tuple[int, str]]]
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class BestOf:
     """Made for one attempt. A member that breaks off is that member's failure."""
 

@@ -9,7 +9,7 @@ finish    that draft becomes the answer                    -> a report
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from chargehand.engine.deadline import in_time
@@ -25,6 +25,7 @@ from chargehand.team import Team
 from chargehand.values.estimate import PastRun
 from chargehand.values.head import Head, PlanHead, StepKind, StepRefs, WorkerHead
 from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
 from chargehand.workers import Roster, RunTerms
@@ -35,7 +36,7 @@ SYNTHESIS_SHARE = 0.2
 LONGEST_SYNTHESIS_S = 30.0
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class RunSteps:
     """One per run, or per team within one. `plan` is the first step; the others come after a plan that may run."""
 

@@ -10,10 +10,7 @@ from chargehand.dispatcher import Rungs
 from chargehand.engine.people import question_about
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
-from chargehand.planner.route import reroute
 from chargehand.steps.criterion import Scorer
-from chargehand.steps.refine import refine
-from chargehand.steps.score import score
 from chargehand.team import Team
 from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
@@ -22,6 +19,8 @@ from chargehand.values.request import Request
 
 if TYPE_CHECKING:
     from chargehand.steps.best_of import Selector
+    from chargehand.steps.score import Score
+    from chargehand.workers import Assignment
 
 # These add what they use to the list, call by call.
 Refiner = Callable[[Task, Outcome, int, list[Usage]], Awaitable[Task]]
@@ -66,13 +65,46 @@ def make_help(
 
         split = partial(split_task, request=request, team=team, engine=engine, planner_model=planner)
     return SupervisorHelp(
-        refine=partial(refine, engine=engine, model=refiner) if refiner else None,
+        refine=partial(_refine, engine=engine, model=refiner) if refiner else None,
         split=split,
         ask=question_about if request.ask else None,
-        score=partial(score, engine=engine, model=scorer) if scorer and team.recovery.score else None,
+        score=partial(_score, engine=engine, model=scorer) if scorer and team.recovery.score else None,
         select=partial(_best_of, engine=engine, model=role_models.get("judge")),
-        reroute=partial(reroute, team=team, engine=engine, router_model=router) if router else None,
+        reroute=partial(_reroute, team=team, engine=engine, router_model=router) if router else None,
     )
+
+
+# Most tasks do not need any of these: each is loaded when it is used.
+
+
+async def _refine(
+    task: Task, outcome: Outcome, number: int, used: list[Usage], *, engine: Engine, model: SupervisorModel
+) -> Task:
+    from chargehand.steps.refine import refine
+
+    return await refine(task, outcome, number, used, engine=engine, model=model)
+
+
+async def _score(assignment: Assignment, outcome: Outcome, *, engine: Engine, model: SupervisorModel) -> Score | None:
+    from chargehand.steps.score import score
+
+    return await score(assignment, outcome, engine, model)
+
+
+async def _reroute(
+    task: Task,
+    outcome: Outcome,
+    others: Sequence[str],
+    number: int,
+    used: list[Usage],
+    *,
+    team: Team,
+    engine: Engine,
+    router_model: SupervisorModel,
+) -> str:
+    from chargehand.planner.route import reroute
+
+    return await reroute(task, outcome, others, number, used, team=team, engine=engine, router_model=router_model)
 
 
 async def _best_of(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from chargehand.dispatcher.time_limits import Countdown, TimeLimits
@@ -27,6 +27,7 @@ from chargehand.values.base import JSON
 from chargehand.values.effect import Question
 from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Outcome, Usage, failed
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Task
 from chargehand.workers import Assignment, Roster
 
@@ -42,7 +43,7 @@ def drop_words(tasks: Iterable[Task]) -> tuple[Task, ...]:
     return tuple(task.model_copy(update=_WORDLESS) for task in tasks)
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class TaskSteps:
     """One per run, or per team within one. `add_tasks` comes before the first step of a task."""
 

@@ -9,7 +9,6 @@ Every contradiction that was found is in the synthesis, and one that is open is 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from chargehand.synthesizer.only_result import answer_with, is_as_asked, is_empt
 from chargehand.synthesizer.synthesis import OnDraft, Synthesis, Validate
 from chargehand.values.event import DraftDiscarded, SynthesisStarted
 from chargehand.values.outcome import Outcome
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap
 from chargehand.values.request import Request
@@ -34,7 +34,7 @@ MOST_ON_LOOP = 50
 __all__ = ["Lacking", "OnDraft", "Synthesis", "Validate", "write_answer"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@plain_class(frozen=True)
 class Lacking:
     """A first draft that states gaps, which tasks that are added might fill. It is neither corrected nor reviewed."""
 

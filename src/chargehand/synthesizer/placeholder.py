@@ -7,20 +7,20 @@ Judged by form alone. A word that means nothing, such as `markdown` with a citat
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import cast
 
 from chargehand.text.citation import Citations
 from chargehand.values.base import JSON
+from chargehand.values.lazy_regex import lazy_regex
 
 # Not an address (`<https://...>`), and in the other brackets words only: `[1, 2]` and `{"a": 1}` may be answers.
-_MARKS = re.compile(
+_MARKS = lazy_regex(
     r"<(?![^<>]*(?:://|@))[^<>]*+>"
     # Each run of brackets is begun once, so that no text takes more than linear time.
     r"|(?<!\{)\{++\s*+[^\W\d][^\d{}\":]*+\}+|(?<!\[)\[++\s*+[^\W\d][^\d\[\]\":]*+\]+"
 )
-_WORDS = re.compile(r"\w+")
+_WORDS = lazy_regex(r"\w+")
 # Fewer words may be in a prompt by chance.
 _COPIED = 5
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,12 +15,14 @@ from chargehand.team.read_team_file import contents
 from chargehand.team.routes import RouteExample
 from chargehand.team.team import Example
 from chargehand.text.plan_json import parse
+from chargehand.values.lazy_regex import lazy_regex
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Problem, errors_in
 
-_AT = re.compile(r"(.*) at line (\d+) column (\d+)", re.DOTALL)
+_AT = lazy_regex(r"(.*) at line (\d+) column (\d+)", re.DOTALL)
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Examples:
     """What was read. `places` has the place of each labelled route."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeAlias, assert_never, cast
 
 from chargehand.models.call_options import Effort
@@ -13,6 +12,7 @@ from chargehand.settings import DEFAULT_TIER, ModelChoice, Settings
 from chargehand.team.team import Team
 from chargehand.team.worker import Worker
 from chargehand.tools import Tool
+from chargehand.values.plain_class import with_changes
 from chargehand.values.plan import Tier
 from chargehand.workers import Roster, TeamRun, WorkerPort
 from chargehand.workers.agent import Agent
@@ -41,7 +41,7 @@ def roster(team: Team, settings: Settings, *, ask: bool = False, nest: Nest | No
     for worker in able:
         agent, other = made[worker.name], made.get(worker.fallback or "")
         if isinstance(agent, Agent) and other is not None and not _needs_provider_of(agent, other):
-            made[worker.name] = replace(agent, yields=True)
+            made[worker.name] = with_changes(agent, yields=True)
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
@@ -20,6 +20,7 @@ from chargehand.team.team_tools import is_trusted
 from chargehand.team.worker import DEFAULT_STEPS
 from chargehand.tools.mcp_pins import McpServer
 from chargehand.values.budget import Budget
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import TIERS, Problem, SynthesisSpec, Tier
 from chargehand.values.recovery_policy import EvidenceRule, Policy
 
@@ -50,7 +51,7 @@ WHEN_NOTHING = "when_nothing"
 _Shape = TypeVar("_Shape", SynthesisSpec, Scrutiny)
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Parts:
     """What team.toml has, with what is wrong in it. Only `read_parts` writes it."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,6 +19,7 @@ from chargehand.team.team_tools import TeamCode, is_trusted, read_code, shipped_
 from chargehand.team.worker_file import AgentFile, read_agent
 from chargehand.tools import BUILTIN, Tool
 from chargehand.tools.mcp_pins import McpServer
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Problem, errors_in
 
 
@@ -273,7 +273,7 @@ def _keep_from_commands(agents: list[AgentFile], folder: Path, trust: TrustRegis
         agent.worker = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@plain_class(frozen=True)
 class _FolderPlaces(Places):
     agents: Sequence[AgentFile]
     parts: Parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -19,6 +19,7 @@ from chargehand.team.worker import Kind, Worker
 from chargehand.text.front_matter import Field, FrontMatter, FrontMatterError, parse
 from chargehand.text.json_schema import problems_in
 from chargehand.tools import Tool
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Problem, Tier
 
 _KEYS = frozenset(
@@ -54,7 +55,7 @@ _CLAUDE_TOOLS = {"Read": "read_file", "Grep": "search_files", "Glob": "list_file
 READ_ONLY = ("read_file", "list_files", "search_files")
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class AgentFile:
     """What was read: `worker` is None when the file is not an agent file or cannot be read as one."""
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
 from chargehand.values.lazy_regex import lazy_regex
+from chargehand.values.plain_class import plain_class
 
 MARK = "[redacted"
 SHORTEST = 8
 _SHORT = 100
 
 
-@dataclass(frozen=True, eq=False)
+@plain_class(frozen=True)
 class Pattern:
     """One kind of secret: group `secret` (or all of the match) is replaced where `sure` agrees."""
 

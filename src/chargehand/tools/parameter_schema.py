@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -16,6 +15,7 @@ from chargehand.errors import UsageError
 from chargehand.tools import docstring
 from chargehand.tools.tool_context import ToolContext
 from chargehand.values.field_schema import FieldInfo
+from chargehand.values.plain_class import plain_class
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -24,7 +24,7 @@ _TYPES: dict[object, str] = {str: "string", int: "integer", float: "number", boo
 _LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@plain_class(frozen=True)
 class Parameters:
     """The arguments of one function; `context` names the parameter that takes the ToolContext, if any."""
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from chargehand.values.key import TaskPath
+from chargehand.values.plain_class import plain_class
 
 TaskStatus = Literal["waiting", "ready", "running", "done", "failed", "escalated", "skipped"]
 TASK_STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
 Data = dict[str, Any]
 
 
-@dataclass(slots=True)
+@plain_class(eq=True)
 class Tally:
     """Tokens and money added up; `usd` is None once any price is unknown, never 0 instead."""
 
@@ -44,7 +45,7 @@ class Tally:
         self.usd = None if self.usd is None or usd is None else self.usd + usd
 
 
-@dataclass(slots=True)
+@plain_class(eq=True)
 class CallView:
     """One model or tool call. `ok` is None while it is in flight."""
 
@@ -73,7 +74,7 @@ class CallView:
     reused: bool = False
 
 
-@dataclass(slots=True)
+@plain_class(eq=True)
 class AttemptView:
     """One attempt at a task as the events show it."""
 
@@ -87,7 +88,7 @@ class AttemptView:
     error: str | None = None
 
 
-@dataclass(slots=True)
+@plain_class(eq=True)
 class TaskState:
     """One task as the events show it so far."""
 
@@ -160,7 +161,7 @@ def arrange_tasks(tasks: Iterable[TaskState]) -> list[TaskState]:
     return found
 
 
-@dataclass(slots=True)
+@plain_class(eq=True)
 class SessionView:
     """The time in which one process ran the run; `ended` is the time of its last event so far."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, cast
 
 from pydantic_core import ValidationError
@@ -54,10 +54,11 @@ from chargehand.values.event import (
     Warned,
 )
 from chargehand.values.key import within
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
 
 
-@dataclass(slots=True)
+@plain_class(eq=True)
 class RunState:
     """What is known of a run after the events applied so far. Only `apply` writes it."""
 

@@ -8,12 +8,13 @@ twice: it is written, and then read by the synthesizer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import NamedTuple
 
 from chargehand.values.budget import LARGEST_HOLD, SMALLEST_OUTPUT, SMALLEST_SHARE, Budget
 from chargehand.values.key import TaskPath
+from chargehand.values.plain_class import plain_class
 
 
 class Wish(NamedTuple):
@@ -64,7 +65,6 @@ class Grant(NamedTuple):
     reservation: Reservation
 
 
-@dataclass(frozen=True, slots=True)
 class Wait:
     """Not now, but what others have reserved could free enough."""
 
@@ -73,7 +73,7 @@ class Deny(NamedTuple):
     reason: str
 
 
-@dataclass(slots=True)
+@plain_class()
 class Account:
     """One limit and what is used of it. Only the ledger writes it."""
 
@@ -96,7 +96,7 @@ class Account:
         return self.limit.usd - self.spent_usd - (self.reserved_usd if in_flight else 0.0)
 
 
-@dataclass(slots=True)
+@plain_class()
 class Ledger:
     """How much of the budget of a run and of its tasks is reserved, and for what. Every method is one atomic step.
 
@@ -270,7 +270,7 @@ class Ledger:
         return (self._run, *(self._tasks[name] for name in TaskPath.parse(task).wholes if name in self._tasks))
 
 
-@dataclass(slots=True)
+@plain_class()
 class Calibration:
     """How many tokens a model counts for each estimated one, learnt from what it reports."""
 

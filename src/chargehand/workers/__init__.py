@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from chargehand.engine.port import Engine
 from chargehand.values.base import JSON
 from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import EvidenceRule
 from chargehand.values.report import Report
@@ -19,7 +20,7 @@ from chargehand.values.request import Request
 TeamRun: TypeAlias = Callable[[Request, Engine], Awaitable[Report]]
 
 
-@dataclass(frozen=True, slots=True)
+@plain_class(frozen=True)
 class Assignment:
     """Everything a worker may see: its task, which attempt this is, and the outcomes the task depends on."""
 
@@ -27,7 +28,7 @@ class Assignment:
     attempt: int
     inputs: Mapping[str, Outcome]
     # What the worker has used so far; it is counted even when the worker is stopped.
-    used: list[Usage] = field(default_factory=list[Usage], compare=False)
+    used: list[Usage] = field(default_factory=list[Usage])
     # Which part of the attempt this is: a member of a best_of (`b2`), or what is made of it after: a split's result.
     within: str | None = None
     # The ids of all tasks of the run: what a worker names as a source is held against them. No worker sees them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from chargehand.values.event import Warned
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.message import Message, Reply, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
+from chargehand.values.plain_class import plain_class, with_changes
 from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import EvidenceRule
 from chargehand.workers import Assignment, RunTerms
@@ -60,7 +61,7 @@ _READERS = frozenset({"read_file", "list_files", "search_files"})
 _PATH = lazy_regex(r"[\w.-]+(?:/[\w.-]+)*[\w-]")
 
 
-@dataclass(frozen=True)
+@plain_class(frozen=True)
 class Agent:
     """One narrow worker. Models by tier are resolved; nothing here changes between assignments."""
 
@@ -95,11 +96,11 @@ class Agent:
         return self.models[tier]
 
     def with_model(self, model: str) -> Agent:
-        return replace(self, models=dict.fromkeys(self.models, model))
+        return with_changes(self, models=dict.fromkeys(self.models, model))
 
     def bind(self, terms: RunTerms) -> Agent:
         names = tuple(each.name for each in terms.request.material)
-        return replace(self, material=names, evidence=terms.evidence)
+        return with_changes(self, material=names, evidence=terms.evidence)
 
     @property
     def repeatable(self) -> bool:

@@ -19,7 +19,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -27,6 +27,7 @@ from chargehand.values.base import JSON
 from chargehand.values.effect import ToolResult
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Claim, Evidence, Finding, Gap, Outcome
+from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Task
 from chargehand.workers.worker_answer import Answer
 
@@ -86,7 +87,7 @@ class Grounded(NamedTuple):
         return self._replace(answer=self.answer._replace(confidence=DOUBTED), gap=gap)
 
 
-@dataclass(eq=False, repr=False)
+@plain_class()
 class Grounds:
     """What a worker was given and what its tools returned in one attempt. Made when it has answered."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from chargehand.errors import InvalidPlan
+from chargehand.values.plain_class import with_changes
 from chargehand.values.plan import TIERS, Problem, Tier, WorkerSpec
 from chargehand.workers.agent import Agent
 from chargehand.workers.agent_tools import AgentTool
@@ -32,7 +32,7 @@ class WorkerFactory(NamedTuple):
             raise InvalidPlan(message, [Problem(code="forbidden_tool", message=message)])
         tier = self._allowed_tier(spec.tier or self.blank.tier)
         models: dict[Tier | None, str] = {each: self.blank.models[self._allowed_tier(each)] for each in TIERS}
-        return replace(
+        return with_changes(
             self.blank,
             name=spec.name,
             description=spec.description,

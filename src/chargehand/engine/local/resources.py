@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from chargehand.limits import ProviderLimits
@@ -25,6 +25,7 @@ from chargehand.values.effect import (
 )
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Fault
+from chargehand.values.plain_class import plain_class
 
 if TYPE_CHECKING:
     from chargehand.engine.local.analysis import Hashes, Look
@@ -37,7 +38,7 @@ CHARACTERS_PER_TOKEN = 3.2
 TOKENS_PER_MESSAGE = 6
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@plain_class()
 class Resources:
     """Everything that differs between machines and runs is here, nothing of it is in an effect."""
 

@@ -6,13 +6,14 @@ It is closed for good when the session winds down.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chargehand.engine.local.prompt_beginnings import FirstCall
 from chargehand.limits import Gate
+from chargehand.values.plain_class import plain_class
 
 
-@dataclass(slots=True)
+@plain_class()
 class Waited:
     """Seconds one effect was kept waiting, whether anything of it was sent, and the text of a reply under way."""
 
