@@ -16,6 +16,7 @@ from chargehand.apps.review.from_patch import read_patch
 from chargehand.apps.review.review_plan import unable
 from chargehand.errors import UsageError
 from tests.apps.review.world import commit, git, repository, write
+from tests.counts import count
 
 CODE = "def f():\n    return 1\n"
 
@@ -345,3 +346,53 @@ def test_what_is_neither_file_nor_folder_is_counted_and_no_gap(tmp_path: Path) -
     change = read_tree(tmp_path)
     assert (list(change.files), change.skipped, change.gaps) == (["a.py"], {"pipe.py": "special"}, ())
     assert change.notes == ("Not reviewed: 1 special file.",)
+
+
+# -- clones of other kinds, and sizes ----------------------------------------------------------------------------------
+
+
+def test_a_repository_without_commits_has_no_difference_and_its_files_are_reviewed(tmp_path: Path) -> None:
+    """A revision is refused in a sentence; the tree and what is staged are reviewed."""
+    git(tmp_path, "init", "-q", "-b", "main")
+    write(tmp_path, {"a.py": "a = 1\n"})
+    with pytest.raises(UsageError, match="no commit yet"):
+        read_diff(tmp_path, "HEAD")
+    assert list(read_tree(tmp_path).files) == ["a.py"]
+
+
+def test_a_shallow_clone_is_compared_as_far_as_it_goes(tmp_path: Path) -> None:
+    """What it has is reviewed; a commit that it lacks is named as unknown."""
+    full = repository(tmp_path / "full", {"a.py": "a = 1\n"})
+    first = commit(full, "first")
+    for number in (2, 3):
+        write(full, {"a.py": "a = 1\n" + f"b = {number}\n" * number})
+        commit(full, f"b is {number}")
+    git(tmp_path, "clone", "-q", "--depth", "2", full.as_uri(), "part")
+    assert read_diff(tmp_path / "part", "HEAD~1").changed == {"a.py": ((2, 4),)}
+    with pytest.raises(UsageError, match=first[:12]):
+        read_diff(tmp_path / "part", first)
+
+
+def test_a_second_work_tree_of_a_repository_is_a_work_tree(tmp_path: Path) -> None:
+    """Its `.git` is a file. Paths are those of this tree, not of the first."""
+    root = repository(tmp_path / "r", {"a.py": "a = 1\n"})
+    git(root, "worktree", "add", "-q", str(tmp_path / "second"), "-b", "other")
+    write(tmp_path / "second", {"a.py": "a = 1\nb = 2\n"})
+    change = read_diff(tmp_path / "second", "HEAD")
+    assert change.root == (tmp_path / "second").resolve()
+    assert change.changed == {"a.py": ((2, 2),)}
+    assert read_diff(root, "HEAD").nothing == "Nothing to review: no change."
+
+
+def test_a_difference_of_five_thousand_files_and_fifty_thousand_lines_is_read_whole(tmp_path: Path) -> None:
+    """Every file with its lines."""
+    files, lines = count(5_000), count(50_000)
+    root = repository(
+        tmp_path / "r", {"long.py": "a = 1\n"} | {f"m{n // 100}/f{n}.py": "a = 1\n" for n in range(files)}
+    )
+    write(root, {"long.py": "b = 2\n" * lines} | {f"m{n // 100}/f{n}.py": "a = 1\nb = 2\n" for n in range(files)})
+    change = read_diff(root, "HEAD")
+    assert len(change.files) == files + 1
+    assert change.changed is not None
+    assert change.changed["long.py"] == ((1, lines),)
+    assert all(own == ((2, 2),) for name, own in change.changed.items() if name != "long.py")

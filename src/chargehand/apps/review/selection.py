@@ -28,7 +28,8 @@ MOST_ALIKE = 5
 _ALIKE = f"like {MOST_ALIKE} shown of the same file"
 # Of a change, what is true and not worth stopping for is counted, not listed: any linter says it, or everybody sees it.
 SMALL = frozenset(
-    {"unused-import", "unused-variable", "naming", "simplification", "inefficient-loop", "todo", "large-change"}
+    {"unused-import", "unused-variable", "naming", "simplification", "complexity", "inefficient-loop", "todo"}
+    | {"large-change"}
 )
 _SMALL = "small"
 # What is said of lines that were taken out: the line named is only where they were.

@@ -180,3 +180,15 @@ def test_a_large_change_is_said_once_and_tests_do_not_count(tmp_path: Path) -> N
 def test_a_whole_tree_is_no_change(tmp_path: Path, name: str) -> None:
     """Without changed lines these lenses have nothing to say."""
     assert analyzed(name, tmp_path, {"a.py": "# must stay\nx = 1\n"}).findings == ()
+
+
+def test_a_note_to_keep_in_step_is_for_its_own_block(tmp_path: Path) -> None:
+    """Not for what is indented less, and not for what has such a note of its own."""
+    hooks = [f"  - name: one\n    # Keep in sync with {name}\n    rev: 1\n" for name in ("b.py", "c.py")]
+    text = "".join(["hooks:\n", *hooks])
+    files = {"a.yaml": text, "b.py": "x = 1\n", "c.py": "x = 1\n"}
+    write(tmp_path, files)
+    for line, said in ((4, "b.py"), (7, "c.py"), (5, None)):
+        changed = {"a.yaml": ((line, line),)}
+        found = analyzed("contracts", tmp_path, tuple(files), changed=changed).findings
+        assert [each.message.partition("in step with ")[2][:4] for each in found] == ([said] if said else [])

@@ -162,3 +162,27 @@ def test_lines_that_come_and_go_by_chance_are_not_reintroduced(tmp_path: Path, o
     changed = {"a.py": ((1, old.count("\n")),)}
     found = _found(analyzed("history", tmp_path, {"a.py": old}, changed=changed, base="HEAD"))
     assert "reintroduced" not in [category for category, _, _ in found]
+
+
+def test_a_fix_that_is_undone_in_part_is_a_remark(tmp_path: Path) -> None:
+    """Two of many lines are back: what the fix did is probably somewhere else now. All of them back is reported."""
+    wrong = [f"value_{n} = compute_wrongly({n})" for n in range(8)]
+    right = [f"value_{n} = compute({n})" for n in range(8)]
+    git(tmp_path, "init", "-q", "-b", "main")
+    _commit(tmp_path, "Add", {"a.py": "\n".join(wrong) + "\n"})
+    _commit(tmp_path, "Fix the values", {"a.py": "\n".join(right) + "\n"})
+    for back, confidence in ((2, 70), (8, 85)):
+        content = {"a.py": "\n".join([*wrong[:back], *right[back:]]) + "\n"}
+        found = _found(analyzed("history", tmp_path, content, changed={"a.py": ((1, back),)}, base="HEAD"))
+        assert [each for each in found if each[0] == "reintroduced"] == [("reintroduced", 1, confidence)]
+
+
+def test_a_fix_that_is_undone_in_many_files_is_reported_once(tmp_path: Path) -> None:
+    """At the first of them."""
+    names = ("a.py", "b.py", "c.py")
+    git(tmp_path, "init", "-q", "-b", "main")
+    _commit(tmp_path, "Add", dict.fromkeys(names, "value = compute_wrongly()\n"))
+    _commit(tmp_path, "Fix the value", dict.fromkeys(names, "value = compute()\n"))
+    content = dict.fromkeys(names, "value = compute_wrongly()\n")
+    found = analyzed("history", tmp_path, content, changed=dict.fromkeys(names, ((1, 1),)), base="HEAD").findings
+    assert [each.path for each in found if each.category == "reintroduced"] == ["a.py"]

@@ -36,8 +36,9 @@ def test_the_registry_imports_no_analyzer_and_no_heavy_library() -> None:
 def test_every_lens_has_its_analyzers_and_every_analyzer_a_version() -> None:
     """The lenses are those of the type; a version names the tool and the tables."""
     assert set(LENSES) == set(get_args(Lens))
-    assert sorted(name for names in LENSES.values() for name in names) == sorted(ANALYZERS)
-    for analyzer in ANALYZERS.values():
+    lenses = [name for names in LENSES.values() for name in names]
+    assert sorted([*lenses, "earlier-readings"]) == sorted(ANALYZERS)  # which looks at nothing itself
+    for analyzer in map(ANALYZERS.__getitem__, lenses):
         assert analyzer.version().endswith(digest_of_rules())
     assert ANALYZERS["bandit"].version().split()[1][0].isdigit()
 
@@ -216,6 +217,53 @@ def test_a_name_that_is_only_imported_twice_is_below_the_threshold(tmp_path: Pat
     text = "from a import b\nfrom a import b\n\n\ndef test_one():\n    b()\n\n\ndef test_one():\n    b(2)\n"
     found = [f for f in analyzed("ruff-bugs", tmp_path, {"a.py": text}).findings if f.category == "redefinition"]
     assert [(f.line, (f.confidence or 0) >= 80) for f in found] == [(2, False), (9, True)]
+
+
+def test_the_key_that_a_signed_address_names_is_not_a_secret(tmp_path: Path) -> None:
+    """It is open to everybody who has the address; the same text elsewhere is reported."""
+    key = "AKIA" + "QX7RTPBN5LMKJW3D"
+    signed = f"https://files.example.org/a?X-Amz-Algorithm=AWS4&X-Amz-Credential={key}%2F20250517%2Fus-east-1"
+    assert _secrets(tmp_path, {"a.json": f'{{"address": "{signed}"}}\n'}) == []
+    assert _secrets(tmp_path, {"a.json": f'{{"id": "{key}"}}\n'}) == [("a.json", 1)]
+
+
+def test_a_token_without_a_signature_is_an_example(tmp_path: Path) -> None:
+    """It opens nothing; with a signature it may."""
+    head = "eyJhbGciOiJIUzI1NiJ9" + ".eyJ1c2VyIjoiYWRtaW4ifQ."
+    signature = "dBjftJeZ4CVP" + "mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+    assert _secrets(tmp_path, {"a.py": f"text = '{head}'\n", "b.py": f"text = '{head}AAAA'\n"}) == []
+    assert _secrets(tmp_path, {"c.py": f"text = '{head}{signature}'\n"}) == [("c.py", 1)]
+
+
+FALSE_ALARMS = {
+    "a signature in quotes": ("ruff-bugs", 'class Service:\n    def version(self) -> "s":\n        return 1\n'),
+    "a fixture that is kept": ("ruff-bugs", "from fixtures import data\n\ndata = data\n"),
+    "a query of the module": (
+        "ruff-security",
+        "def _match(n):\n    return f'id = ${n}'\n\n\nQUERY = f\"SELECT name FROM person WHERE {_match(1)}\"\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("analyzer", "text"), FALSE_ALARMS.values(), ids=FALSE_ALARMS)
+def test_what_turned_out_to_be_meant_so_in_other_projects_is_below_the_threshold(
+    tmp_path: Path, analyzer: str, text: str
+) -> None:
+    """Each was reported about a project that does nothing wrong there."""
+    assert [f for f in analyzed(analyzer, tmp_path, {"a.py": text}).findings if (f.confidence or 0) >= 80] == []
+
+
+@pytest.mark.parametrize(
+    ("analyzer", "text"),
+    [
+        ("ruff-bugs", "def version(value: Optional[str]) -> str:\n    return value\n"),
+        ("ruff-bugs", "def keep(value):\n    value = value\n    return value\n"),
+        ("ruff-security", "def find(db, name):\n    db.execute(f\"SELECT a FROM person WHERE name = '{name}'\")\n"),
+    ],
+)
+def test_the_same_in_earnest_is_above_it(tmp_path: Path, analyzer: str, text: str) -> None:
+    """A name that is missing when the module is imported, an assignment to itself in a function, a made-up query."""
+    assert [f for f in analyzed(analyzer, tmp_path, {"a.py": text}).findings if (f.confidence or 0) >= 80]
 
 
 def _secrets(root: Path, files: dict[str, str]) -> list[tuple[str, int]]:

@@ -34,7 +34,7 @@ ANYWHERE = frozenset(
     }
     | {"format-mismatch", "exception-mistake", "mutable-default", "no-effect", "control-flow", "unreachable-code"}
     | {"assert-misuse", "comparison-mistake", "wrong-signature", "debug-leftover", "unused-import", "unused-variable"}
-    | {"stale-docstring", "todo", "mixed-line-endings", "closure-in-loop", "lost-task", "likely-bug", "large-change"}
+    | {"stale-docstring", "todo", "mixed-line-endings", "lost-task", "likely-bug", "large-change"}
     | {"reintroduced", "review-comment", "fixed-before", "commit-instruction", "hot-spot", "out-of-sync"}
 )
 NOTES = frozenset({"todo", "debug-leftover"})

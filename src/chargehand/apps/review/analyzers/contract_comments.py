@@ -58,11 +58,18 @@ def _comments(source: SourceFile) -> Iterator[tuple[int, str]]:
 
 
 def _block(source: SourceFile, number: int) -> range:
-    """From a comment to the next empty line."""
+    """From a comment to the next empty line, the next comment of its kind, or a line that is indented less."""
+    depth = _indentation(source.lines[number - 1])
     end = number
-    while end < len(source.lines) and source.lines[end].strip():
+    while end < len(source.lines) and (line := source.lines[end]).strip():
+        if _indentation(line) < depth or SYNC.search(line):
+            break
         end += 1
     return range(number, end + 1)
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _partner(named: str, path: str, order: AnalysisOrder) -> str | None:

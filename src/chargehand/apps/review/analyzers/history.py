@@ -43,6 +43,8 @@ NO_FIX = re.compile(
 )
 PULL = re.compile(r"\(#(\d+)\)|Merge pull request #(\d+)")
 INSTRUCTION = re.compile(r"(?im)^.*\b(?:must not|do not|don't|never|always|be careful|important:|note:)\b.*$")
+# The confidence where only some of the lines are back that a fix took out.
+IN_PART = 70
 TRIVIAL = re.compile(
     r"[\W_]*|(?:else|try|finally|pass|return|break|continue|end|then|fi|done)\W*|(?:from|import)\b.*"
     # Names of an import over several lines, and a first value that says nothing: they come and go by chance.
@@ -95,7 +97,7 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
                 tasks = [group.create_task(look) for look in looks]
         except* AnalyzerFailed as failed:
             raise AnalyzerFailed(str(failed.exceptions[0])) from None
-        hits += [hit for task in tasks for hit in task.result()]
+        hits += _once_for_each_fix(hit for task in tasks for hit in task.result())
     return Hits(tuple(hits), notes, reader.unchecked_files())
 
 
@@ -168,7 +170,8 @@ def _find_reintroduced(
     """Changed lines that one fix had taken out and that the base no longer had, once for each fix.
 
     One line alone comes back by chance: handlers, returns and calls are written alike all over a file. So it takes
-    several next to each other, or what the fix had put in their place is gone.
+    several next to each other, or what the fix had put in their place is gone. Where less than half of what the fix had
+    taken out of the file is back, the fix is probably somewhere else now: that is only a remark.
     """
     there, here = {line.strip() for line in before}, {line.strip() for line in after}
     written = [number for first, last in ranges for number in range(first, min(last, len(after)) + 1)]
@@ -181,7 +184,22 @@ def _find_reintroduced(
             (first, *_), last = runs[0], runs[0][-1]
             said = "This line is" if first == last else f"Lines {first}-{last} are"
             message = f"{said} back: {commit.name} took {'it' if first == last else 'them'} out."
-            yield Hit("history:reintroduced", path, first, message, end_line=None if first == last else last)
+            is_undone = 2 * len({after[number - 1].strip() for number in back}) >= len(gone)
+            end_line = None if first == last else last
+            confidence = None if is_undone else IN_PART
+            yield Hit("history:reintroduced", path, first, message, end_line=end_line, confidence=confidence)
+
+
+def _once_for_each_fix(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """What one fix took out of many files is back once."""
+    told: set[str] = set()
+    for hit in hits:
+        if hit.rule == "history:reintroduced":
+            fix = hit.message.partition(" back: ")[2].partition(") took ")[0]
+            if fix in told:
+                continue
+            told.add(fix)
+        yield hit
 
 
 def _is_telling(line: str) -> bool:

@@ -19,6 +19,10 @@ LEAK = 84
 EXCUSED = 30
 # The same name is imported again: true, and it changes nothing.
 IMPORTED_TWICE = 70
+# Only in an annotation in quotes: nothing fails, and libraries have languages of their own for such texts.
+IN_QUOTES = 70
+# Made when the module is imported: no request can have a part in it.
+AT_IMPORT = 50
 
 # Defined in a notebook only: code that names them checks where it runs.
 AMBIENT = frozenset({"get_ipython", "__IPYTHON__"})
@@ -50,7 +54,10 @@ class Shapes:
         try:
             if code == "F821":
                 known = AMBIENT | self._probed | self._literals
-                return EXCUSED if (name := _QUOTED.search(message)) and name[1] in known else None
+                name = _QUOTED.search(message)
+                if name and name[1] not in known and self._parents and name[1] not in self._names:
+                    return IN_QUOTES
+                return EXCUSED if name and name[1] in known else None
             if place not in self._known:
                 self._known[place] = self._worth_at(*place)
             return self._known[place]
@@ -75,6 +82,10 @@ class Shapes:
                 return EXCUSED
             case "S608" if self._is_constant(first, last):
                 return EXCUSED
+            case "S608" if not any(self._is_in_function(node) for node in self._within(first, last)):
+                return AT_IMPORT
+            case "PLW0127" if not any(self._is_in_function(node) for node in self._within(first, last)):
+                return EXCUSED  # keeps an imported name that nothing else uses
             case _:
                 return None
 
@@ -99,6 +110,18 @@ class Shapes:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 found.setdefault(node.id, []).append(node)
         return found
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """All names in the code, without those in texts."""
+        return frozenset(node.id for node in self._parents if isinstance(node, ast.Name))
+
+    def _is_in_function(self, node: ast.AST) -> bool:
+        while (parent := self._parents.get(node)) is not None:
+            if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                return True
+            node = parent
+        return False
 
     @cached_property
     def _shared(self) -> frozenset[str]:

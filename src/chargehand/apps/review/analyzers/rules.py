@@ -133,7 +133,7 @@ RUFF: Mapping[str, Row] = {
     "B020": ("redefinition", "warning", 93),
     "B021": ("no-effect", "warning", 88),
     "B022": ("no-effect", "warning", 88),
-    "B023": ("closure-in-loop", "warning", 84),
+    "B023": ("closure-in-loop", "warning", 76),
     "B024": ("style-issue", "info", 50),
     "B025": ("duplicate-key", "warning", 93),
     "B026": ("wrong-signature", "info", 70),
@@ -237,7 +237,7 @@ RUFF: Mapping[str, Row] = {
     "RUF015": ("inefficient-loop", "info", 70),
     "RUF017": ("inefficient-loop", "warning", 90),
     # style
-    "C901": ("complexity", "warning", 70),
+    "C901": ("complexity", "info", 70),
     "ERA001": ("dead-code", "info", 55),
     "N": ("naming", "info", 60),
     "N801": ("naming", "info", 84),

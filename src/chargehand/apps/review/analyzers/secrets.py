@@ -55,6 +55,10 @@ REFERENCE = re.compile(
     \.(?:json|ya?ml|toml|pem|txt|env|crt|key|py|js|ts|conf|cfg|ini)$
     """
 )
+# A signed address names the key it was signed with, and is open to everybody who has it for a while.
+SIGNED = re.compile(r"(?i)x-amz-credential(?:=|%3d)\Z|awsaccesskeyid(?:=|%3d)\Z")
+# In characters; the shortest in use has 43.
+LEAST_SIGNATURE = 20
 HASH = re.compile(
     r"(?i)(?:sha(?:1|224|256|384|512)|md5|blake2[bs]?)[-:=]|integrity|checksum|digest|\bhash\b|fingerprint"
 )
@@ -154,9 +158,14 @@ def _worth_telling(pattern: Pattern, match: re.Match[str], source: SourceFile) -
     value = match[group].strip("\"'`;,)")
     if EXAMPLE.search(value) or PLACEHOLDER.match(value):
         return False
+    if SIGNED.search(source.text, max(0, match.start(group) - 40), match.start(group)):
+        return False
     if "\n" in source.text[match.start() : match.start(group)] and source.text[match.start(group) - 1] not in "\"'`":
         return False  # `KEY=` has no value: what follows is the next line
     match pattern.kind:
+        case "jwt":
+            # One without a signature opens nothing: it is an example of the form.
+            return len(value.split(".")[2]) >= LEAST_SIGNATURE and entropy(value) > 2.0
         case "assigned" | "password":
             line = source.lines[source.text.count("\n", 0, match.start(group))]
             return (
