@@ -151,7 +151,7 @@ def _file_names(draft: Any) -> list[str]:
 
 
 def _placement_problems(new: Plan, files: Sequence[Sequence[str]], plan: Plan, subject: Subject) -> list[Problem]:
-    """What is wrong with new tasks beside what is there already."""
+    """What is wrong with new tasks beside the tasks that the plan has already."""
     taken = {task.id for task in plan.tasks}
     found: list[Problem] = []
     for task, named in zip(new.tasks, files, strict=True):

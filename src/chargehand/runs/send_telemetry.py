@@ -56,7 +56,7 @@ class Watch:
     # Whether spans are sent: a caller may have decided that its trace is not kept.
     sampled: bool = True
     spans: RunSpans | None = None
-    # Whether somebody was told that not all of it was sent.
+    # Whether it was reported that not all of it was sent.
     said: bool = False
 
     def on_event(self, event: Event) -> None:

@@ -82,7 +82,7 @@ async def wait_for_run(
 
 
 def _may_continue(server: Server, run: str, view: RunState, status: str) -> bool:
-    """Whether a run stands still although nobody has to say anything, and no provider is waited for."""
+    """Whether a run does nothing although it asks nobody anything, and no provider is waited for."""
     if status == "interrupted":
         return True
     if status != "waiting" or view.questions or view.ended is None or server.source.owner(run) is not None:

@@ -10,7 +10,7 @@ from chargehand.values.plan import Task
 
 
 def join_parts(task: Task, parts: list[Outcome]) -> Outcome:
-    """Done only when all of them are; else failed, with what is there as a partial result."""
+    """Done only when all of them are; else failed, with the results so far as a partial result."""
     good = [part for part in parts if part.ok]
     output = {part.task: part.output for part in good}
     if len(good) < len(parts):

@@ -109,7 +109,7 @@ def describe_scope(version: str) -> Data:
 class RunSpans:
     """The fold: which spans of a run there are after the events applied so far.
 
-    Who sends them while the run goes on takes those that have ended, again and again.
+    Code that sends them during the run takes those that have ended, again and again.
     """
 
     blobs: Blobs
@@ -244,7 +244,7 @@ class RunSpans:
             root.attributes["output.value"] = _text(ended.report or {}, "answer") or None
 
     def _plan(self, event: Event, scope: str) -> OtlpSpan | None:
-        """The span of the planning that goes on, begun if need be; None once that team's plan was approved."""
+        """The span of the planning under way, begun if need be; None once that team's plan was approved."""
         if scope in self.approved:
             return None
         if scope not in self.plans:

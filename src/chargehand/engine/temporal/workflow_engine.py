@@ -404,7 +404,7 @@ class WorkflowClock:
     def __init__(self, activities: Activities, began: float) -> None:
         self._activities = activities
         self._began = began
-        # Since when it stands still.
+        # Since when the clock is stopped.
         self._frozen: float | None = None
         # Task -> seconds it waited, and since when it does.
         self._waited: dict[str, float] = {}
