@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Any
 
 from chargehand.errors import InvalidPlan
-from chargehand.record.spending import Called, InFlight, Spending
+from chargehand.record.spending import Called, InFlight, RecordedSpending
 from chargehand.record.storage_errors import MISSHAPEN, damage_error
 from chargehand.record.waits import Waits
 from chargehand.text.plan_json import parse
@@ -99,7 +99,7 @@ class Replay:
     splits: dict[str, Data] = field(default_factory=dict[str, Data])
     # Results of calls that are made again: they are paid for too.
     unused: list[Returned] = field(default_factory=list[Returned])
-    spending: Spending = field(default_factory=Spending)
+    spending: RecordedSpending = field(default_factory=RecordedSpending)
     # Output tokens of the workers: what the synthesizer will have to read.
     written: int = 0
     # Seconds some process owned and ran this run.

@@ -31,7 +31,7 @@ class InFlight(NamedTuple):
 
 
 @plain_class(eq=True)
-class Spending:
+class RecordedSpending:
     """A fold over the events about money of one run."""
 
     tokens: int = 0

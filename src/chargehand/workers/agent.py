@@ -21,7 +21,7 @@ from chargehand.values.plain_class import plain_class, with_changes
 from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import EvidenceRule
 from chargehand.workers import Assignment, RunTerms
-from chargehand.workers.agent_tools import AgentTool, ToolUse
+from chargehand.workers.agent_tools import AgentTool, WorkerTools
 from chargehand.workers.check_result import APOLOGY, ECHO, asks_for_findings, is_apology, is_echo
 from chargehand.workers.check_sources import Grounded, Grounds
 from chargehand.workers.worker_answer import FINDINGS_SCHEMA, Answer, Unusable, as_text, read_answer
@@ -213,7 +213,7 @@ class _Attempt:
         if self.task.budget and self.task.budget.steps:
             self.steps = min(self.steps, self.task.budget.steps)
         self.calls = 0
-        self.tools = ToolUse(agent.name, agent.tools, assignment, engine, ask=agent.ask)
+        self.tools = WorkerTools(agent.name, agent.tools, assignment, engine, ask=agent.ask)
         # What its prompt has of the material.
         self.shown = ""
         # Whether a small model has all of the material that it is to read in its prompt.

@@ -25,7 +25,7 @@ class AgentTool(NamedTuple):
     code: str = ""
 
 
-class ToolUse:
+class WorkerTools:
     """The tools of one worker in one attempt. `ask`: a person may be asked."""
 
     def __init__(
