@@ -58,7 +58,7 @@ OTHER_FLAGS = {
     "docs/adr/0012-unified-diffs-are-read-by-our-own-reader.md": {"--numstat"},
     "CONTRIBUTING.md": {"--randomly-seed", "--exclude-editable"},
     "CHANGELOG.md": {"--from-ref"},
-    "docs/explanation/review-quality.md": {"--half"},
+    "docs/explanation/review-quality.md": {"--commits", "--half", "--lines"},
     "docs/how-to/generate-tests.md": {"--cov-fail-under"},
     "docs/how-to/use-from-other-programs.md": {"--header", "--transport"},
     "docs/how-to/review-code.md": {"--from-ref", "--to-ref", "--all-files", "--unidiff-zero"},
