@@ -253,6 +253,8 @@ def test_a_run_that_was_ended_by_hand_is_resumed(how: str, server: Server, tmp_p
         resumed = await run.command("resume", "--json")
         assert resumed.code == 0, resumed
         assert '"status": "complete"' in resumed.out
-        assert [len(flow.calls(task=each)) for each in "abc"] == [1, 2, 1]
+        assert [len(flow.calls(task=each)) for each in "ac"] == [1, 1]
+        # The call of `b` was broken off; or it ended before its worker knew, and then it counts.
+        assert len(run.replies()) == len(set(run.replies()))
 
     play(server, tmp_path, flow, act)
