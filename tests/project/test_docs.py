@@ -66,7 +66,7 @@ OTHER_FLAGS = {
 # Names of other programs' settings and functions, and of a reader's own code.
 OTHER_WORDS = {
     "docs/how-to/coming-from.md": {"async_execution", "manager_llm", "max_execution_time", "max_rpm", "thread_id"},
-    "CONTRIBUTING.md": {path.stem for path in (ROOT / "tests").rglob("test_*.py")},
+    "CONTRIBUTING.md": {path.stem for path in (ROOT / "tests").rglob("*.py")},
     "docs/reference/tools.md": {"north_sales"},
 }
 
