@@ -19,6 +19,8 @@ import click
 from chargehand import __version__
 from chargehand.errors import ChargehandError
 
+__all__ = ["COMMANDS", "cli", "main"]
+
 # name -> (module of this folder, one line of help); the module has the command under that name
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Watch a whole run on a built-in script: no key, no network."),

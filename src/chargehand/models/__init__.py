@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from chargehand.values.effect import ModelCall
     from chargehand.values.message import Reply
 
+__all__ = ["Attribution", "ModelClient"]
+
 
 class Attribution(NamedTuple):
     """Whom a call is made for; a provider sees it as headers, and a repeat carries the same idempotency key."""

@@ -8,6 +8,17 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+__all__ = [
+    "MAX_OUTPUT",
+    "OnLine",
+    "OutOfTime",
+    "ProcessResult",
+    "ProcessStopped",
+    "TooMuchOutput",
+    "kill_group",
+    "run_process",
+]
+
 # More than any result needs: a child that writes without end must not fill the memory.
 MAX_OUTPUT = 256 * 1024 * 1024
 OnLine: TypeAlias = Callable[[bytes], None] | None

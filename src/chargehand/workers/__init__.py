@@ -16,6 +16,8 @@ from chargehand.values.recovery_policy import EvidenceRule
 from chargehand.values.report import Report
 from chargehand.values.request import Request
 
+__all__ = ["Assignment", "Roster", "RunTerms", "TeamRun", "WorkerFacts", "WorkerPort"]
+
 # How the team of a worker is run.
 TeamRun: TypeAlias = Callable[[Request, Engine], Awaitable[Report]]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+__all__ = ["REQUEST", "SCRIPT", "TEAM", "TUTORIAL"]
+
 REQUEST = "Why did checkout fail on 12 March, for how long, what did it cost us, and which customers do we write to?"
 # It is asked of the shipped team of this name.
 TEAM = "general"
