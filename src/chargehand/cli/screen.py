@@ -151,10 +151,12 @@ def _utf8(stream: Any) -> bool:
 def terminal_columns() -> int:
     """How wide the terminal is, as `shutil` says it: that would load the archive formats for it."""
     try:
-        return int(os.environ["COLUMNS"])
+        columns = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
-        pass
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else 80
-    except (ValueError, OSError):
-        return 80
+        columns = 0
+    if columns <= 0:
+        try:
+            columns = os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else 0
+        except (ValueError, OSError):
+            columns = 0
+    return columns if columns > 0 else 80
