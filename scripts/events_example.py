@@ -74,7 +74,7 @@ def show(event: Event) -> None:
     seen.append(f"{event.kind}: {describe(event.body)}")
 
 
-task = {
+task: dict[str, object] = {
     "id": "t1",
     "worker": "clerk",
     "instruction": "Find the capital.",

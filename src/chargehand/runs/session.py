@@ -274,6 +274,8 @@ class Session:
         except Parked as parked:
             if parked.status == "restarting":
                 return None
+            if parked.status == "short":
+                raise AssertionError("only a step on Temporal has a part of the budget to use up") from None
             return await self._report_unfinished(engine, parked.status)
         except asyncio.CancelledError:
             if self._stopped is None:  # the caller's own cancellation: put it on the record, then let it through
