@@ -175,12 +175,12 @@ class RunLife(PreparedTeam):
             check_plan(given, team, asked)
         settings, changed = as_before(run, before, self.team_settings())
         if noted is not None:
-            from chargehand.runs.temporal.front import Earlier, run_job  # few runs are there
+            from chargehand.runs.temporal.front import EarlierRun, run_job  # few runs are there
 
             settings = settings.model_copy(update={"engine": "temporal", "temporal": noted.settings})
             there = noted.material_here(asked.material)
             # Files that are not here any more are taken as they were then.
-            earlier = Earlier(run, []) if there is None else None
+            earlier = EarlierRun(run, []) if there is None else None
             asked = asked.model_copy(update={"material": there or asked.material})
             job = RunJob("", asked, team, settings, given, self.team_ref, prior=Prior(run, state))
             job = job._replace(warnings=(*self.warnings, *changed, *notes))
@@ -235,13 +235,13 @@ class RunLife(PreparedTeam):
         if different.plan is not None:
             check_plan(different.plan, job.team, job.request)
         if noted is not None:
-            from chargehand.runs.temporal.front import Earlier, run_job  # few runs are there
+            from chargehand.runs.temporal.front import EarlierRun, run_job  # few runs are there
 
             called = [event.body for event in self.source.events(run) if isinstance(event.body, ToolCalled)]
             settings = job.settings.model_copy(update={"engine": "temporal", "temporal": noted.settings})
             async with (record or partial(open_record, partial(remote_record, "")))() as journal:
                 job = job._replace(run=journal.run, settings=settings, team_ref=noted.team_ref)
-                return await run_job(self.home, job, on_event, self.say, Earlier(run, called))
+                return await run_job(self.home, job, on_event, self.say, EarlierRun(run, called))
         async with (
             self._checked_models(job.settings, job.team, job.request.budget, job.plan) as models,
             (record or partial(open_record, self.home.create))() as journal,

@@ -51,7 +51,7 @@ async def create_response(call: Call) -> Response:
     previous, conversation = body.get("previous_response_id"), _conversation_id(body.get("conversation"))
     if previous is not None and conversation is not None:
         raise Refusal(400, "Give previous_response_id or conversation, not both.", param="conversation")
-    kept = _kept(asked, body, previous, conversation)
+    kept = _data_to_keep(asked, body, previous, conversation)
     if asked.is_chore:
         return await _answer_at_once(call, asked, kept)
     follow_up: str | None = None
@@ -180,7 +180,7 @@ async def _answer_at_once(call: Call, asked: ModelRequest, kept: Data) -> Respon
     return Response(b"".join(frames), media_type="text/event-stream")
 
 
-def _kept(asked: ModelRequest, body: Data, previous: Any, conversation: str | None) -> Data:
+def _data_to_keep(asked: ModelRequest, body: Data, previous: Any, conversation: str | None) -> Data:
     """How a response was asked for, as it is given back with it."""
     return {
         "created_at": int(time.time()),

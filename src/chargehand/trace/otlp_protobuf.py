@@ -90,10 +90,10 @@ def _message(name: str, data: dict[str, Any]) -> bytes:
         number, kind = fields[key]
         if kind not in _SCALARS:
             several = cast("list[Any]", value) if isinstance(value, list) else [value]
-            parts += [_sized(number, _message(kind, each)) for each in several]
+            parts += [_with_length(number, _message(kind, each)) for each in several]
         elif isinstance(value, list):
             # Numbers in a row are packed.
-            parts.append(_sized(number, b"".join(_eight_bytes(kind, each) for each in cast("list[Any]", value))))
+            parts.append(_with_length(number, b"".join(_eight_bytes(kind, each) for each in cast("list[Any]", value))))
         else:
             parts.append(_scalar(number, kind, value))
     return b"".join(parts)
@@ -102,9 +102,9 @@ def _message(name: str, data: dict[str, Any]) -> bytes:
 def _scalar(number: int, kind: str, value: Any) -> bytes:
     match kind:
         case "text":
-            return _sized(number, str(value).encode("utf-8", "replace"))
+            return _with_length(number, str(value).encode("utf-8", "replace"))
         case "id":
-            return _sized(number, bytes.fromhex(value))
+            return _with_length(number, bytes.fromhex(value))
         case "number" | "flag":
             # A negative number has all 64 bits.
             return _varint(number << 3) + _varint(int(value) & 0xFFFF_FFFF_FFFF_FFFF)
@@ -116,7 +116,7 @@ def _eight_bytes(kind: str, value: Any) -> bytes:
     return struct.pack("<Q", int(value)) if kind == "fixed" else struct.pack("<d", value)
 
 
-def _sized(number: int, body: bytes) -> bytes:
+def _with_length(number: int, body: bytes) -> bytes:
     return _varint(number << 3 | 2) + _varint(len(body)) + body
 
 

@@ -54,7 +54,7 @@ class Written:
 
 
 @dataclass
-class RunRecord:
+class BlobRecord:
     """What the store, the provider and the ledger know of one run."""
 
     run: str
@@ -170,12 +170,12 @@ class ChaosStage:
     def report(self, run: str) -> dict[str, Any]:
         return final_report(self.runs().state(run)).to_json()
 
-    def record(self, run: str) -> RunRecord:
+    def record(self, run: str) -> BlobRecord:
         store, segments = BlobStore(self.blobs.as_uri()), dict[str, list[Written]]()
         for path in store.list(store.path(run, "segments")):
             commit = Commit.from_bytes(run, store.get(path))
             segments.setdefault(commit.segment, []).append(Written((self.blobs / path).stat().st_mtime, commit))
-        return RunRecord(run, segments, [each for each in self.requests() if each["run"] == run])
+        return BlobRecord(run, segments, [each for each in self.requests() if each["run"] == run])
 
     # -- what is done to it ----------------------------------------------------------------------------------------
 

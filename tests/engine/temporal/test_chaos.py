@@ -19,7 +19,7 @@ import pytest
 from tests.counts import count
 from tests.crash.stage import KEY, Trigger
 from tests.crash.test_crash import after, but_usage
-from tests.engine.temporal.chaos import WORKERS, Answers, ChaosStage, RunRecord, chaos
+from tests.engine.temporal.chaos import WORKERS, Answers, BlobRecord, ChaosStage, chaos
 from tests.engine.temporal.chaos_world import GRANTED, JOBS
 from tests.pace import Timed
 
@@ -64,7 +64,7 @@ def some_moment(stage: ChaosStage, chance: random.Random) -> Trigger:
     return late if chance.random() < 0.5 else lambda: stage.asked() >= asked + wanted or late()
 
 
-def check_calls(record: RunRecord) -> None:
+def check_calls(record: BlobRecord) -> None:
     """0 committed calls repeated: nobody asks for what is committed, and each opening of a segment asks once."""
     asked: dict[str, list[float]] = {}
     for request in record.requests:
@@ -74,7 +74,7 @@ def check_calls(record: RunRecord) -> None:
         assert len(asked[key]) <= record.openings(segment), record.describe(key)
 
 
-def doubtful_tasks(record: RunRecord) -> set[str]:
+def doubtful_tasks(record: BlobRecord) -> set[str]:
     """Tasks with a `once` tool of which the record has the intent, and not the result."""
     called: dict[str, str] = {}
     for objects in record.segments.values():
@@ -88,7 +88,7 @@ def doubtful_tasks(record: RunRecord) -> set[str]:
     return {task.partition("/")[0] for task in called.values()}
 
 
-def check_report(report: dict[str, Any], record: RunRecord, usual: dict[str, Any], *, timed: bool) -> None:
+def check_report(report: dict[str, Any], record: BlobRecord, usual: dict[str, Any], *, timed: bool) -> None:
     """The local run's report, except for `once` tools in doubt and for what a deadline cut off."""
     doubtful = doubtful_tasks(record)
     if not doubtful and not timed:

@@ -21,7 +21,7 @@ from chargehand.record.index import RunInfo
 from chargehand.record.mailbox import Mailbox, UnreadableOrder
 from chargehand.record.private_files import private_folder
 from chargehand.record.replay import Replay, replay
-from chargehand.runs.temporal.blob_source import RunRecord
+from chargehand.runs.temporal.blob_source import BlobRecord
 from chargehand.runs.temporal.connection import connect, open_store
 from chargehand.runs.temporal.stored_run import BlobMailbox, find_start, read_documents
 from chargehand.settings.settings import TemporalSettings
@@ -85,7 +85,7 @@ class AllRuns:
         self.home = home
         self._stores: dict[str, BlobStore] = {}
         # Run -> what was read of it; the one that was asked for last is the last.
-        self._records: dict[str, RunRecord] = {}
+        self._records: dict[str, BlobRecord] = {}
         self._lock = threading.Lock()
         # Run -> when its line in the list was made, and that.
         self._lines: dict[str, tuple[float, RunInfo]] = {}
@@ -114,10 +114,10 @@ class AllRuns:
             self._stores[name] = open_store(settings)
         return self._stores[name]
 
-    def _record(self, run: str, store: BlobStore) -> RunRecord:
+    def _record(self, run: str, store: BlobStore) -> BlobRecord:
         """The record of a run, as it is now."""
         with self._lock:
-            record = self._records.pop(run, None) or RunRecord(store, run)
+            record = self._records.pop(run, None) or BlobRecord(store, run)
             self._records[run] = record
             while len(self._records) > _MOST_RECORDS:
                 self._records.pop(next(iter(self._records)))

@@ -38,7 +38,7 @@ class _Entry(NamedTuple):
     events: int
 
 
-class RunRecord:
+class BlobRecord:
     """The events of one run. What was read is kept, so that the next look reads what is new. Safe in threads."""
 
     def __init__(self, store: BlobStore, run: str) -> None:
@@ -197,7 +197,7 @@ def read_segments(store: BlobStore, run: str) -> dict[str, BlobJournal]:
 
 def merged_events(store: BlobStore, run: str) -> Iterator[Event]:
     """All events of a run, numbered from 1."""
-    record = RunRecord(store, run)
+    record = BlobRecord(store, run)
     record.refresh()
     return record.events()
 

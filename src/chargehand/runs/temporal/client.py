@@ -18,7 +18,7 @@ from chargehand.errors import ChargehandError, UsageError
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.report_from_record import final_report, unfinished_report
-from chargehand.runs.temporal.blob_source import RunRecord
+from chargehand.runs.temporal.blob_source import BlobRecord
 from chargehand.runs.temporal.run_workflow import WORKFLOW, RunStart
 from chargehand.runs.temporal.stored_run import find_start, store_run, team_queue
 from chargehand.values.event import Event
@@ -123,7 +123,7 @@ class _Watch:
     ) -> None:
         self._client = client
         self._start = find_start(store, handle.id)
-        self._record = RunRecord(store, handle.id)
+        self._record = BlobRecord(store, handle.id)
         self._handle = handle
         self._on_event = on_event
         self._say = say

@@ -14,7 +14,7 @@ from chargehand.engine.temporal.step_order import StepOrder, StepResult
 from chargehand.record.mailbox import read_order
 from chargehand.runs.report_from_record import unfinished_report
 from chargehand.runs.session import add_spent
-from chargehand.runs.temporal.blob_source import RunRecord, fold_run
+from chargehand.runs.temporal.blob_source import BlobRecord, fold_run
 from chargehand.runs.temporal.carry_notes import carry_notes
 from chargehand.runs.temporal.stored_run import hold_path, read_report, read_step
 from chargehand.values.event import Control, Event, RunEnded
@@ -36,7 +36,7 @@ async def close_run(store: BlobStore, order: StepOrder, token: int) -> StepResul
     if report.status in FINISHED:
         await _refuse_late_orders(store, journal)
     # What came before has its number before the end has.
-    await asyncio.to_thread(RunRecord(store, order.run).refresh)
+    await asyncio.to_thread(BlobRecord(store, order.run).refresh)
     ended = RunEnded(status=report.status, report=report.to_json())
     await journal.append([Event(order.run, journal.last_seq + 1, time.time(), None, None, ended)], {})
     result = StepResult(head={"status": "done", "report": report.status})

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from chargehand.engine.temporal.blob_store import BlobStore
 
 
-class Earlier(NamedTuple):
+class EarlierRun(NamedTuple):
     """A run that another one begins from, and the calls of tools on its record."""
 
     run: str
@@ -40,7 +40,7 @@ class Earlier(NamedTuple):
 
 
 async def run_job(
-    home: Home, job: RunJob, on_event: Listener | None = None, say: Say | None = None, earlier: Earlier | None = None
+    home: Home, job: RunJob, on_event: Listener | None = None, say: Say | None = None, earlier: EarlierRun | None = None
 ) -> Report:
     """Start a job on Temporal and follow it to its end, or until it only waits for people.
 

@@ -239,7 +239,7 @@ class _Step:
         state = replay(events, job.run, known)
         now = order.now + max(time.time() - order.at, 0.0)
         if order.restarted:
-            state.restarted |= await asyncio.to_thread(self._restarted)
+            state.restarted |= await asyncio.to_thread(self._restarts)
         state.move_clock(now, {self.refs.task: order.waited} if order.waited else {})
         supervisors = role_models(job.settings, self.models)
         writer = supervisors["synthesizer"].model if "synthesizer" in supervisors else None
@@ -392,7 +392,7 @@ class _Step:
             await self.mailbox.fetch()
         await engine.read_orders()
 
-    def _restarted(self) -> dict[str, Restart]:
+    def _restarts(self) -> dict[str, Restart]:
         """The tasks that people restarted, with their new words and models."""
         events = BlobJournal.read(self.store, self.order.run, RUN).events()
         return replay(events, self.order.run, Replay(plan={"tasks": []})).restarted

@@ -19,7 +19,7 @@ from chargehand.record.mailbox import UnreadableOrder
 from chargehand.record.replay import Replay, replay
 from chargehand.record.task_list import ACCEPTED, Judgement, TaskList
 from chargehand.runs.answer_question import check_answer
-from chargehand.runs.temporal.blob_source import RunRecord, fold_run
+from chargehand.runs.temporal.blob_source import BlobRecord, fold_run
 from chargehand.runs.temporal.stored_run import BlobMailbox, hold_steps
 from chargehand.values.budget import Budget
 from chargehand.values.event import Control, Event
@@ -60,7 +60,7 @@ async def take_orders(store: BlobStore, order: StepOrder, token: int, models: Mo
     taken = await take_pending(store, order.run, journal, models, RunLimits.of(order))
     # A try before this one may have given the verdict.
     wanted = control_key(str(order.refs["id"]))
-    if wanted not in taken and (control := _recorded(journal, wanted)) is not None:
+    if wanted not in taken and (control := _find_control(journal, wanted)) is not None:
         taken[wanted] = control
     tasks = (
         TaskList.of(fold_run(store, order.run))
@@ -76,7 +76,7 @@ async def take_pending(
     """Give a verdict on each order in the mailbox of the run; the controls by key."""
     mailbox, taken = BlobMailbox(store, run, RUN), dict[str, Event]()
     for order in mailbox.pending():
-        record = RunRecord(store, run)
+        record = BlobRecord(store, run)
         record.refresh()
         state = replay(record.events(), run)
         key = control_key(order.id)
@@ -90,7 +90,7 @@ async def take_pending(
             if judged == ACCEPTED and segment is not None:
                 BlobMailbox(store, run, segment).send(order)
             else:
-                value = order.details | (_grown(order, state, limits) if judged == ACCEPTED else {})
+                value = order.details | (_grown_limits(order, state, limits) if judged == ACCEPTED else {})
                 if judged == ACCEPTED and (held := _holds(order, value)) is not None:
                     hold_steps(store, run, held=held)
                 control = Control(
@@ -133,7 +133,7 @@ def _judge_answer(order: Order, state: Replay, store: BlobStore) -> Judgement:
     return ACCEPTED
 
 
-def _grown(order: Order, state: Replay, limits: RunLimits) -> dict[str, Any]:
+def _grown_limits(order: Order, state: Replay, limits: RunLimits) -> dict[str, Any]:
     """What the limits are once an order adds to them, and the tasks that run again because they lacked it."""
     if order.order != "top_up":
         return {}
@@ -173,7 +173,7 @@ async def _append(journal: BlobJournal, control: Control, task: str | None) -> E
     return event
 
 
-def _recorded(journal: BlobJournal, key: str) -> Event | None:
+def _find_control(journal: BlobJournal, key: str) -> Event | None:
     found = (event for event in journal.events() if isinstance(event.body, Control) and event.body.key == key)
     return next(found, None)
 
