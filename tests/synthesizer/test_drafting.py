@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryStore
+from chargehand.synthesizer.check_citations import provenance_of
 from chargehand.synthesizer.stated_gaps import contradictions, gaps
 from chargehand.synthesizer.typed_figures import unsupported_figures
 from chargehand.team import Scrutiny
@@ -35,6 +37,21 @@ def in_turn(*said: Any, critic: list[Any] | None = None) -> Any:
     """A synthesizer that says these one after the other, and a critic that does."""
     waiting, verdicts = list(said), list(critic or [])
     return lambda call: verdicts.pop(0) if call.role == "critic" else waiting.pop(0)
+
+
+def test_long_results_are_looked_through_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A draft about megabytes is checked in another thread, one about sentences where the run is."""
+    threads: list[threading.Thread] = []
+
+    def check(*args: Any, **options: Any) -> Any:
+        threads.append(threading.current_thread())
+        return provenance_of(*args, **options)
+
+    monkeypatch.setattr("chargehand.synthesizer.writer.provenance_of", check)
+    long = [result("t1", output="There are 12 mills." + " They turn." * 20_000), TWO[1]]
+    for outcomes in (TWO, long):
+        assert make(outcomes, lambda _: GOOD).synthesis.answer == GOOD["answer"]
+    assert [thread is threading.main_thread() for thread in threads] == [True, False]
 
 
 # -- the better of two -----------------------------------------------------------------------------------------------

@@ -28,9 +28,6 @@ from chargehand.values.request import Request
 if TYPE_CHECKING:
     from chargehand.synthesizer.synthesis_flow import Flow
 
-# The results of more tasks than this are reconciled beside the loop.
-MOST_ON_LOOP = 50
-
 __all__ = ["Lacking", "OnDraft", "Synthesis", "Validate", "write_answer"]
 
 
@@ -92,12 +89,13 @@ async def write_answer(
         return ready
     # Loaded here: a result that is the answer needs nothing of it.
     from chargehand.synthesizer.reconcile import reconcile
+    from chargehand.synthesizer.result_index import takes_long
     from chargehand.synthesizer.synthesis_flow import Flow
 
     # What was replaced came to nothing: the writer and the reviewer see what took its place.
     standing = {id: outcome for id, outcome in outcomes.items() if id not in filled}
     work_out = partial(reconcile, standing, plan.tasks)
-    reconciled = work_out() if len(outcomes) <= MOST_ON_LOOP else await engine.clock.compute(work_out)
+    reconciled = await engine.clock.compute(work_out) if takes_long(standing) else work_out()
     flow = Flow(request, plan, outcomes, reconciled, engine, validate, filled, critic, before and before.flow, mark)
     if before is not None:
         engine.emit(DraftDiscarded(reason=f"Tasks were added for what it lacks: {before.gaps[0].reason}"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from chargehand.engine.consult import TIMES
 from chargehand.engine.side_by_side import abreast
@@ -19,6 +20,7 @@ from chargehand.synthesizer import prompt
 from chargehand.synthesizer.check_citations import provenance_of
 from chargehand.synthesizer.merge_duplicates import merge_claims
 from chargehand.synthesizer.read_draft import read_text
+from chargehand.synthesizer.result_index import takes_long
 from chargehand.synthesizer.synthesis import SynthesisContext
 from chargehand.text.citation import Citation, Citations
 from chargehand.values.base import JSON
@@ -142,7 +144,8 @@ class Reduction:
             return None
         below = {task: self._outcomes[task] for task in tasks}
         text = _only_below(got, below, self._outcomes)
-        passed_over = provenance_of(text, below).unused
+        check = partial(provenance_of, text, below)
+        passed_over = (await context.engine.clock.compute(check) if takes_long(below) else check()).unused
         share = max((most - prompt.size(text)) // max(len(passed_over), 1) - 20, 40)
         for task in passed_over:
             text += f"\n\n{' '.join(below[task].summary.split())[:share]} [{task}]"

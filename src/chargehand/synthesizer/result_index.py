@@ -28,6 +28,8 @@ from chargehand.values.outcome import Outcome
 
 # Characters of one result that are read: many times what a synthesizer is given of it.
 MOST_CHARACTERS = 1_000_000
+# More tasks, or more characters in their results, are read beside the loop: it may be held for 100 ms.
+MOST_TASKS_ON_LOOP, MOST_ON_LOOP = 50, 100_000
 # Beyond it, and for what is not a number at all, nothing is compared.
 _LARGEST = 10**30
 _NAMES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -86,6 +88,15 @@ class ResultIndex:
     @cached_property
     def _by_size(self) -> list[tuple[float, str]]:
         return sorted((abs(float(value)), value) for value in self._holders if value.count(".") < 2 and len(value) < 30)
+
+
+def takes_long(outcomes: Mapping[str, Outcome]) -> bool:
+    """Whether to read these results holds the loop for too long."""
+    left = MOST_ON_LOOP if len(outcomes) <= MOST_TASKS_ON_LOOP else -1
+    parts = chain.from_iterable(map(_texts, outcomes.values()))
+    while left >= 0 and (text := next(parts, None)) is not None:
+        left -= len(text)
+    return left < 0
 
 
 def rounds_to(figure: Figure, other: Figure) -> bool:

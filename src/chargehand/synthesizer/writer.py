@@ -15,6 +15,7 @@ from chargehand.synthesizer.group_contradictions import Disagreement
 from chargehand.synthesizer.placeholder import is_placeholder, is_unfilled
 from chargehand.synthesizer.read_draft import read_draft
 from chargehand.synthesizer.reconcile import Reconciled
+from chargehand.synthesizer.result_index import takes_long
 from chargehand.synthesizer.stated_gaps import contradictions, gaps, left_out
 from chargehand.synthesizer.streaming import Drafts
 from chargehand.synthesizer.synthesis import SynthesisContext, Validate, keeps_open
@@ -158,7 +159,8 @@ class Writer:
         data, problems = read_draft(result.reply.text, self._schema, self._reconciled.outcomes, typed=self._typed)
         if data is None:
             return self._reject("; ".join(problems), said, tuple(problems))
-        draft = self._check_draft(data)
+        check = partial(self._check_draft, data)
+        draft = await engine.clock.compute(check) if takes_long(self._reconciled.outcomes) else check()
         if (why := self._no_answer(draft)) is not None:
             return self._reject(why, said, (why, *self._wrong(draft)))
         return _Written(draft, said, self._wrong(draft))
