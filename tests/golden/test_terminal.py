@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import shutil
 from typing import Any
 
 import pytest
@@ -125,7 +123,7 @@ def test_the_lines_under_an_answer(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     )
     shown: dict[str, str] = {}
     for width in WIDTHS:
-        monkeypatch.setattr(shutil, "get_terminal_size", lambda width=width: os.terminal_size((width, 40)))
+        monkeypatch.setenv("COLUMNS", str(width))
         print_footer(report, Screen(Redactor()))
         lines = capsys.readouterr().err.splitlines()
         assert max(map(len, lines)) <= width

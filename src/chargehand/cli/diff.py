@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -60,9 +59,11 @@ class _Page:
     def __init__(self, out: Screen) -> None:
         from rich.console import Console
 
+        from chargehand.cli.screen import terminal_columns
+
         self._out = out
         self._text = io.StringIO()
-        width = min(shutil.get_terminal_size().columns, WIDEST)
+        width = min(terminal_columns(), WIDEST)
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self._console = Console(file=self._text, width=width, force_terminal=colour, no_color=not colour)
         self._wide = width >= TWO_COLUMNS

@@ -178,10 +178,11 @@ def _paint(output: Path | None) -> Paint:
 
 def _width(output: Path | None) -> int | None:
     """Of the terminal; None for a file or another program, where lines are not wrapped."""
-    import shutil
     import sys
 
-    return shutil.get_terminal_size().columns if output is None and sys.stdout.isatty() else None
+    from chargehand.cli.screen import terminal_columns
+
+    return terminal_columns() if output is None and sys.stdout.isatty() else None
 
 
 def _append_summary(text: str, out: Screen) -> None:
