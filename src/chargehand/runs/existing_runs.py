@@ -157,7 +157,7 @@ class RunLife(PreparedTeam):
         """
         run = self.source.find(run)
         state = self.source.state(run)
-        noted = self._noted(run)
+        noted = self._find_note(run)
         check_begun(run, state)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         with reading(f"of run {run}"):
@@ -227,7 +227,7 @@ class RunLife(PreparedTeam):
         different.check()
         run = self.source.find(run)
         state = self.source.state(run)
-        noted = self._noted(run)
+        noted = self._find_note(run)
         made = self._given if isinstance(self._given, Team) else None
         with reading(f"of run {run}"):
             job = job_of(run, state, Added(), self.source, self._trust, self.settings, made)
@@ -402,14 +402,14 @@ class RunLife(PreparedTeam):
         """The record of a run that is about to begin on Temporal, where `earlier` is: from here on it is found."""
         from chargehand.runs.temporal.all_runs import note_run  # few runs are there
 
-        noted = None if earlier is None else self._noted(earlier)
+        noted = None if earlier is None else self._find_note(earlier)
         note_run(self.home, run, self.settings.temporal if noted is None else noted.settings)
         return remote_record(run)
 
-    def _noted(self, run: str) -> NotedRun | None:
+    def _find_note(self, run: str) -> NotedRun | None:
         """What the home knows of a run on Temporal; None for another."""
         source = self.source
-        return None if isinstance(source, Home) else source.noted(run)
+        return None if isinstance(source, Home) else source.find_note(run)
 
     async def _work(
         self,

@@ -47,10 +47,10 @@ _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 
 
 @dataclass(slots=True, eq=False)
-class Watch:
+class WatchedRun:
     """One session of a run. The loop writes `queue`, the thread all else."""
 
-    queue: SimpleQueue[tuple[Watch, Event | None]]
+    queue: SimpleQueue[tuple[WatchedRun, Event | None]]
     home: Path
     run: str
     # Whether spans are sent: a caller may have decided that its trace is not kept.
@@ -73,7 +73,9 @@ class Telemetry:
 
     settings: OtelSettings
     env: Mapping[str, str]
-    queue: SimpleQueue[tuple[Watch, Event | None]] = field(default_factory=SimpleQueue[tuple[Watch, Event | None]])
+    queue: SimpleQueue[tuple[WatchedRun, Event | None]] = field(
+        default_factory=SimpleQueue[tuple[WatchedRun, Event | None]]
+    )
     thread: threading.Thread | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     # Sessions that are not over, or not sent yet; `idle` is set while there is none.
@@ -81,7 +83,7 @@ class Telemetry:
     idle: threading.Event = field(default_factory=threading.Event)
     redactor: Redactor = field(init=False)
     metrics: ProcessMetrics = field(default_factory=lambda: ProcessMetrics(time.time()))
-    waiting: deque[tuple[Watch, Data]] = field(default_factory=deque[tuple[Watch, Data]])
+    waiting: deque[tuple[WatchedRun, Data]] = field(default_factory=deque[tuple[WatchedRun, Data]])
     flushed: float = 0.0
     measured: float = 0.0
     # No request before this time: the collector failed.
@@ -93,7 +95,7 @@ class Telemetry:
     def __post_init__(self) -> None:
         self.redactor = Redactor.from_env(self.env)
 
-    def watch(self, home: Path, run: str, *, sampled: bool) -> Watch:
+    def watch(self, home: Path, run: str, *, sampled: bool) -> WatchedRun:
         """Begin to send what a session of a run does."""
         with self.lock:
             if self.thread is None or not self.thread.is_alive():
@@ -101,7 +103,7 @@ class Telemetry:
                 self.thread.start()
             self.open += 1
             self.idle.clear()
-        return Watch(self.queue, home, run, sampled)
+        return WatchedRun(self.queue, home, run, sampled)
 
     def wait(self, seconds: float) -> None:
         """Until all sessions that are over were sent or given up, for so long at the most."""
@@ -130,7 +132,7 @@ class Telemetry:
                         if not self.open:
                             self.idle.set()
 
-    def _take(self, watch: Watch, event: Event | None) -> None:
+    def _take(self, watch: WatchedRun, event: Event | None) -> None:
         if event is None:
             self._end(watch)
             return
@@ -142,7 +144,7 @@ class Telemetry:
         watch.spans.apply(event)
         self._keep_closed(watch, watch.spans)
 
-    def _spans_before(self, watch: Watch, seq: int) -> RunSpans:
+    def _spans_before(self, watch: WatchedRun, seq: int) -> RunSpans:
         """The spans after the earlier sessions of a run, which were sent: but for those that a session left open."""
         source = Home(watch.home)
         spans = RunSpans(partial(source.messages, watch.run), self.redactor, content=self._content)
@@ -156,14 +158,14 @@ class Telemetry:
         spans.take_begun()
         return spans
 
-    def _keep_closed(self, watch: Watch, spans: RunSpans) -> None:
+    def _keep_closed(self, watch: WatchedRun, spans: RunSpans) -> None:
         spans.take_begun()
         for span in spans.take_closed():
             self.waiting.append((watch, spans.write(span)))
         while len(self.waiting) > _MOST_WAITING:
             self._say(self.waiting.popleft()[0], ValueError("too many wait for the collector"))
 
-    def _end(self, watch: Watch) -> None:
+    def _end(self, watch: WatchedRun) -> None:
         if watch.spans is not None:
             watch.spans.close_all()
             self._keep_closed(watch, watch.spans)
@@ -248,7 +250,7 @@ class Telemetry:
         name = self.env.get("OTEL_SERVICE_NAME", "").strip()
         return given | ({"service.name": name} if name else {})
 
-    def _say(self, watch: Watch, error: Exception) -> None:
+    def _say(self, watch: WatchedRun, error: Exception) -> None:
         if watch.said:
             return
         watch.said = True

@@ -58,7 +58,7 @@ from chargehand.values.request import Request
 from chargehand.values.status_words import FINISHED, RunStatus
 
 if TYPE_CHECKING:
-    from chargehand.runs.send_telemetry import Watch
+    from chargehand.runs.send_telemetry import WatchedRun
     from chargehand.runs.traced_run import TracedRun
     from chargehand.tools.mcp_connections import McpConnections
 
@@ -127,7 +127,7 @@ class Session:
             if self._servers is not None:
                 await self._servers.close()
 
-    def _begin_trace(self) -> Watch | None:
+    def _begin_trace(self) -> WatchedRun | None:
         """Find the trace that the run is part of, and send what happens to a collector, where one is set."""
         header, otel, home, run = caller_header.get(), self._otel, self._home, self._job.run
         exports = home is not None and otel is not None and otel.is_on(os.environ)

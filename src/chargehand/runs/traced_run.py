@@ -11,7 +11,7 @@ from chargehand.settings.settings import OtelSettings
 from chargehand.values.trace_context import TraceCaller, span_id_of, trace_id_of
 
 if TYPE_CHECKING:
-    from chargehand.runs.send_telemetry import Watch
+    from chargehand.runs.send_telemetry import WatchedRun
 
 
 class TracedRun(NamedTuple):
@@ -46,7 +46,7 @@ def find_trace(run: str, header: str | None, earlier: Replay | None, *, sends: b
     return TracedRun(run, recorded.get("id") or fresh, caller, sends)
 
 
-def watch_run(home: Home, otel: OtelSettings, header: str | None, run: str) -> Watch:
+def watch_run(home: Home, otel: OtelSettings, header: str | None, run: str) -> WatchedRun:
     """Begin to send what a session of a run does; a caller may have decided that its trace is not kept."""
     from chargehand.runs.send_telemetry import telemetry_to  # not where a trace is only passed on
 

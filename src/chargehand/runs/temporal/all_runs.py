@@ -94,10 +94,10 @@ class AllRuns:
 
     def settings_of(self, run: str) -> TemporalSettings | None:
         """Where a run on Temporal is; None for a run of the home itself."""
-        noted = self.noted(run)
+        noted = self.find_note(run)
         return None if noted is None else noted.settings
 
-    def noted(self, run: str) -> NotedRun | None:
+    def find_note(self, run: str) -> NotedRun | None:
         """What is known here of a run on Temporal; None for a run of the home itself."""
         try:
             said = json.loads((runs_folder(self.home) / f"{run}.json").read_text(encoding="utf-8"))
