@@ -16,7 +16,7 @@ from typing import Literal
 
 from playwright.sync_api import Browser, Page, sync_playwright
 from rich.console import Console
-from rich.terminal_theme import DEFAULT_TERMINAL_THEME, NIGHT_OWLISH
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, TerminalTheme
 from rich.text import Text
 
 from chargehand.apps import demo
@@ -26,9 +26,24 @@ IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 COLUMNS, LINES = 100, 70
 PATIENCE_S = 60
 Scheme = Literal["light", "dark"]
+# Black to white, then the same brighter, as terminals number them.
+_DARK = ["484f58", "ff7b72", "3fb950", "d29922", "58a6ff", "bc8cff", "39c5cf", "b1bac4"]
+_BRIGHT = ["6e7681", "ffa198", "56d364", "e3b341", "79c0ff", "d2a8ff", "56d4dd", "f0f6fc"]
+
+
+def rgb(colour: str) -> tuple[int, int, int]:
+    red, green, blue = bytes.fromhex(colour)
+    return red, green, blue
+
+
+# The theme's own background is that of the page: whatever says "the usual colours" gets these.
 COLOURS = {
     "light": ("#ffffff", "#1f2328", DEFAULT_TERMINAL_THEME),
-    "dark": ("#0d1117", "#d1d7e0", NIGHT_OWLISH),
+    "dark": (
+        "#0d1117",
+        "#d1d7e0",
+        TerminalTheme(rgb("0d1117"), rgb("d1d7e0"), [*map(rgb, _DARK)], [*map(rgb, _BRIGHT)]),
+    ),
 }
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
