@@ -99,11 +99,10 @@ def figures(report: ReportData) -> str:
     done = sum(outcome["status"] == "done" for outcome in report["outcomes"])
     total = len(report["plan"]["tasks"]) if report["plan"] else len(report["outcomes"])
     parts = [f"{done} of {several(total, 'task')} done" if total else "no plan"]
-    if timing["sequential_s"] > 0:
-        faster = f", {timing['speedup']:.1f} times as fast" if timing["speedup"] >= LEAST_SPEEDUP else ""
-        parts.append(f"{duration(timing['wall_s'])} ({duration(timing['sequential_s'])} one after the other{faster})")
-    else:
-        parts.append(duration(timing["wall_s"]))
+    faster = ""
+    if timing["sequential_s"] > 0 and timing["speedup"] >= LEAST_SPEEDUP:
+        faster = f" ({duration(timing['sequential_s'])} one after the other, {timing['speedup']:.1f} times as fast)"
+    parts.append(f"{duration(timing['wall_s'])}{faster}")
     cached = usage["cached_tokens"]
     hits = f" ({share(cached, usage['input_tokens'])} of the input from cache)" if cached else ""
     parts += [f"{several(usage['calls'], 'call')}, {tokens(usage):,} tokens{hits}", f"cost {money(usage['usd'])}"]
