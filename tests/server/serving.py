@@ -96,14 +96,15 @@ class Client:
         """The server-sent events of a stream, comments left out."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request("GET", path, headers={"authorization": f"Bearer {TOKEN}", **given})
-        answer = connection.getresponse()
-        assert answer.status == 200, answer.read()
+        answer: http.client.HTTPResponse | None = None
         try:
+            connection.request("GET", path, headers={"authorization": f"Bearer {TOKEN}", **given})
+            answer = connection.getresponse()
+            assert answer.status == 200, answer.read()
             yield _events(answer)
         finally:
             # Closing reads to the end of the answer, which has none.
-            if answer.fp is not None and (sock := connection.sock) is not None:
+            if answer is not None and answer.fp is not None and (sock := connection.sock) is not None:
                 sock.close()
             connection.close()
 
