@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,3 +71,6 @@ def main(paths: list[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
+    # All is replayed. Threads of the SDK's core may abort the interpreter while it shuts down.
+    sys.stdout.flush()
+    os._exit(0)
