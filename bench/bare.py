@@ -19,9 +19,9 @@ from pydantic_core import from_json
 from bench.measure import measured
 from bench.provider import MODEL
 from chargehand.models import Attribution
-from chargehand.models.model_errors import Endpoint
 from chargehand.models.openai_chat import OpenAIChat
 from chargehand.models.profiles import Profile
+from chargehand.models.provider_errors import Endpoint
 from chargehand.models.transport import Transport
 from chargehand.runs.event_loop import less_collecting
 from chargehand.tools import BUILTIN

@@ -13,9 +13,9 @@ from chargehand.dispatcher import Rungs, assemble, dispatch
 from chargehand.dispatcher.available_workers import AvailableWorkers
 from chargehand.engine.port import StepEngine
 from chargehand.planner.worth_extending import worth_extending
-from chargehand.values.head import Head, PlanHead, StepRefs
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
+from chargehand.values.step import Head, PlanHead, StepRefs
 
 
 async def run(engine: StepEngine) -> Head:

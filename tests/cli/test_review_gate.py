@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from chargehand.apps.review.analyzers import linters, standby
+from chargehand.apps.review.analyzers import linters, reused_child
 from tests.apps.review.world import repository, write
 from tests.cli.terminal import ROOT, Shell
 
@@ -122,12 +122,12 @@ def test_without_its_tools_a_review_refuses_and_says_what_to_install(
 ) -> None:
     """Exit 2 in one line, whatever is to be reviewed, and no run on the record."""
     write(shell.folder / "r", {"a.py": BAD})
-    standby.end()
+    reused_child.end()
     monkeypatch.setattr(sys, "executable", str(bare_python(shell.folder / "bare", *there)))
     try:
         done = shell("review", "r", "--fail-on", "critical")
     finally:
-        standby.end()
+        reused_child.end()
     assert done.code == 2
     assert done.out == ""
     assert len(done.err.splitlines()) == 1

@@ -27,9 +27,9 @@ from chargehand.dispatcher.recovery import (
     recover,
 )
 from chargehand.errors import ErrorKind
-from chargehand.values.head import Head
 from chargehand.values.outcome import EscalationReason, done, escalated
 from chargehand.values.recovery_policy import MOST_ATTEMPTS, Condition, Policy, Rung
+from chargehand.values.step import Head
 
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 RUNGS: tuple[Rung, ...] = get_args(Rung)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chargehand.evaluation import BaselineVerdict, Check, Evaluation, Result, against
-from chargehand.evaluation.page import to_html
+from chargehand.evaluation.evaluation_page import to_html
 from chargehand.evaluation.store import Store
 from chargehand.values.outcome import Fault, Usage
 from tests.evaluation.samples import evaluated, result

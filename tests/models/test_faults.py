@@ -12,7 +12,7 @@ from email.utils import format_datetime
 import pytest
 
 from chargehand.errors import ErrorKind, ModelError
-from chargehand.models.model_errors import retry_after
+from chargehand.models.provider_errors import retry_after
 from chargehand.models.resolve import Models, Provider
 from chargehand.models.transport import REPLY_LIMIT
 from chargehand.values.message import user

@@ -15,7 +15,7 @@ import pytest
 
 from chargehand.errors import ModelError, UsageError
 from chargehand.models import Attribution
-from chargehand.models.model_errors import Endpoint
+from chargehand.models.provider_errors import Endpoint
 from chargehand.models.resolve import Models, Provider
 from chargehand.models.transport import REPLY_LIMIT
 from chargehand.values.message import Reply, ToolSpec

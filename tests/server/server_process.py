@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from chargehand.server.parts import Server
 from chargehand.server.run_server import ServeOptions, listen
+from chargehand.server.shared_state import Server
 from tests.crash.stage import ROOT, clean_environment
 from tests.pace import PATIENCE_S
 from tests.server.serving import TOKEN, Client

@@ -16,8 +16,8 @@ from typing import Any
 from chargehand import Supervisor, Team, Worker
 from chargehand.models import ModelClient
 from chargehand.server.log_lines import LogLines
-from chargehand.server.parts import Server
 from chargehand.server.run_server import ServeOptions, listen, make_server, run_server
+from chargehand.server.shared_state import Server
 from chargehand.testing import ScriptedModel
 from tests.pace import PATIENCE_S
 

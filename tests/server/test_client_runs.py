@@ -11,9 +11,9 @@ import pytest
 
 from chargehand.server.begin_runs import MaterialFile, ReviewRequest, StartRun, begin_review, begin_run
 from chargehand.server.client_runs import find_run_of, refuse_client
-from chargehand.server.parts import Server
 from chargehand.server.refusals import Refusal
 from chargehand.server.run_server import ServeOptions, make_server
+from chargehand.server.shared_state import Server
 from tests.server.serving import TOKEN, make_supervisor
 
 PATCH = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"

@@ -15,10 +15,10 @@ from chargehand.engine.port import StepEngine
 from chargehand.testing import run_virtual
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
-from chargehand.values.head import Head, PlanHead, StepKind, StepRefs, WorkerHead
 from chargehand.values.outcome import Outcome, Usage, done, escalated, failed
 from chargehand.values.plan import Plan, Task, Tier
 from chargehand.values.recovery_policy import Policy
+from chargehand.values.step import Head, PlanHead, StepKind, StepRefs, WorkerHead
 
 SECRET = "words that only steps may see"
 USED = Usage(input_tokens=7, output_tokens=3, calls=1)

@@ -35,6 +35,6 @@ def _recall_old_review(state: Replay) -> App | None:
     written = state.plan or state.drafted
     if written is None or written.get("team") != "review":
         return None
-    from chargehand.apps.review.old_record import recall_from_plan
+    from chargehand.apps.review.options_from_plan import recall_from_plan
 
     return recall_from_plan(parse(written))

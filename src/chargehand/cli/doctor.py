@@ -192,7 +192,7 @@ async def _try_out(settings: Settings, model: str) -> list[DoctorCheck]:
 async def _answers(settings: Settings, provider: Provider) -> DoctorCheck:
     """Whether its server can be reached: no key is sent, and what a model says is tried afterwards."""
     from chargehand.errors import ChargehandError
-    from chargehand.models.model_errors import Endpoint
+    from chargehand.models.provider_errors import Endpoint
     from chargehand.models.resolve import Models
 
     models = Models(settings.providers, os.environ)

@@ -259,7 +259,7 @@ def _deliver(
 def _page(data: dict[str, Any]) -> str:
     """The page of a document without secrets."""
     from chargehand.evaluation import BaselineVerdict, Evaluation
-    from chargehand.evaluation.page import to_html
+    from chargehand.evaluation.evaluation_page import to_html
 
     evaluation = Evaluation.model_validate({name: value for name, value in data.items() if name != "baseline"})
     return to_html(evaluation, BaselineVerdict.model_validate(data["baseline"]) if "baseline" in data else None)

@@ -84,9 +84,9 @@ def review(
     tests and the shape of the change. They read the code and never run it. With --model, CHARGEHAND_MODEL or a model in
     a settings file, models also read the code. A key alone sends nothing out.
     """
-    from chargehand.apps.review.analyzers import standby
+    from chargehand.apps.review.analyzers import reused_child
 
-    standby.begin()  # loads the tools of the analyzers while this process loads its own modules
+    reused_child.begin()  # loads the tools of the analyzers while this process loads its own modules
     from chargehand.apps.review import render_review, run
     from chargehand.apps.review.run_review import check_one_change
     from chargehand.cli.read_inputs import STDIN, read_bytes

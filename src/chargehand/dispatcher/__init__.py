@@ -29,10 +29,10 @@ from chargehand.dispatcher.time_limits import TimeLimits, stopped_by_person
 from chargehand.engine.port import StepEngine
 from chargehand.engine.side_by_side import abreast
 from chargehand.values.event import TaskReady
-from chargehand.values.head import Head
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
 from chargehand.values.recovery_policy import Policy
+from chargehand.values.step import Head
 from chargehand.workers import WorkerFacts
 
 __all__ = ["Rungs", "assemble", "dispatch"]

@@ -9,8 +9,8 @@ from chargehand.dispatcher.available_workers import AvailableWorkers, out_key
 from chargehand.engine.port import StepEngine
 from chargehand.limits import BreakerChange, Ticket
 from chargehand.values.event import BreakerChanged, Decided
-from chargehand.values.head import Head, StepRefs
 from chargehand.values.plain_class import plain_class
+from chargehand.values.step import Head, StepRefs
 
 
 @plain_class()

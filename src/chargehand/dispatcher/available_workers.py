@@ -9,9 +9,9 @@ from chargehand.dispatcher.pool import Pools
 from chargehand.errors import ErrorKind
 from chargehand.limits import Breaker, BreakerChange, Ticket
 from chargehand.values.base import JSON
-from chargehand.values.head import Head
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Tier
+from chargehand.values.step import Head
 from chargehand.workers import WorkerFacts
 
 # A worker is taken out when this many different tasks in a row failed on it, and tried again after a pause, once.

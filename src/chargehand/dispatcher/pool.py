@@ -15,8 +15,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
-from chargehand.values.head import Head
 from chargehand.values.plain_class import plain_class
+from chargehand.values.step import Head
 
 # How much the latest end counts.
 RECENT = 0.3

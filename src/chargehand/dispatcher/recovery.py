@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from chargehand.values.base import JSON, Value
-from chargehand.values.head import Head
 from chargehand.values.plan import Tier
 from chargehand.values.recovery_policy import Condition, Policy, Rung
+from chargehand.values.step import Head
 
 FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 60.0

@@ -32,11 +32,11 @@ from chargehand.engine.port import StepEngine
 from chargehand.limits import Ticket
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
-from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Usage
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Task
 from chargehand.values.recovery_policy import Condition, Policy
+from chargehand.values.step import Head, StepKind, StepRefs
 
 # Runs the smaller tasks that take a task's place, until the time when the whole's own is over.
 InItsPlace = Callable[[Task, tuple[Task, ...], float | None], Awaitable[list[Head]]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from chargehand.values.head import Head
 from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.step import Head
 
 if TYPE_CHECKING:
     from chargehand.values.plan import Task

@@ -33,8 +33,8 @@ from chargehand.values.effect import (
     ToolResult,
 )
 from chargehand.values.event import EventBody, PlanApproved
-from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.step import Head, StepKind, StepRefs
 
 if TYPE_CHECKING:
     from chargehand.values.order import Restart

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from chargehand.limits.breaker import Breaker, BreakerChange, State, Ticket
-from chargehand.limits.provider_concurrency import Adaptive
+from chargehand.limits.calls_per_minute import Bucket, Rate
+from chargehand.limits.concurrency_after_429 import Adaptive
 from chargehand.limits.provider_limits import CallResult, Permit, ProviderLimits, ProviderRegistry, Refused
-from chargehand.limits.rate import Bucket, Rate
 from chargehand.limits.run_concurrency import Gate
 
 __all__ = [

@@ -18,9 +18,9 @@ from weakref import WeakKeyDictionary
 
 from chargehand.errors import UsageError
 from chargehand.limits.breaker import Breaker, BreakerChange, Ticket
+from chargehand.limits.calls_per_minute import Rate
+from chargehand.limits.concurrency_after_429 import UNLIMITED, Adaptive
 from chargehand.limits.fair import FairQueue
-from chargehand.limits.provider_concurrency import UNLIMITED, Adaptive
-from chargehand.limits.rate import Rate
 from chargehand.values.plain_class import plain_class
 
 # `cancelled` was sent and interrupted; `unsent` was never sent, so its whole permit is returned.

@@ -20,9 +20,9 @@ from chargehand.errors import ModelError, UsageError
 from chargehand.models import Attribution
 from chargehand.models.gguf import read_head
 from chargehand.models.http_model import HttpModel
-from chargehand.models.model_errors import Endpoint
 from chargehand.models.openai_chat import OpenAIChat
 from chargehand.models.profiles import Profile
+from chargehand.models.provider_errors import Endpoint
 from chargehand.models.transport import Transport
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pydantic_core import PydanticSerializationError, from_json
 
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
-from chargehand.models import model_errors as faults
-from chargehand.models.model_errors import Endpoint
+from chargehand.models import provider_errors as faults
+from chargehand.models.provider_errors import Endpoint
 from chargehand.models.received_json import pair_pieces, read_json
 from chargehand.models.streamed_reply import Listener, StreamedReply
 from chargehand.models.text_tool_calls import read_calls_in_text

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from chargehand.errors import ModelError
 from chargehand.models import Attribution
-from chargehand.models.model_errors import Endpoint
+from chargehand.models.provider_errors import Endpoint
 from chargehand.text.json_repair import read_object
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, ToolSpec, system, user

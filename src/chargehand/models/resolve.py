@@ -166,10 +166,10 @@ class Models:
         # A script needs no wire format.
         from chargehand.models.anthropic import Anthropic
         from chargehand.models.http_model import HttpModel
-        from chargehand.models.model_errors import Endpoint
         from chargehand.models.openai_chat import OpenAIChat
         from chargehand.models.openai_responses import OpenAIResponses
         from chargehand.models.profiles import profile_of
+        from chargehand.models.provider_errors import Endpoint
 
         key = self._key(provider, model)
         base = _base(provider)

@@ -108,7 +108,7 @@ class ScriptedModel:
         if rule.delay_ms:
             await asyncio.sleep(rule.delay_ms / 1000)
         if (error := rule.reply.error) is not None:
-            from chargehand.models.model_errors import kind_of  # few scripts fail
+            from chargehand.models.provider_errors import kind_of  # few scripts fail
 
             kind = kind_of(error.status)
             raise ModelError(kind, error.message, retry_after=error.retry_after, status=error.status)

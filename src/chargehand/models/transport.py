@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from chargehand.errors import ModelError, UsageError
-from chargehand.limits.loop_turns import LoopTurns
+from chargehand.limits.event_loop_turns import LoopTurns
 from chargehand.models import Attribution
-from chargehand.models import model_errors as faults
-from chargehand.models.model_errors import Endpoint
+from chargehand.models import provider_errors as faults
+from chargehand.models.provider_errors import Endpoint
 from chargehand.models.sse import Events
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from chargehand.errors import ErrorKind
-from chargehand.values.head import Head
 from chargehand.values.outcome import Outcome
+from chargehand.values.step import Head
 
 # More tasks do not help against these.
 _HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "budget", "deadline", "cancelled", "in_doubt", "connection"})

@@ -14,7 +14,7 @@ from chargehand.process import OutOfTime, ProcessResult, TooMuchOutput, run_proc
 from chargehand.process.namespaces import Means, die_with_caller, enter_command, give_to_nobody
 from chargehand.programs.checkout import CheckoutFailed, Repository, changes_in, check_out, find_repository
 from chargehand.programs.presets import LONGEST_PROGRESS, AgentStream, arguments_of, last_lines, plain_progress
-from chargehand.programs.what_it_sees import (
+from chargehand.programs.program_environment import (
     enclosure_of,
     environment_of,
     find_means,

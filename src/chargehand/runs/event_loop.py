@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from chargehand.limits.loop_turns import LoopTurns
+from chargehand.limits.event_loop_turns import LoopTurns
 
 T = TypeVar("T")
 

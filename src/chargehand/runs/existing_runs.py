@@ -111,7 +111,7 @@ class RunLife(PreparedTeam):
         run = self.source.find(run)
         added = Added(tokens, usd, deadline, retry_failed)
         if not isinstance(source := self.source, Home) and source.settings_of(run) is not None:
-            from chargehand.runs.temporal.front import resume_run  # few runs are there
+            from chargehand.runs.temporal.start_or_resume import resume_run  # few runs are there
 
             async with (record or partial(open_record, partial(remote_record, run)))():
                 return await resume_run(source, run, added, on_event, self.say)
@@ -175,7 +175,7 @@ class RunLife(PreparedTeam):
             check_plan(given, team, asked)
         settings, changed = as_before(run, before, self.team_settings())
         if noted is not None:
-            from chargehand.runs.temporal.front import EarlierRun, run_job  # few runs are there
+            from chargehand.runs.temporal.start_or_resume import EarlierRun, run_job  # few runs are there
 
             settings = settings.model_copy(update={"engine": "temporal", "temporal": noted.settings})
             there = noted.material_here(asked.material)
@@ -235,7 +235,7 @@ class RunLife(PreparedTeam):
         if different.plan is not None:
             check_plan(different.plan, job.team, job.request)
         if noted is not None:
-            from chargehand.runs.temporal.front import EarlierRun, run_job  # few runs are there
+            from chargehand.runs.temporal.start_or_resume import EarlierRun, run_job  # few runs are there
 
             called = [event.body for event in self.source.events(run) if isinstance(event.body, ToolCalled)]
             settings = job.settings.model_copy(update={"engine": "temporal", "temporal": noted.settings})

@@ -198,7 +198,7 @@ class Supervisor(RunLife):
             if single or stdin is not None or output_type is not None:
                 raise UsageError("A run on Temporal takes no --single, no material on stdin and no type in Python.")
             from chargehand.runs.temporal.connection import with_dev_store
-            from chargehand.runs.temporal.front import run_job  # few runs are there
+            from chargehand.runs.temporal.start_or_resume import run_job  # few runs are there
 
             settings = with_dev_store(settings)
             warnings = (*self.warnings, *notes, *missing_material(asked))

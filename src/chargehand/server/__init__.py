@@ -5,7 +5,7 @@
     endpoints.py      the table of endpoints; `openapi.py` makes the OpenAPI document from it
     access.py         who may do what: Host, token, cookie, Origin
     client_runs.py    what the weaker token may do: its own runs, within the default budget
-    parts.py          what the endpoints share
+    shared_state.py   what the endpoints share
     calls.py          a request -> its checked query and body
     offered_names.py  the names of teams and models that callers may give
     refusals.py       an error -> application/problem+json
@@ -18,7 +18,7 @@
     draft_texts.py    answers that are being written, for the same streams; `frames.py` writes both as text
     mcp_server.py     the same over MCP: `mcp_tools.py` is the table, `mcp_http.py` and `mcp_stdio.py` the ways in
     wait_for_run.py   lines about a run while somebody waits for it; `run_summary.py` says what became of it
-    pages.py          the list of runs and the page of a run, for browsers
+    send_page.py      the list of runs and the page of a run, for browsers
     notify.py         starts a program when a run ends or needs a person
     metrics.py, log_lines.py   figures and lines about the server itself
 

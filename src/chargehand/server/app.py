@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chargehand.engine.engine_session import caller_header
 from chargehand.errors import ChargehandError
-from chargehand.server import chat_completions, openai_models, pages, responses
+from chargehand.server import chat_completions, openai_models, responses, send_page
 from chargehand.server.access import Guard, path_below_root
 from chargehand.server.calls import LONGEST_QUERY, Call
 from chargehand.server.endpoints import ENDPOINTS, PREFIX, Handler
@@ -22,9 +22,9 @@ from chargehand.server.log_lines import LogLines
 from chargehand.server.mcp_http import McpEndpoint
 from chargehand.server.metrics import MEDIA_TYPE
 from chargehand.server.openapi import describe_api
-from chargehand.server.parts import Server
 from chargehand.server.read_runs import json_response
 from chargehand.server.refusals import TITLES, Refusal, error_response, refusal_of
+from chargehand.server.shared_state import Server
 
 # A root that begins like one of our own addresses cannot be distinguished from it.
 _OWN_PATHS = ("/api", "/runs", "/page")
@@ -46,9 +46,9 @@ def make_app(server: Server) -> ASGIApp:
         route(f"{PREFIX}/openapi.json", "GET", _get_description),
         route("/healthz", "GET", _get_health),
         route("/metrics", "GET", _get_metrics),
-        route("/", "GET", pages.show_runs),
-        route("/runs/{run}", "GET", pages.show_run),
-        route("/page/{name}", "GET", pages.get_page_file),
+        route("/", "GET", send_page.show_runs),
+        route("/runs/{run}", "GET", send_page.show_run),
+        route("/page/{name}", "GET", send_page.get_page_file),
         Route("/mcp", mcp),
         route("/v1/models", "GET", openai_models.list_models),
         route("/v1/models/{name:path}", "GET", openai_models.get_model),

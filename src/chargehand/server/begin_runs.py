@@ -24,8 +24,8 @@ from chargehand.runs.supervisor import Supervisor
 from chargehand.server.access import Caller
 from chargehand.server.checked_input import Input
 from chargehand.server.client_runs import check_spending, find_run_of, mark_run
-from chargehand.server.parts import Server
 from chargehand.server.refusals import Refusal
+from chargehand.server.shared_state import Server
 from chargehand.server.started_runs import Begin
 from chargehand.server.wanted_runs import KnownKey, Wanted, hash_of
 from chargehand.values.plan import Plan

@@ -10,8 +10,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from chargehand.server.access import Caller
 from chargehand.server.checked_input import Input, check_input
-from chargehand.server.parts import Server
 from chargehand.server.refusals import Refusal
+from chargehand.server.shared_state import Server
 
 LARGEST_BODY = 32 * 2**20
 LONGEST_QUERY = 8_000

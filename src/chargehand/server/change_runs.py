@@ -27,9 +27,9 @@ from chargehand.server.begin_runs import (
 )
 from chargehand.server.calls import Call
 from chargehand.server.checked_input import Input, check_input
-from chargehand.server.parts import Server
 from chargehand.server.read_runs import find_run, json_response
 from chargehand.server.refusals import Refusal
+from chargehand.server.shared_state import Server
 from chargehand.server.started_runs import Begin
 from chargehand.server.wanted_runs import Wanted
 from chargehand.text.plan_json import read

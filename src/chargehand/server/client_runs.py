@@ -13,8 +13,8 @@ from chargehand.record.home import Home
 from chargehand.record.private_files import private_folder
 from chargehand.record.storage_errors import storage
 from chargehand.server.access import Caller
-from chargehand.server.parts import Server
 from chargehand.server.refusals import Refusal
+from chargehand.server.shared_state import Server
 from chargehand.settings import Settings
 
 _RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")

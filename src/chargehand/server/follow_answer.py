@@ -21,9 +21,9 @@ from chargehand.server.change_runs import stop_run
 from chargehand.server.draft_texts import RunDrafts
 from chargehand.server.model_request import Data, ModelRequest
 from chargehand.server.openai_models import check_model
-from chargehand.server.parts import Server
 from chargehand.server.read_runs import read_run
 from chargehand.server.refusals import Refusal
+from chargehand.server.shared_state import Server
 from chargehand.server.wait_for_run import is_over_or_asks, wait_for_run
 from chargehand.text.escaping import dump_json
 

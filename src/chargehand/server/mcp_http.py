@@ -12,8 +12,8 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from chargehand.server.calls import LARGEST_BODY
-from chargehand.server.parts import Server
 from chargehand.server.refusals import Refusal
+from chargehand.server.shared_state import Server
 
 MOST_SESSIONS = 1_000
 # A session of a client that is gone; an open stream keeps one.

@@ -27,12 +27,12 @@ from chargehand.server.checked_input import check_input
 from chargehand.server.client_runs import find_run_of, may_use
 from chargehand.server.mcp_schemas import PLAN_RESULT, RUN_RESULT, input_schema
 from chargehand.server.mcp_tools import LONGEST_WAIT_S, PARAMETERS, TOOLS, AskPerson, ToolEntry, ToolUse, follow_run
-from chargehand.server.parts import Server
 from chargehand.server.question_forms import form_message, form_schema, words_of
 from chargehand.server.read_runs import read_run
 from chargehand.server.refusals import Refusal, refusal_of
 from chargehand.server.run_list import RunsQuery
 from chargehand.server.run_summary import Told
+from chargehand.server.shared_state import Server
 from chargehand.text.escaping import dump_json, show_controls
 from chargehand.values.effect import Question
 

@@ -18,7 +18,7 @@ from chargehand.server.change_runs import continue_waiting_runs
 from chargehand.server.log_lines import LogLines
 from chargehand.server.mcp_server import make_mcp_server
 from chargehand.server.offered_names import Offered
-from chargehand.server.parts import Server
+from chargehand.server.shared_state import Server
 from chargehand.text.redaction import Redactor
 
 TERMINATED = 143

@@ -27,10 +27,10 @@ from chargehand.server.begin_runs import (
 from chargehand.server.change_runs import stop_run
 from chargehand.server.checked_input import Input
 from chargehand.server.client_runs import find_run_of, refuse_client
-from chargehand.server.parts import Server
 from chargehand.server.read_runs import read_run
 from chargehand.server.refusals import Refusal
 from chargehand.server.run_summary import Told, may_answer, summarize_run
+from chargehand.server.shared_state import Server
 from chargehand.server.wait_for_run import Enough, Say, is_over, wait_for_run
 from chargehand.text.escaping import dump_json
 from chargehand.trace.run_state import RunState

@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from chargehand.server.calls import Call
 from chargehand.server.model_request import DEFAULT, SMALL, TEAM
-from chargehand.server.parts import Server
 from chargehand.server.read_runs import json_response
 from chargehand.server.refusals import Refusal
+from chargehand.server.shared_state import Server
 
 
 async def list_models(call: Call) -> Response:

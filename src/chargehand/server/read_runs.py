@@ -18,9 +18,9 @@ from chargehand.server.calls import Call
 from chargehand.server.checked_input import Input
 from chargehand.server.client_runs import find_run_of
 from chargehand.server.event_stream import EventStream
-from chargehand.server.parts import Server
 from chargehand.server.refusals import Refusal
 from chargehand.server.run_list import RunList, RunsQuery
+from chargehand.server.shared_state import Server
 from chargehand.settings.model_table import describe_models
 from chargehand.text.escaping import dump_json
 from chargehand.trace import to_jsonl

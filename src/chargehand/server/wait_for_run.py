@@ -17,8 +17,8 @@ from chargehand.apps.shown_report import waiting_json
 from chargehand.errors import RunOwned
 from chargehand.server.access import Caller
 from chargehand.server.change_runs import continue_run
-from chargehand.server.parts import Server
 from chargehand.server.run_states import current_status
+from chargehand.server.shared_state import Server
 from chargehand.trace.event_words import describe_event
 from chargehand.trace.number_text import duration, several, short
 from chargehand.trace.run_state import RunState

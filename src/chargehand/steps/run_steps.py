@@ -23,11 +23,11 @@ from chargehand.steps.task_steps import TaskSteps, drop_words
 from chargehand.synthesizer import Lacking, OnDraft, Synthesis, Validate, write_answer
 from chargehand.team import Team
 from chargehand.values.estimate import PastRun
-from chargehand.values.head import Head, PlanHead, StepKind, StepRefs, WorkerHead
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
+from chargehand.values.step import Head, PlanHead, StepKind, StepRefs, WorkerHead
 from chargehand.workers import Roster, RunTerms
 from chargehand.workers.factory import WorkerFactory
 

@@ -25,10 +25,10 @@ from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.text.json_schema import violations
 from chargehand.values.base import JSON
 from chargehand.values.effect import Question
-from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Outcome, Usage, failed
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Task
+from chargehand.values.step import Head, StepKind, StepRefs
 from chargehand.workers import Assignment, Roster
 
 # The worker named in an outcome that a person gave.

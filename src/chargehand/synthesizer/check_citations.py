@@ -30,7 +30,7 @@ from chargehand.synthesizer.figures import Figure, figures, most_counted
 from chargehand.synthesizer.plain_report import paragraphs
 from chargehand.synthesizer.result_index import ResultIndex, readings, values_in
 from chargehand.synthesizer.statements import is_record
-from chargehand.synthesizer.terms import overlap, terms
+from chargehand.synthesizer.word_stems import overlap, terms
 from chargehand.text.citation import Citations
 from chargehand.text.urls import normal, urls
 from chargehand.values.outcome import Claim, Finding, Outcome

@@ -12,7 +12,7 @@ from typing import Final
 
 from chargehand.synthesizer.figures import figures
 from chargehand.synthesizer.plain_report import text_of
-from chargehand.synthesizer.terms import terms
+from chargehand.synthesizer.word_stems import terms
 from chargehand.text.citation import Citations
 from chargehand.values.outcome import Outcome
 

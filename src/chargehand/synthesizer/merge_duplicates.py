@@ -20,7 +20,7 @@ from itertools import combinations, product
 from typing import Final
 
 from chargehand.synthesizer.figures import all_digits, figures
-from chargehand.synthesizer.terms import MOST_CHARACTERS, terms
+from chargehand.synthesizer.word_stems import MOST_CHARACTERS, terms
 from chargehand.values.outcome import Claim, Finding
 
 HIGHEST: Final = 99

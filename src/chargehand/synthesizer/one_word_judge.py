@@ -1,13 +1,14 @@
 """Pairs of statements -> which of them cannot both be true, by a small model that is asked for one word.
 
-How that is read from how likely the word was: `engine/one_word.py`. A model that judges nothing is reported as such.
+How that is read from how likely the word was: `engine/one_word_question.py`.
+A model that judges nothing is reported as such.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from chargehand.engine.one_word import OneWordJudge, OneWordQuestion
+from chargehand.engine.one_word_question import OneWordJudge, OneWordQuestion
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.values.outcome import Usage

@@ -14,7 +14,7 @@ from heapq import nlargest
 from math import log
 from typing import Final, TypeAlias
 
-from chargehand.synthesizer.terms import terms
+from chargehand.synthesizer.word_stems import terms
 
 MOST_IN_GROUP: Final = 40
 # Groups that one statement may be in.

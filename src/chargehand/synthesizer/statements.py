@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Final, TypeAlias, cast
 
 from chargehand.synthesizer.strip_markdown import one_line, words_of
-from chargehand.synthesizer.terms import overlap, terms
+from chargehand.synthesizer.word_stems import overlap, terms
 from chargehand.text.citation import without_code
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Outcome

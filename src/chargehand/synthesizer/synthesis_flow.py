@@ -23,7 +23,7 @@ from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.select import Pick, pick
 from chargehand.synthesizer.streaming import Drafts
 from chargehand.synthesizer.synthesis import OnDraft, Synthesis, SynthesisContext, Validate
-from chargehand.synthesizer.terms import terms
+from chargehand.synthesizer.word_stems import terms
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer, upstream
 from chargehand.values.event import DraftDiscarded, Warned
 from chargehand.values.outcome import Outcome, Usage

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from chargehand.synthesizer.figures import figures
 from chargehand.synthesizer.group_contradictions import Disagreement
 from chargehand.synthesizer.plain_report import inline, paragraphs
-from chargehand.synthesizer.terms import terms
+from chargehand.synthesizer.word_stems import terms
 from chargehand.text.citation import Citations, without_code
 from chargehand.values.outcome import Outcome
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chargehand.team.places import NO_PLACES, Places
+from chargehand.team.line_numbers import NO_PLACES, Places
 from chargehand.team.worker import DelegateTeam, Worker
 from chargehand.values.plan import Problem
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from chargehand.models.call_options import EFFORTS
 from chargehand.settings.toml_file import suggestion
+from chargehand.team.line_numbers import NO_PLACES, Places
 from chargehand.team.nesting import nesting_problems
-from chargehand.team.places import NO_PLACES, Places
 from chargehand.team.routes import RouteExample, RouteRule
 from chargehand.team.worker import Worker
 from chargehand.tools import BUILTIN, Tool

@@ -11,7 +11,7 @@ from chargehand.errors import InvalidTeam, UsageError
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings.toml_file import suggestion
 from chargehand.team.examples import Examples, read_examples
-from chargehand.team.places import Places
+from chargehand.team.line_numbers import Places
 from chargehand.team.problems import MISSING_TEAM, NO_WORKERS, team_problems
 from chargehand.team.team import Team, invalid_team
 from chargehand.team.team_file import Parts, read_parts

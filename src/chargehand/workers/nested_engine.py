@@ -31,10 +31,10 @@ from chargehand.values.effect import (
     usage_of_program,
 )
 from chargehand.values.event import EventBody, GapFound, PlanApproved, TaskEnded, remake
-from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import within
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Usage
+from chargehand.values.step import Head, StepKind, StepRefs
 from chargehand.workers import Assignment
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from chargehand.engine.one_word import OneWordJudge, OneWordQuestion
+from chargehand.engine.one_word_question import OneWordJudge, OneWordQuestion
 from chargehand.engine.port import Engine
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.values.lazy_regex import lazy_regex

@@ -37,7 +37,7 @@ WARM = (
     "chargehand.cli.temporal_worker",
     "chargehand.cli.answer",
     "chargehand.runs.temporal.fleet_worker",
-    "chargehand.runs.temporal.front",
+    "chargehand.runs.temporal.start_or_resume",
     "chargehand.runs.temporal.all_runs",
     "obstore.store",
 )

@@ -19,7 +19,7 @@ from chargehand.engine.temporal.step_order import StepOrder, StepResult
 from chargehand.engine.temporal.workflow_engine import WorkflowEngine
 from chargehand.engine.temporal.workflow_ledger import Allotment, WorkflowLedger
 from chargehand.runs.temporal.run_workflow import RunWorkflow
-from chargehand.values.head import Head
+from chargehand.values.step import Head
 from tests.engine.temporal.replay_history import OtherOrder, replay
 from tests.engine.temporal.store_histories import HISTORIES, RUNS
 

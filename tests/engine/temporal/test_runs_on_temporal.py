@@ -26,9 +26,9 @@ from chargehand.runs.temporal.stored_run import BlobMailbox
 from chargehand.settings.settings import TemporalSettings
 from chargehand.team import Team, Worker
 from chargehand.values.effect import ModelCall
-from chargehand.values.head import Head
 from chargehand.values.order import new_order
 from chargehand.values.request import Request
+from chargehand.values.step import Head
 from tests.engine.temporal.fleet import Fleet, Server, free_port
 from tests.flows import Flow, Said, task, tasks, works
 from tests.kernel import result

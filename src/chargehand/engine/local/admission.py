@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from chargehand.engine.local.prompt_beginnings import PromptBeginnings
-from chargehand.engine.local.provider_waits import ProviderOut, ProviderWaits
+from chargehand.engine.local.quota_waits import ProviderOut, ProviderWaits
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.sending import Begin, OnText, Sender
 from chargehand.engine.local.shared_ledger import SharedLedger

@@ -27,8 +27,8 @@ from chargehand.engine.local.effect_record import EffectRecord
 from chargehand.engine.local.handlers import AnalysisHandler, Handlers, ModelHandler, ProgramHandler, ToolHandler
 from chargehand.engine.local.orders import LocalOrders
 from chargehand.engine.local.prompt_beginnings import PromptBeginnings
-from chargehand.engine.local.provider_waits import ProviderWaits
 from chargehand.engine.local.questions import Inquiries
+from chargehand.engine.local.quota_waits import ProviderWaits
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.run_record import LocalRecord
@@ -63,10 +63,10 @@ from chargehand.values.event import (
     TaskEnded,
     Warned,
 )
-from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import Key
 from chargehand.values.ledger import Ledger
 from chargehand.values.outcome import Usage
+from chargehand.values.step import Head, StepKind, StepRefs
 
 T = TypeVar("T")
 

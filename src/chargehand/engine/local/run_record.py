@@ -9,10 +9,10 @@ from chargehand.record.replay import Replay
 from chargehand.text.urls import normal_urls
 from chargehand.values.base import JSON
 from chargehand.values.event import PlanApproved
-from chargehand.values.head import Head
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Outcome
+from chargehand.values.step import Head
 
 
 class LocalRecord:

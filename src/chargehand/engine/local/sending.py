@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
 from chargehand.engine.local.call_time import CallTime
-from chargehand.engine.local.provider_waits import ProviderOut, ProviderWaits
+from chargehand.engine.local.quota_waits import ProviderOut, ProviderWaits
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.retry_rule import TRANSPORT_RETRIES, backoff, may_retry

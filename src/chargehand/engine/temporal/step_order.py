@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Task
+from chargehand.values.step import Head, StepKind, StepRefs
 
 # What ends a run, beside the steps of its flow: the report and what was not carried by another step go on the record.
 CLOSE = "close"

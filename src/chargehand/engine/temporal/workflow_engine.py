@@ -24,9 +24,9 @@ from chargehand.engine.temporal.step_order import (
 from chargehand.engine.temporal.workflow_ledger import WorkflowLedger
 from chargehand.values.base import JSON
 from chargehand.values.event import Decided, EventBody, PlanApproved
-from chargehand.values.head import Head, StepKind, StepRefs
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.order import Restart
+from chargehand.values.step import Head, StepKind, StepRefs
 
 T = TypeVar("T")
 

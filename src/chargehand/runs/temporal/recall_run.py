@@ -21,8 +21,8 @@ from chargehand.runs.temporal.stored_run import hold_steps, keep_outcome, read_s
 from chargehand.runs.temporal.take_orders import RunLimits, take_pending
 from chargehand.text.plan_json import parse
 from chargehand.values.event import VERSION, Control, Decided, Event, EventBody, RunStarted
-from chargehand.values.head import Head
 from chargehand.values.key import TaskPath
+from chargehand.values.step import Head
 
 # Heads in one page: a page stays far below what a payload may be.
 PAGE = 1_000

@@ -32,7 +32,7 @@ from chargehand.engine.temporal.step_order import (
 from chargehand.engine.temporal.workflow_engine import WorkflowEngine
 from chargehand.engine.temporal.workflow_ledger import WorkflowLedger
 from chargehand.values.budget import Budget
-from chargehand.values.head import Head
+from chargehand.values.step import Head
 
 WORKFLOW = "chargehand.run"
 STEP = "chargehand.step"

@@ -66,10 +66,10 @@ from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
 from chargehand.values.event import Event, PlanApproved
-from chargehand.values.head import Head, StepRefs
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan, Task
+from chargehand.values.step import Head, StepRefs
 
 HEARTBEAT_S = 2.0
 FIRST_HEARTBEAT_S = 1.0

@@ -32,12 +32,12 @@ from chargehand.runs.make_steps import RunJob
 from chargehand.team import Team
 from chargehand.tools.write_document import MAX_DOCUMENTS
 from chargehand.values.event import Control
-from chargehand.values.head import Head
 from chargehand.values.order import Order
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Task
 from chargehand.values.report import Report
 from chargehand.values.request import Material, Request
+from chargehand.values.step import Head
 
 # A file larger than this is not taken along.
 MOST_BYTES = 64_000_000

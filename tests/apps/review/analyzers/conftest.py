@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chargehand.apps.review.analyzers import standby
+from chargehand.apps.review.analyzers import reused_child
 from tests.apps.review.analyzers.corpus_run import CorpusRun, run_corpus
 
 collect_ignore = ["corpus"]
@@ -20,6 +20,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> CorpusRun:
 @pytest.fixture
 def anew() -> Iterator[None]:
     """No child stands by from before, and none is left behind for who comes after."""
-    standby.end()
+    reused_child.end()
     yield
-    standby.end()
+    reused_child.end()

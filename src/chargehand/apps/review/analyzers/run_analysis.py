@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chargehand.apps.review.analyzers import categories, child, standby, tool_process
+from chargehand.apps.review.analyzers import categories, child, reused_child, tool_process
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hits
 from chargehand.apps.review.analyzers.versions import missing
 from chargehand.engine.analyzer_port import AnalyzerResult, Scope
@@ -51,7 +51,7 @@ async def _ask(module: str, scope: Scope, *, small: bool) -> Any:
     """What a child answers: a small order goes to the one that is kept."""
     # ASCII: a file name that is not UTF-8 travels as lone surrogates.
     order = json.dumps({**AnalysisOrder.of(scope).to_json(), "module": module}).encode("ascii")
-    answer = await standby.ask(order) if small else None
+    answer = await reused_child.ask(order) if small else None
     if answer is None:
         ended = await tool_process.run(child.command("alone"), tool=module, stdin=order)
         if ended.code == child.MISSING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from chargehand.limits.loop_turns import LoopTurns
+from chargehand.limits.event_loop_turns import LoopTurns
 
 
 async def turns_taken(turns: LoopTurns, numbers: range) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.apps.review.analyzers import ANALYZERS, child, run_analysis, standby, tool_process
+from chargehand.apps.review.analyzers import ANALYZERS, child, reused_child, run_analysis, tool_process
 from chargehand.engine.analyzer_port import AnalyzerResult, Scope
 from chargehand.errors import AnalyzerFailed
 from chargehand.process import ProcessResult
@@ -54,9 +54,9 @@ def categories(found: Sequence[AnalyzerResult]) -> set[str]:
 def test_small_scopes_go_to_one_child(scope: Scope, alone: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the same for two loops; each analyzer gets the answer it would have got alone."""
     first = asyncio.run(all_of(scope))
-    standing = standby.begin()
+    standing = reused_child.begin()
     assert asyncio.run(all_of(scope)) == first
-    assert standby.begin() is standing
+    assert reused_child.begin() is standing
     assert alone == []
     monkeypatch.setattr(run_analysis, "FEW_BYTES", len(CODE) - 1)
     assert asyncio.run(all_of(scope)) == first
@@ -83,9 +83,9 @@ def test_who_fails_in_the_child_says_why_alone_and_the_child_goes_on(scope: Scop
             await run_analysis.try_out("nothing")
         return await ANALYZERS["comments"].run(scope)
 
-    standing = standby.begin()
+    standing = reused_child.begin()
     assert categories([asyncio.run(both())]) == {"todo"}
-    assert standby.begin() is standing
+    assert reused_child.begin() is standing
     assert alone == ["nothing"]
 
 
@@ -109,13 +109,13 @@ def test_a_child_without_orders_ends_and_the_next_order_starts_another(
     """Nothing stands by for ever."""
     soon = child.START.replace("obey;", "obey; import chargehand.apps.review.analyzers.child as c; c.IDLE_S = 0.01;")
     monkeypatch.setattr(child, "START", soon)
-    standing = standby.begin()
+    standing = reused_child.begin()
     assert standing is not None
     while standing.alive:
         os.sched_yield()
     monkeypatch.undo()
     assert categories(asyncio.run(all_of(scope))) >= {"query-in-loop", "todo"}
-    assert standby.begin() is not standing
+    assert reused_child.begin() is not standing
     assert alone == []
 
 
@@ -123,5 +123,5 @@ def test_a_child_without_orders_ends_and_the_next_order_starts_another(
 def test_threads_that_begin_at_once_have_one_child() -> None:
     """Whoever comes first."""
     with ThreadPoolExecutor(6) as threads:
-        found = list(threads.map(lambda _: standby.begin(), range(6)))
+        found = list(threads.map(lambda _: reused_child.begin(), range(6)))
         assert len({id(each) for each in found}) == 1

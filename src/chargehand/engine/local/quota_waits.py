@@ -3,7 +3,7 @@
 A quota of hours is not a failure. While other work is under way, the call just waits. When nothing else can run, the
 run as a whole waits: in this process where it stays, else the session ends and another one continues.
 
-When the time has come, one call is sent; the others go after it has been answered (`limits/provider_concurrency.py`).
+When the time has come, one call is sent; the others go after it has been answered (`limits/concurrency_after_429.py`).
 """
 
 from __future__ import annotations
