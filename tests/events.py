@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chargehand.values.event import BODIES, Event, EventBody, fields_of, read_body
+from chargehand.events import BODIES, Event, EventBody, fields_of, read_body
 
 _EMPTY: dict[str, Any] = {
     "str": "",

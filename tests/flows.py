@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
@@ -20,7 +21,6 @@ from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import Event
 from chargehand.values.message import Reply, TokenCount, ToolRequest
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Plan, Task

@@ -13,6 +13,7 @@ from chargehand.dispatcher import assemble, dispatch
 from chargehand.engine.engine_session import EngineInputs
 from chargehand.engine.local.engine import LocalEngine
 from chargehand.errors import ModelError
+from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.journal import Journal
@@ -21,7 +22,6 @@ from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.steps.task_steps import TaskSteps
 from chargehand.tools import Tool
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import Event
 from chargehand.values.message import Reply, TokenCount, user
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Plan

@@ -9,10 +9,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from chargehand.apps.review import run as review
     from chargehand.apps.testgen import run as testgen
+    from chargehand.events import Event
     from chargehand.runs.supervisor import Supervisor
     from chargehand.team import Team, Worker
     from chargehand.tools import ToolContext, tool
-    from chargehand.values.event import Event
     from chargehand.values.outcome import Outcome
     from chargehand.values.plan import Plan, Task
     from chargehand.values.report import Report
@@ -35,7 +35,7 @@ __all__ = [
 
 # Name -> its module, and its name there if that is another.
 _HOMES = {
-    "Event": "chargehand.values.event",
+    "Event": "chargehand.events",
     "Outcome": "chargehand.values.outcome",
     "Plan": "chargehand.values.plan",
     "Task": "chargehand.values.plan",

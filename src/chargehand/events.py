@@ -1,44 +1,23 @@
-"""The events of a run, for `match event.body`: what `Supervisor.stream` yields and `on_event` gets."""
+"""What happens in a run, as typed values: one class for each kind of event, and the table that reads them from JSON.
+
+An event is a head (run, seq, at, task, attempt) and a body. A body holds its fields as they are in JSON: a field
+without a default is always written, one with a default only where it was given. The comment behind a field becomes
+its line in docs/reference/events.md.
+
+    engine.emit(TaskReady(worker="writer"), task="t1", attempt=0)
+
+    match event.body:
+        case TaskEnded(outcome=outcome): ...
+"""
 
 from __future__ import annotations
 
-from chargehand.values.event import (
-    AttemptEnded,
-    AttemptStarted,
-    BreakerChanged,
-    BudgetReserved,
-    BudgetSettled,
-    ContradictionFound,
-    Control,
-    Critiqued,
-    Decided,
-    DraftDiscarded,
-    Event,
-    EventBody,
-    Extended,
-    GapFound,
-    ModelCalled,
-    ModelReplied,
-    PlanApproved,
-    PlanDrafted,
-    PlanRejected,
-    Progressed,
-    QuestionAnswered,
-    QuestionAsked,
-    Reused,
-    RunEnded,
-    RunStarted,
-    SynthesisStarted,
-    TaskEnded,
-    TaskReady,
-    ToolCalled,
-    ToolRefused,
-    ToolReturned,
-    Unknown,
-    Unreadable,
-    Warned,
-)
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from types import NoneType
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast, dataclass_transform
 
+# What users may import; the rest is for the package itself.
 __all__ = [
     "AttemptEnded",
     "AttemptStarted",
@@ -75,3 +54,471 @@ __all__ = [
     "Unreadable",
     "Warned",
 ]
+
+VERSION = 1
+
+# As in `values.base`, which this module does not import because it is slow and every start reads this module.
+JSON: TypeAlias = Any
+Data: TypeAlias = dict[str, Any]
+
+# Kind -> class. Each class enters itself; this is the only list of kinds.
+BODIES: dict[str, type[Body]] = {}
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
+class Body:
+    """What one event says. Frozen; its fields are its JSON, those that only a newer version knows included."""
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls, kind: str = "") -> None:
+        if kind:
+            cls.kind = kind
+            BODIES[kind] = cls
+
+    def __init__(self, /, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set.")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Body) and self.kind == other.kind and vars(self) == vars(other)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] -- its fields are JSON, which has no hash
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+
+class _OfTeam(Body):
+    """Of the supervisor of the run, or of one of a nested team."""
+
+    within: str | None = None  # The attempt whose nested team it is of, such as `t3/1`.
+
+
+class _Keyed(Body):
+    key: str  # Its place in the run.
+
+
+class _OfEffect(_Keyed):
+    fingerprint: str  # A hash of what was asked.
+
+
+# -- the run ---------------------------------------------------------------------------------------------------------
+
+
+class RunStarted(Body, kind="run_started"):
+    """A session of the run begins; again for each resume, with a higher `epoch`."""
+
+    version: int  # The version of the events.
+    chargehand: str  # The version of chargehand.
+    epoch: int  # The number of the session, from 1.
+    resumed: bool  # Whether there were sessions before.
+    request: Data  # The request with its limits.
+    team: Data  # The team as it was loaded.
+    settings: Data  # The settings of the session.
+    rerun_of: str | None = None  # The run that this one repeats.
+    forked_from: Data | None = None  # The `run` that this one was forked from, and the task `at` which, or null.
+    trace: Data | None = None  # The `id` of the trace that the run is part of, and the span of its `parent`, or null.
+
+
+class RunEnded(Body, kind="run_ended"):
+    """The session is over: the last event of a run, until it is resumed."""
+
+    status: str  # How it ended.
+    report: Data | None = None  # The report.
+    by: str | None = None  # `command`, if a command ended a run that no process owned.
+
+
+class Warned(_OfTeam, kind="warning"):
+    """There is something that you should know."""
+
+    message: str  # What it is and what to do about it.
+
+
+# -- the plan --------------------------------------------------------------------------------------------------------
+
+
+class PlanDrafted(_OfTeam, kind="plan_drafted"):
+    """There is a plan to check, from the planner or from you, or tasks that a planner adds to one."""
+
+    plan: Data | None  # The plan; null if the reply could not be read.
+    round: int  # Which draft it is, from 1; 0 for a given plan.
+    problems: list[Data]  # What is wrong with it.
+    renamed: dict[str, str] | None = None  # Ids of the draft -> ids in the plan, where they had to change.
+    source: str  # Where it comes from: `planner`, `router`, `given`, `added` or `split`.
+
+
+class PlanRejected(_OfTeam, kind="plan_rejected"):
+    """The draft has errors, which are sent back to the planner."""
+
+    problems: list[Data]  # What is wrong with it.
+    round: int  # Which draft it is.
+
+
+class PlanApproved(_OfTeam, kind="plan_approved"):
+    """The plan is about to run."""
+
+    plan: Data  # The plan.
+    strategy: str  # Its shape: `single`, `sequential`, `parallel` or `hybrid`.
+    notes: list[str]  # Advice about the plan.
+    given: bool | None = None  # Whether you gave it.
+    usage: Data | None = None  # What planning used.
+    ceiling: Data | None = None  # Tokens that a task may use at the most, and of how many.
+
+
+class Extended(_OfTeam, kind="extension"):
+    """Tasks were added to fill gaps."""
+
+    tasks: list[Data]  # The new tasks.
+    round: int | None = None  # How often tasks were added so far.
+    fills: dict[str, list[str]] | None = None  # Gap -> the tasks that fill it.
+
+
+# -- tasks and attempts ----------------------------------------------------------------------------------------------
+
+
+class TaskReady(Body, kind="task_ready"):
+    """All tasks that the task depends on have ended."""
+
+    worker: str  # The worker that does it.
+
+
+class AttemptStarted(Body, kind="attempt_started"):
+    """A worker begins the task."""
+
+    worker: str  # The worker.
+    tier: str | None  # The tier of its model, if the task names one.
+    model: str | None  # Its model, if it has one.
+
+
+class AttemptEnded(Body, kind="attempt_ended"):
+    """The attempt has ended, with or without a result."""
+
+    status: str  # How it ended.
+    error: Data | None  # Why it failed.
+    outcome: Data | None = None  # Its outcome, unless that is the outcome of the task.
+
+
+class TaskEnded(Body, kind="task_ended"):
+    """The task has its one outcome."""
+
+    outcome: Data  # The outcome.
+
+
+# -- effects ---------------------------------------------------------------------------------------------------------
+
+
+class ModelCalled(_OfEffect, kind="model_called"):
+    """A model call is about to be sent."""
+
+    role: str  # What the model is asked to be, such as `planner` or `worker`.
+    worker: str | None  # The worker that asks.
+    model: str  # The model.
+    messages: list[str]  # The messages, by hash.
+    tools: list[str]  # The names of the tools that it is offered.
+    output_schema: bool  # Whether a schema for the reply is sent.
+    options: Data  # Explicit options, such as the temperature.
+    tool_choice: str | None = None  # `none`, if no tool may be called.
+    max_output: int  # How many tokens the reply may have.
+    send: int  # How often it was sent, this time included.
+
+
+class ModelReplied(_OfEffect, kind="model_replied"):
+    """The reply, or the reason why there is none, is known."""
+
+    result: Data  # The reply with its usage, or the error; with `cut` it was cut off and `text` is what had arrived.
+
+
+class ToolCalled(_OfEffect, kind="tool_called"):
+    """A tool is about to be run."""
+
+    worker: str  # The worker that asks.
+    tool: str  # The tool.
+    arguments: Data  # Its arguments.
+    effect: str  # `read`, `idempotent` or `once`.
+    send: int  # How often it was begun, this time included.
+
+
+class ToolReturned(_OfEffect, kind="tool_returned"):
+    """The tool's result is known."""
+
+    result: Data  # What it returned, or the error.
+
+
+class ToolRefused(Body, kind="tool_refused"):
+    """A worker asked for a tool it does not have or with unusable arguments, or a person rejected it."""
+
+    worker: str  # The worker that asked.
+    tool: str  # The tool.
+    reason: str  # Why it was refused.
+
+
+class Progressed(_Keyed, kind="progress"):
+    """A program that does a task says what it is doing. Few of its lines are kept."""
+
+    text: str  # What it says.
+
+
+class Reused(_OfEffect, kind="reused"):
+    """A result was taken from the run that this one repeats or was forked from, or an analyzer's from the cache."""
+
+    result: Data  # The result.
+    source: str  # The run that it comes from, or `cache`.
+
+
+# -- decisions and people --------------------------------------------------------------------------------------------
+
+
+class Decided(_OfTeam, _Keyed, kind="decision"):
+    """A choice that depends on more than plan and outcomes: a retry, a timeout, a denied budget."""
+
+    decision: str  # What was to be decided.
+    value: JSON  # What was decided.
+    reason: str  # Why.
+
+
+class QuestionAsked(_Keyed, kind="question_asked"):
+    """A person is asked."""
+
+    question: Data  # The question.
+
+
+class QuestionAnswered(_Keyed, kind="question_answered"):
+    """A person has answered."""
+
+    answer: JSON  # The answer.
+    by: str | None = None  # `person`, `command`, `order`, or the run that the answer was taken from.
+    parked_s: float | None = None  # For how long the run did nothing but wait for it.
+
+
+class Control(_Keyed, kind="control"):
+    """A person ordered something of the run, and the verdict on it. Recorded once, before it is acted on."""
+
+    order: str  # `pause`, `continue`, `stop`, `restart`, `tell`, `answer`, `top_up`, or `unreadable`.
+    by: str  # The way it was sent, such as `command`.
+    sent_at: float  # When it was sent, in seconds since 1970.
+    verdict: str  # `accepted`, `refused` or `too_late`.
+    reason: str | None = None  # Why it was not accepted, and what to do.
+    value: Data | None = None  # What the order says; of words to a worker also the model `call` that they come before.
+    parked_s: float | None = None  # For how long the run did nothing before it was continued.
+
+
+# -- the answer ------------------------------------------------------------------------------------------------------
+
+
+class SynthesisStarted(_OfTeam, kind="synthesis_started"):
+    """The answer is being written."""
+
+    mode: str  # `merge`, `select` or `reduce`.
+    outcomes: int  # From how many outcomes.
+
+
+class DraftDiscarded(_OfTeam, kind="draft_discarded"):
+    """A draft of the answer could not be used."""
+
+    reason: str  # Why.
+
+
+class ContradictionFound(_OfTeam, kind="contradiction_found"):
+    """Results disagree."""
+
+    contradiction: Data  # What they disagree about, and the verdict.
+
+
+class Critiqued(_OfTeam, kind="critique"):
+    """A reviewer has judged the draft, or could not."""
+
+    verdict: str  # `accept`, `revise` or `not_reviewed`.
+    problems: list[str]  # What is wrong with the draft, or why it was not judged.
+
+
+class GapFound(_OfTeam, kind="gap_found"):
+    """The answer lacks something."""
+
+    gap: Data  # What it lacks and why.
+
+
+# -- budget and limits -----------------------------------------------------------------------------------------------
+
+
+class BudgetReserved(_Keyed, kind="budget_reserved"):
+    """Tokens and money are reserved for a call."""
+
+    tokens: int  # How many tokens.
+    usd: float | None  # How much money; null if the price is unknown.
+
+
+class BudgetSettled(_Keyed, kind="budget_settled"):
+    """The call's real usage replaces the reservation."""
+
+    tokens: int  # How many tokens it used.
+    usd: float | None  # What it cost; null if that is unknown.
+    estimated: bool | None = None  # Whether the provider did not say what it used: then `tokens` is what was reserved.
+    lost: Data | None = None  # The usage to count for a call that was cut off.
+
+
+class BreakerChanged(_OfTeam, kind="breaker_changed"):
+    """A worker or provider stopped getting calls, or gets them again."""
+
+    name: str  # The worker or provider.
+    state: str  # `closed`, `half_open` or `open`.
+    reason: str  # Why.
+
+
+# -- what cannot be read as one of these -----------------------------------------------------------------------------
+
+
+class Unknown(Body):
+    """Of a kind that this version does not know: a newer one wrote it, and it can be left out."""
+
+
+class Unreadable(Body):
+    """Of a known kind, but without a field that it must have or with one of another type."""
+
+
+EventBody: TypeAlias = (
+    RunStarted
+    | RunEnded
+    | Warned
+    | PlanDrafted
+    | PlanRejected
+    | PlanApproved
+    | Extended
+    | TaskReady
+    | AttemptStarted
+    | AttemptEnded
+    | TaskEnded
+    | ModelCalled
+    | ModelReplied
+    | ToolCalled
+    | ToolReturned
+    | ToolRefused
+    | Progressed
+    | Reused
+    | Decided
+    | QuestionAsked
+    | QuestionAnswered
+    | Control
+    | SynthesisStarted
+    | DraftDiscarded
+    | ContradictionFound
+    | Critiqued
+    | GapFound
+    | BudgetReserved
+    | BudgetSettled
+    | BreakerChanged
+    | Unknown
+    | Unreadable
+)
+KINDS = tuple(BODIES)
+
+
+class Event(NamedTuple):
+    """One thing that happened. `seq` counts from 1 without holes; `at` is seconds since 1970."""
+
+    run: str
+    seq: int
+    at: float
+    task: str | None
+    attempt: int | None
+    body: EventBody
+
+    @property
+    def kind(self) -> str:
+        return type(self.body).kind
+
+    @property
+    def data(self) -> Data:
+        """The fields of the body as they are in JSON."""
+        return vars(self.body)
+
+    @property
+    def outside(self) -> bool:
+        """Put there by a command while no process ran the run, as `answer` does: its time is not the run's own."""
+        match self.body:
+            case QuestionAnswered(by=by) | RunEnded(by=by):
+                return by == "command"
+            case _:
+                return False
+
+    def with_data(self, data: Mapping[str, JSON]) -> Event:
+        """The same event with other values in the fields of its body."""
+        return self._replace(body=remake(self.body, data))
+
+    def to_json(self) -> Data:
+        head: Data = {"v": VERSION, "run": self.run, "seq": self.seq, "at": self.at, "kind": self.kind}
+        if self.task is not None:
+            head["task"] = self.task
+        if self.attempt is not None:
+            head["attempt"] = self.attempt
+        return head | self.data
+
+
+def remake(body: EventBody, data: Mapping[str, JSON]) -> EventBody:
+    """A body of the same kind with these fields, in this order."""
+    return type(body)(**data)
+
+
+def read_body(kind: str, data: Data) -> EventBody:
+    """The body of an event from its JSON: Unknown and Unreadable keep what cannot be read, and their kind."""
+    body = BODIES.get(kind)
+    if body is None:
+        return _unread(Unknown, kind)(**data)
+    if shape_problem(body, data):
+        return _unread(Unreadable, kind)(**data)
+    made = object.__new__(body)
+    # The fields as they were read, not a copy: a record has many events.
+    object.__setattr__(made, "__dict__", data)
+    return cast("EventBody", made)
+
+
+def shape_problem(body: type[Body], data: Data) -> str:
+    """Which field of the JSON is not as the class says, "" if all are."""
+    for name, (type, types, required) in fields_of(body).items():
+        if name in data:
+            if not isinstance(data[name], types):
+                return f"the field {name} is not of the type {type.replace('Data', 'object')}"
+        elif required:
+            return f"the field {name} is missing"
+    return ""
+
+
+class EventField(NamedTuple):
+    """What a class says of one field: its type as it is written there, and the same for `isinstance`."""
+
+    type: str
+    types: tuple[type, ...]
+    required: bool
+
+
+@cache
+def fields_of(body: type[Body]) -> dict[str, EventField]:
+    """The fields of a kind of event, its own first."""
+    found: dict[str, EventField] = {}
+    for each in body.__mro__:
+        for name, said in cast("dict[str, str]", vars(each).get("__annotations__", {})).items():
+            if not said.startswith("ClassVar"):
+                types = tuple(type for part in said.split(" | ") for type in _TYPES[part.partition("[")[0]])
+                found[name] = EventField(said, types, required=not hasattr(body, name))
+    return found
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (float, int),
+    "bool": (bool,),
+    "list": (list,),
+    "dict": (dict,),
+    "Data": (dict,),
+    "JSON": (object,),
+    "None": (NoneType,),
+}
+
+
+@lru_cache(64)
+def _unread(sort: type[Unknown] | type[Unreadable], kind: str) -> type[Unknown] | type[Unreadable]:
+    """The class with a kind of its own, which is not in the table."""
+    return cast("type[Unknown] | type[Unreadable]", type(sort.__name__, (sort,), {"kind": kind}))

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from chargehand.events import Control, Decided, Event, ModelReplied, QuestionAnswered
 from chargehand.record.home import Home
 from chargehand.record.replay import Replay
-from chargehand.values.event import Control, Decided, Event, ModelReplied, QuestionAnswered
 from chargehand.values.order import Order, OrderKind, new_order
 from chargehand.values.status_words import FINISHED
 from tests.counts import count

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from chargehand.events import AttemptStarted, Event, Warned
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
 from chargehand.tools import tool
 from chargehand.values.effect import ToolCall
-from chargehand.values.event import AttemptStarted, Event, Warned
 from tests.kernel import FunctionModel, after, engine, question, stored
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
 from chargehand.engine.local import call_time
+from chargehand.events import Event
 from chargehand.models import Attribution, provider_settings
 from chargehand.record.replay import replay
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
 from chargehand.values.effect import ModelCall, Question
-from chargehand.values.event import Event
 from chargehand.values.plan import Plan
 from chargehand.values.recovery_policy import Policy
 from chargehand.values.report import Report

@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from chargehand.engine.local.retry_rule import TRANSPORT_RETRIES
+from chargehand.events import Event
 from chargehand.models.resolve import Models, Provider
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
@@ -31,7 +32,6 @@ from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.tools import tool
 from chargehand.values.budget import Budget
-from chargehand.values.event import Event
 from chargehand.values.plan import Plan, Task
 from chargehand.values.report import Report
 from chargehand.values.request import Request

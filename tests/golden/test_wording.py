@@ -11,6 +11,7 @@ from typing import Any, cast, get_args
 import pytest
 
 from chargehand.errors import ErrorKind, InvalidTeam, UsageError
+from chargehand.events import KINDS
 from chargehand.models.provider_errors import Endpoint, cut, from_status, too_large, unreadable
 from chargehand.planner.lost_details import losses
 from chargehand.record.storage_errors import damage_error, storage_error
@@ -21,7 +22,6 @@ from chargehand.text.plan_json import read
 from chargehand.tools import tool
 from chargehand.trace import RunState
 from chargehand.trace.event_words import describe_event
-from chargehand.values.event import KINDS
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import FactoryLimits, Plan, ProblemCode, Task, WorkerSpec
 from chargehand.values.request import Request

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker
+from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.team import Scrutiny
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import Event
 from chargehand.values.report import Report
 from tests.flows import Flow, Said, shown, tasks, works
 from tests.flows import task as flow_task

@@ -32,12 +32,12 @@ from chargehand import Supervisor, Team, Worker, events, testing, tool
 from chargehand.apps.demo import TUTORIAL
 from chargehand.cli import COMMANDS, cli
 from chargehand.errors import ErrorKind
+from chargehand.events import KINDS
 from chargehand.models.scripted import Script, ScriptedModel
 from chargehand.settings import load_settings
 from chargehand.text.plan_json import parse
 from chargehand.values.base import Value
 from chargehand.values.budget import Budget
-from chargehand.values.event import KINDS
 from chargehand.values.outcome import Claim, Contradiction, Finding, Gap, Outcome, Usage
 from chargehand.values.plan import Plan, Problem, ProblemCode, Task, WorkerSpec, errors_in
 from chargehand.values.report import Provenance, Report, Timing

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from chargehand.events import Event, read_body
 from chargehand.record.journal import Journal
 from chargehand.record.journal_checks import JOURNAL_CHECKS, JournalPlace
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.sqlite_journal import SqliteJournal
-from chargehand.values.event import Event, read_body
 
 
 @dataclass

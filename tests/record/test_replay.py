@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from chargehand.events import Event
 from chargehand.record.replay import Replay, replay
-from chargehand.values.event import Event
 from chargehand.values.outcome import done, failed, skipped
 from tests.events import make_event
 from tests.simulation.play import play

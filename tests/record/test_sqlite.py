@@ -18,15 +18,15 @@ from typing import Any
 import pytest
 
 from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, RunOwned, StorageError
+from chargehand.events import Event, Warned
 from chargehand.record.sqlite_journal import FORMAT, SqliteJournal
-from chargehand.values.event import Event, Warned
 from tests.counts import STEP
 
 # Owns the run at argv[1] and appends until it is killed, saying each seq once it is committed.
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from chargehand.values.event import Event, Warned
+from chargehand.events import Event, Warned
 from chargehand.record.sqlite_journal import SqliteJournal
 
 async def main():

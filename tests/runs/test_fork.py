@@ -11,11 +11,11 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
 from chargehand.errors import InvalidPlan, UsageError
+from chargehand.events import ModelCalled, Reused, RunStarted
 from chargehand.record.home import Home
 from chargehand.record.replay import replay
 from chargehand.team import Scrutiny
 from chargehand.testing import ScriptedModel, run_virtual
-from chargehand.values.event import ModelCalled, Reused, RunStarted
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
 from tests.planner.test_extend import FAILS, script

@@ -12,6 +12,7 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
 from chargehand.errors import InvalidAnswer, NoOpenQuestion, UsageError
+from chargehand.events import Control, Event, RunEnded
 from chargehand.record.home import Home
 from chargehand.record.index import summarise
 from chargehand.record.mailbox import FolderMailbox, MemoryMailbox, UnreadableOrder
@@ -20,7 +21,6 @@ from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
 from chargehand.trace.run_state import fold
 from chargehand.values.effect import Question
-from chargehand.values.event import Control, Event, RunEnded
 from chargehand.values.order import new_order
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report

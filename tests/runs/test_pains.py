@@ -14,6 +14,7 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
 from chargehand.errors import InvalidPlan, ModelError, RunNotFound, RunOwned
+from chargehand.events import Event
 from chargehand.models import Attribution, ModelClient
 from chargehand.models.resolve import Provider
 from chargehand.record.home import Home
@@ -21,7 +22,6 @@ from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import Event
 from chargehand.values.message import Reply, TokenCount
 from chargehand.values.report import Report
 from tests.cli.terminal import COMMAND, finished, process

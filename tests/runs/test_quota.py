@@ -15,6 +15,7 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker
 from chargehand.errors import ModelError
+from chargehand.events import BudgetReserved, BudgetSettled, Decided, ModelCalled
 from chargehand.models import Attribution
 from chargehand.models.provider_settings import Provider
 from chargehand.record.home import Home
@@ -22,7 +23,6 @@ from chargehand.record.replay import replay
 from chargehand.settings import Settings
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import BudgetReserved, BudgetSettled, Decided, ModelCalled
 from chargehand.values.message import Reply, TokenCount
 from chargehand.values.report import Report
 from tests.cli.terminal import Shell

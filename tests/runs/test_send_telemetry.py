@@ -19,6 +19,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from chargehand.events import RunStarted
 from chargehand.models import Attribution
 from chargehand.runs import send_telemetry
 from chargehand.runs.send_telemetry import address_of, headers_of
@@ -27,7 +28,6 @@ from chargehand.testing import ScriptedModel
 from chargehand.text.redaction import Redactor
 from chargehand.trace import to_otlp
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import RunStarted
 from chargehand.values.message import Reply
 from tests.cli.terminal import Result, Shell, finished, process
 from tests.pace import PATIENCE_S

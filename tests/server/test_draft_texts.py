@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from chargehand.events import DraftDiscarded, Event, EventBody, ModelCalled, ModelReplied, Warned
 from chargehand.record.home import Home
 from chargehand.server.draft_texts import DraftPosition, RunDrafts
 from chargehand.server.event_feed import Feeds
 from chargehand.server.event_stream import EventStream
 from chargehand.server.reading_threads import ReadingThreads
 from chargehand.text.redaction import Redactor
-from chargehand.values.event import DraftDiscarded, Event, EventBody, ModelCalled, ModelReplied, Warned
 from tests.pace import PATIENCE_S
 
 KEY = "@synthesis/1"

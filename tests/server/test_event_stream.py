@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from chargehand.events import Event, Warned
 from chargehand.record.home import Home
 from chargehand.server import event_feed
 from chargehand.server.event_feed import Feeds
 from chargehand.server.event_stream import EventStream
 from chargehand.server.reading_threads import ReadingThreads
 from chargehand.text.redaction import Redactor
-from chargehand.values.event import Event, Warned
 from tests.server.serving import Client
 
 STREAM = "/api/v1/runs/{}/stream"

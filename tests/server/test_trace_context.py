@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker
+from chargehand.events import RunStarted
 from chargehand.runs import send_telemetry
-from chargehand.values.event import RunStarted
 from chargehand.values.trace_context import TraceCaller
 from tests.loopback import Answer, Seen, answer_json
 from tests.loopback import serving as serving_model

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chargehand.engine.engine_session import DRAIN_S
+from chargehand.events import BODIES, Event, fields_of, shape_problem
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.session import Session
 from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.testing import run_virtual
 from chargehand.trace import RunState, fold
-from chargehand.values.event import BODIES, Event, fields_of, shape_problem
 from chargehand.values.key import within
 from chargehand.values.outcome import Outcome
 from chargehand.values.recovery_policy import MOST_ATTEMPTS

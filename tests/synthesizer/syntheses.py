@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.synthesizer import Synthesis, write_answer
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import Event
 from chargehand.values.message import Reply, TokenCount
 from chargehand.values.outcome import Claim, Finding, Outcome, done
 from chargehand.values.plan import Plan, Task

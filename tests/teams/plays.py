@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from chargehand import Supervisor
+from chargehand.events import Event
 from chargehand.team import Team, load
 from chargehand.team.team_tools import shipped_home
-from chargehand.values.event import Event
 from chargehand.values.report import Report
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from chargehand.values.event import Event
+from chargehand.events import Event
 from chargehand.values.outcome import Outcome, done, escalated, failed, skipped
 from chargehand.values.plan import Plan, Task
 from tests.events import make_body

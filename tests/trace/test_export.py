@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from chargehand.events import Event
 from chargehand.text.redaction import Redactor
 from chargehand.trace import to_json, to_jsonl
-from chargehand.values.event import Event
 from chargehand.values.message import user
 from tests.trace.sample import Recorder, sample
 

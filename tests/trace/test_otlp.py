@@ -11,9 +11,9 @@ import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from chargehand.events import Event
 from chargehand.text.redaction import Redactor
 from chargehand.trace import to_otlp
-from chargehand.values.event import Event
 from chargehand.values.message import user
 from tests.trace.sample import MODEL, Recorder, many, plan, sample
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from chargehand.events import Event
 from chargehand.text.redaction import Redactor
 from chargehand.trace import to_html
 from chargehand.trace.elements import inert_json
 from chargehand.trace.pack_page import MODULES, asset
-from chargehand.values.event import Event
 from tests.trace.hostile import HARMLESS, HOSTILE
 from tests.trace.sample import many, plan, sample
 

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from chargehand.events import BODIES, KINDS, Event, fields_of, read_body
 from chargehand.trace import RunState, fold
-from chargehand.values.event import BODIES, KINDS, Event, fields_of, read_body
 from tests.flows import Flow, task, tasks, works
 from tests.trace.sample import BEGAN, MODEL, Recorder, many, plan, sample
 

@@ -11,13 +11,13 @@ import pytest
 
 from chargehand.engine.engine_session import EngineInputs
 from chargehand.engine.local.engine import LocalEngine
+from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
 from chargehand.tools import tool
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import Event
 from chargehand.values.message import Reply, ToolRequest
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Task

@@ -11,6 +11,7 @@ import pytest
 
 from chargehand.engine.engine_session import EngineInputs
 from chargehand.engine.local.engine import LocalEngine
+from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.models.resolve import Models
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
@@ -18,7 +19,6 @@ from chargehand.record.replay import replay
 from chargehand.testing import run_virtual
 from chargehand.tools import BUILTIN, ToolContext, tool
 from chargehand.values.effect import ModelCall, ToolResult
-from chargehand.values.event import Event
 from chargehand.values.message import Reply, ToolRequest
 from chargehand.values.outcome import Claim, Finding, Outcome, done
 from chargehand.values.plan import Task

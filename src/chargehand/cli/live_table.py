@@ -16,10 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from chargehand.cli.screen import Screen, console
+from chargehand.events import Decided, Event, ModelReplied, Progressed, ToolCalled, ToolReturned, Warned
 from chargehand.trace import RunState, TaskState
 from chargehand.trace.event_words import progress_words, tries_again
 from chargehand.trace.number_text import duration, moment, money, several, short
-from chargehand.values.event import Decided, Event, ModelReplied, Progressed, ToolCalled, ToolReturned, Warned
 
 REFRESH_S = 0.125
 # With more tasks than this, only running ones are listed.

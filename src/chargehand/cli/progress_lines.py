@@ -8,10 +8,10 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from chargehand.cli.screen import Screen
+from chargehand.events import Decided, Event, Warned
 from chargehand.trace import RunState
 from chargehand.trace.event_words import describe_event, detail
 from chargehand.trace.number_text import short
-from chargehand.values.event import Decided, Event, Warned
 
 LONGEST = 160
 

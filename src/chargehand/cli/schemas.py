@@ -10,8 +10,8 @@ import click
 from chargehand.cli.shared_options import Command, screen
 
 if TYPE_CHECKING:
+    from chargehand.events import EventField
     from chargehand.values.base import Value
-    from chargehand.values.event import EventField
 
 NAMES = (
     "plan", "task", "outcome", "finding", "claim", "usage", "report", "problem", "request", "event", "script", "team",
@@ -85,7 +85,7 @@ def _values() -> dict[str, type[Value]]:
 
 def _event() -> dict[str, Any]:
     """An event by its kind. Fields may be added within a version, so others are allowed."""
-    from chargehand.values.event import BODIES, KINDS, VERSION, fields_of
+    from chargehand.events import BODIES, KINDS, VERSION, fields_of
 
     fields = {
         "v": {"const": VERSION},

@@ -28,7 +28,7 @@ from chargehand.dispatcher.task_attempts import Rungs, TaskAttempts
 from chargehand.dispatcher.time_limits import TimeLimits, stopped_by_person
 from chargehand.engine.port import StepEngine
 from chargehand.engine.side_by_side import abreast
-from chargehand.values.event import TaskReady
+from chargehand.events import TaskReady
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
 from chargehand.values.recovery_policy import Policy

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from chargehand.dispatcher.available_workers import AvailableWorkers, out_key
 from chargehand.engine.port import StepEngine
+from chargehand.events import BreakerChanged, Decided
 from chargehand.limits import BreakerChange, Ticket
-from chargehand.values.event import BreakerChanged, Decided
 from chargehand.values.plain_class import plain_class
 from chargehand.values.step import Head, StepRefs
 

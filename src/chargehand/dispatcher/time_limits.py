@@ -9,7 +9,7 @@ from dataclasses import field
 
 from chargehand.engine.port import StepEngine
 from chargehand.errors import ErrorKind
-from chargehand.values.event import Decided
+from chargehand.events import Decided
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Task
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, Type
 from chargehand.engine.outcomes import KeptOutcomes
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError
+from chargehand.events import Event
 from chargehand.models.resolve import Models
 from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay
@@ -20,7 +21,6 @@ from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_WAIT_S
 from chargehand.values.effect import Question
-from chargehand.values.event import Event
 from chargehand.values.outcome import Usage
 from chargehand.values.plain_class import plain_class
 

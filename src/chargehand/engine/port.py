@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
+from chargehand.events import EventBody, PlanApproved
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import (
@@ -32,7 +33,6 @@ from chargehand.values.effect import (
     ToolCall,
     ToolResult,
 )
-from chargehand.values.event import EventBody, PlanApproved
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.step import Head, StepKind, StepRefs
 

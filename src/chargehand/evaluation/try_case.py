@@ -18,6 +18,7 @@ from chargehand.evaluation.candidate import Candidate
 from chargehand.evaluation.case import PlanCase, RoutingCase, RunCase, SynthesisCase, WorkerCase
 from chargehand.evaluation.result import UNTRIED, Check, Tried
 from chargehand.evaluation.suite import Placed
+from chargehand.events import Event, ModelReplied
 from chargehand.models.resolve import Models
 from chargehand.planner.draft import make_plan
 from chargehand.planner.planned import Planned
@@ -30,7 +31,6 @@ from chargehand.steps.score import score
 from chargehand.synthesizer import Synthesis, write_answer
 from chargehand.trace.number_text import short
 from chargehand.values.base import JSON
-from chargehand.values.event import Event, ModelReplied
 from chargehand.values.outcome import Claim, Fault, Finding, Outcome, Usage, done
 from chargehand.values.plan import Plan, Task
 from chargehand.values.recovery_policy import Policy

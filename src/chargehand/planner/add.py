@@ -15,6 +15,7 @@ from typing import Any, cast
 from pydantic_core import to_json
 
 from chargehand.engine.port import Engine
+from chargehand.events import PlanDrafted
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import PLAN_SCHEMA, TASKS_ACCEPTED, ask_for_plan
 from chargehand.planner.extend import MOST_TASKS, read_more, rename_task, room_for
@@ -24,7 +25,6 @@ from chargehand.team import Team
 from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import with_valid_ids
 from chargehand.values.base import JSON
-from chargehand.values.event import PlanDrafted
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan, Problem, Task, errors_in

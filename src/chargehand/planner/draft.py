@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
+from chargehand.events import PlanDrafted, PlanRejected
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.numbered_plan import number_tasks
 from chargehand.planner.planned import Planned, Unplanned
@@ -18,7 +19,6 @@ from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import Reading, read, with_valid_ids
 from chargehand.values.budget import Budget
 from chargehand.values.effect import usage_of
-from chargehand.values.event import PlanDrafted, PlanRejected
 from chargehand.values.message import Message, system, user
 from chargehand.values.outcome import Fault, Outcome, Usage
 from chargehand.values.plan import (

@@ -16,12 +16,12 @@ from pydantic_core import to_json
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
+from chargehand.events import Extended, PlanRejected
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import TASKS_ACCEPTED, read_draft, tasks_schema
 from chargehand.planner.worker_list import describe_workers
 from chargehand.planner.worth_extending import is_thin
 from chargehand.team import Team
-from chargehand.values.event import Extended, PlanRejected
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Gap, Outcome, Usage
 from chargehand.values.plan import Plan, Problem, Task, errors_in

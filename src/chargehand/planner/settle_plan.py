@@ -10,13 +10,13 @@ from chargehand.engine.deadline import in_time
 from chargehand.engine.people import edited_plan, question_about_plan, verdict
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
+from chargehand.events import PlanApproved, PlanDrafted, Warned
 from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
 from chargehand.planner.planned import Planned, Unplanned
 from chargehand.planner.preview import ceiling_of, preview
 from chargehand.team import Team
 from chargehand.text.plan_json import parse
 from chargehand.values.estimate import PastRun
-from chargehand.values.event import PlanApproved, PlanDrafted, Warned
 from chargehand.values.outcome import Fault, Usage
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request

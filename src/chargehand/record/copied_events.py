@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from chargehand.record.replay import Replay
-from chargehand.values.event import (
+from chargehand.events import (
     AttemptEnded,
     AttemptStarted,
     Data,
@@ -30,6 +29,7 @@ from chargehand.values.event import (
     ToolCalled,
     ToolReturned,
 )
+from chargehand.record.replay import Replay
 
 _OF_PLAN = ("@plan", "@route")
 

@@ -31,11 +31,11 @@ from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.status_words import RunStatus
 
 if TYPE_CHECKING:
+    from chargehand.events import Event
     from chargehand.record.mailbox import FolderMailbox
     from chargehand.record.replay import Replay
     from chargehand.record.sqlite_journal import SqliteJournal
     from chargehand.values.estimate import PastRun
-    from chargehand.values.event import Event
 
 SUFFIX = ".sqlite"
 _RUN = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")

@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from chargehand.events import Control, QuestionAnswered, QuestionAsked, RunEnded, RunStarted
 from chargehand.record.journal import Journal
 from chargehand.record.private_files import private_file
 from chargehand.record.storage_errors import reading, storage_error
-from chargehand.values.event import Control, QuestionAnswered, QuestionAsked, RunEnded, RunStarted
 from chargehand.values.status_words import STATUSES, RunStatus
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from chargehand.errors import OwnershipLost
-from chargehand.values.event import Event
+from chargehand.events import Event
 
 
 class Journal(Protocol):

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from chargehand.errors import OwnershipLost
+from chargehand.events import AttemptStarted, Event, TaskReady, Warned, read_body
 from chargehand.record.journal import Journal
-from chargehand.values.event import AttemptStarted, Event, TaskReady, Warned, read_body
 
 
 class JournalPlace(Protocol):

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chargehand.errors import OwnershipLost, StorageError
+from chargehand.events import Event, read_body
 from chargehand.record.event_body import pack, unpack
 from chargehand.record.journal import check_order, next_epoch
-from chargehand.values.event import Event, read_body
 
 
 @dataclass

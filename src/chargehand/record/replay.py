@@ -9,12 +9,7 @@ from dataclasses import field
 from typing import Any
 
 from chargehand.errors import InvalidPlan
-from chargehand.record.spending import Called, InFlight, RecordedSpending
-from chargehand.record.storage_errors import MISSHAPEN, damage_error
-from chargehand.record.waits import Waits
-from chargehand.text.plan_json import parse
-from chargehand.values.base import JSON
-from chargehand.values.event import (
+from chargehand.events import (
     BODIES,
     AttemptEnded,
     AttemptStarted,
@@ -44,6 +39,11 @@ from chargehand.values.event import (
     Unreadable,
     shape_problem,
 )
+from chargehand.record.spending import Called, InFlight, RecordedSpending
+from chargehand.record.storage_errors import MISSHAPEN, damage_error
+from chargehand.record.waits import Waits
+from chargehand.text.plan_json import parse
+from chargehand.values.base import JSON
 from chargehand.values.key import Key, TaskPath, within
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Outcome, Usage

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from chargehand.events import Event
     from chargehand.record.index import RunInfo
     from chargehand.record.mailbox import Mailbox
     from chargehand.record.replay import Replay
-    from chargehand.values.event import Event
 
 
 class RunSource(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
 
-from chargehand.values.event import BudgetReserved, BudgetSettled, ModelCalled, ToolCalled
+from chargehand.events import BudgetReserved, BudgetSettled, ModelCalled, ToolCalled
 from chargehand.values.key import TaskPath
 from chargehand.values.outcome import Usage
 from chargehand.values.plain_class import plain_class

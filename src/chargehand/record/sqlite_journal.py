@@ -22,12 +22,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, StorageError
+from chargehand.events import Event, read_body
 from chargehand.record.event_body import pack, unpack
 from chargehand.record.journal import check_order, next_epoch
 from chargehand.record.lock import OwnerLock
 from chargehand.record.private_files import private_file
 from chargehand.record.storage_errors import MISSHAPEN, damage_error, misread_error, storage
-from chargehand.values.event import Event, read_body
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chargehand import __version__
-from chargehand.values.event import Event
+from chargehand.events import Event
 from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chargehand.values.event import EventBody, Extended, PlanApproved, PlanDrafted, TaskEnded
+from chargehand.events import EventBody, Extended, PlanApproved, PlanDrafted, TaskEnded
 from chargehand.values.key import TaskPath, within
 from chargehand.values.order import Order, Verdict
 

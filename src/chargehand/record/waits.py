@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from chargehand.values.event import Decided
+from chargehand.events import Decided
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.plain_class import plain_class
 

@@ -9,12 +9,12 @@ import time
 
 from chargehand.engine.people import answered_already, read_words
 from chargehand.errors import NoOpenQuestion
+from chargehand.events import Event, QuestionAnswered
 from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.report_from_record import open_questions
 from chargehand.values.base import JSON
 from chargehand.values.effect import Question
-from chargehand.values.event import Event, QuestionAnswered
 from chargehand.values.key import Key
 from chargehand.values.plan import FactoryLimits
 from chargehand.values.request import Request

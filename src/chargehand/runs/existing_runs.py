@@ -17,6 +17,7 @@ from pydantic_core import ValidationError
 from chargehand.engine.engine_session import Listener, Prior
 from chargehand.engine.people import Person
 from chargehand.errors import InvalidPlan, NoOpenQuestion, RunOwned, UsageError
+from chargehand.events import Event, RunEnded, ToolCalled
 from chargehand.models import ModelClient
 from chargehand.models.resolve import Models
 from chargehand.record.home import Home
@@ -40,7 +41,6 @@ from chargehand.tools import BUILTIN
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
-from chargehand.values.event import Event, RunEnded, ToolCalled
 from chargehand.values.order import OrderKind, new_order
 from chargehand.values.plan import Plan, errors_in
 from chargehand.values.report import Report

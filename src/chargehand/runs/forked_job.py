@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chargehand.engine.engine_session import Fork
 from chargehand.errors import UsageError
+from chargehand.events import Reused, ToolCalled
 from chargehand.record.copied_events import Kept, copy_events, root_task, round_of
 from chargehand.record.private_files import private_folder
 from chargehand.record.replay import Replay
@@ -15,7 +16,6 @@ from chargehand.record.storage_errors import storage
 from chargehand.runs.make_steps import RunJob
 from chargehand.settings import Settings, found_from
 from chargehand.text.plan_json import parse
-from chargehand.values.event import Reused, ToolCalled
 from chargehand.values.plan import Plan
 
 if TYPE_CHECKING:

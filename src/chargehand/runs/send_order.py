@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from chargehand.events import Control
 from chargehand.record.task_list import ACCEPTED, Judgement, TaskList
 from chargehand.values.base import Value
-from chargehand.values.event import Control
 from chargehand.values.order import Order, OrderKind, Verdict
 from chargehand.values.status_words import FINISHED
 

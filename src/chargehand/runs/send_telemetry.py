@@ -24,6 +24,7 @@ from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from chargehand.events import Event, RunEnded
 from chargehand.record.home import Home
 from chargehand.settings.settings import OtelSettings
 from chargehand.text.escaping import dump_json, show_controls
@@ -31,7 +32,6 @@ from chargehand.text.redaction import Redactor
 from chargehand.trace.otlp import RunSpans, document_of
 from chargehand.trace.otlp_metrics import ProcessMetrics
 from chargehand.trace.otlp_protobuf import to_protobuf
-from chargehand.values.event import Event, RunEnded
 
 Data: TypeAlias = dict[str, Any]
 

@@ -26,6 +26,7 @@ from chargehand.engine.engine_session import (
 from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Person, read_words
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
+from chargehand.events import RunEnded
 from chargehand.models.resolve import Models
 from chargehand.planner.preview import estimate_by_plan
 from chargehand.record.cache import Cache
@@ -49,7 +50,6 @@ from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
 from chargehand.values.estimate import Figures, PastRun, learn
-from chargehand.values.event import RunEnded
 from chargehand.values.key import TaskPath
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan

@@ -17,6 +17,7 @@ from chargehand.engine.engine_session import EngineInputs, Listener
 from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Person
 from chargehand.errors import PlanningFailed, UsageError
+from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import RoleName, SupervisorModel
 from chargehand.planner.before_spending import missing_material
@@ -34,7 +35,6 @@ from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.default_limits import DEFAULT_WAIT_S
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import Event
 from chargehand.values.message import Message, Reply
 from chargehand.values.plan import Plan
 from chargehand.values.report import INVALID_DATA, Gap, Report

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chargehand.events import DraftDiscarded, Event, ModelCalled, ModelReplied
 from chargehand.server.frames import draft_frame
 from chargehand.text.redaction import Redactor
-from chargehand.values.event import DraftDiscarded, Event, ModelCalled, ModelReplied
 
 
 @dataclass(slots=True)

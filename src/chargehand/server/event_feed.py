@@ -23,8 +23,8 @@ from chargehand.text.redaction import Redactor
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Sequence
 
+    from chargehand.events import Event
     from chargehand.record.run_source import RunSource
-    from chargehand.values.event import Event
 
 # Records are looked at this often: well within the 300 ms in which an event is to be seen.
 POLL_S = 0.1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from chargehand.events import Event
 from chargehand.text.escaping import dump_json
 from chargehand.text.redaction import Redactor
-from chargehand.values.event import Event
 
 
 def event_frame(event: Event, redactor: Redactor) -> bytes:

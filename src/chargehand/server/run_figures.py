@@ -14,10 +14,10 @@ from contextlib import closing
 from typing import Any
 
 from chargehand.errors import ChargehandError
+from chargehand.events import EventBody, RunEnded, RunStarted
 from chargehand.record.index import RunInfo
 from chargehand.record.run_source import RunSource
 from chargehand.trace.run_state import RunState
-from chargehand.values.event import EventBody, RunEnded, RunStarted
 from chargehand.values.status_words import FINISHED
 
 # How long a request for the list may count.

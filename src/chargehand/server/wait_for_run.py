@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from chargehand.apps.shown_report import waiting_json
 from chargehand.errors import RunOwned
+from chargehand.events import Event
 from chargehand.server.access import Caller
 from chargehand.server.change_runs import continue_run
 from chargehand.server.run_states import current_status
@@ -22,7 +23,6 @@ from chargehand.server.shared_state import Server
 from chargehand.trace.event_words import describe_event
 from chargehand.trace.number_text import duration, several, short
 from chargehand.trace.run_state import RunState
-from chargehand.values.event import Event
 from chargehand.values.status_words import FINISHED
 
 # The longest silence, and the shortest: of several lines within it the last is said.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from chargehand.dispatcher.time_limits import Countdown
 from chargehand.engine.port import Engine
+from chargehand.events import AttemptEnded, AttemptStarted, Warned
 from chargehand.steps.criterion import failed_by_bug, is_workers_own, work_and_check
 from chargehand.steps.supervisor_help import SupervisorHelp
-from chargehand.values.event import AttemptEnded, AttemptStarted, Warned
 from chargehand.values.outcome import Outcome, Usage, failed
 from chargehand.values.plain_class import plain_class
 from chargehand.workers import Assignment, WorkerPort

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 
 from chargehand.engine.port import Engine
+from chargehand.events import Decided
 from chargehand.steps.criterion import Scorer, failed_by_bug, is_workers_own, work_and_check
 from chargehand.values.base import JSON
-from chargehand.values.event import Decided
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Task

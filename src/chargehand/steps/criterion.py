@@ -7,8 +7,8 @@ from typing import cast
 
 from chargehand.engine.port import Engine
 from chargehand.errors import ChargehandError
+from chargehand.events import Warned
 from chargehand.values.effect import ToolCall
-from chargehand.values.event import Warned
 from chargehand.values.outcome import Outcome, Score, Usage, failed
 from chargehand.values.plan import Task
 from chargehand.workers import Assignment, WorkerPort

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from chargehand.engine.port import Engine
+from chargehand.events import ContradictionFound, GapFound
 from chargehand.planner.planned import Unplanned
 from chargehand.planner.settle_plan import Rejected
 from chargehand.synthesizer import Synthesis
 from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.team import Team
 from chargehand.trace.number_text import LEAST_SPEEDUP
-from chargehand.values.event import ContradictionFound, GapFound
 from chargehand.values.outcome import IMPACT_OF_TEAM, Fault, Outcome, Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap, Report, Timing, evidence_notes

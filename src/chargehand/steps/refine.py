@@ -6,8 +6,8 @@ from typing import Any
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
+from chargehand.events import Decided, Warned
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.values.event import Decided, Warned
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Task

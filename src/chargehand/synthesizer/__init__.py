@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from chargehand.engine.deadline import in_time
 from chargehand.engine.port import Engine
+from chargehand.events import DraftDiscarded, SynthesisStarted
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import plain_report as plain
 from chargehand.synthesizer.only_result import answer_with, is_as_asked, is_empty_form
 from chargehand.synthesizer.synthesis import OnDraft, Synthesis, Validate
-from chargehand.values.event import DraftDiscarded, SynthesisStarted
 from chargehand.values.outcome import Outcome
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias, assert_never
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
+from chargehand.events import Critiqued
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.prompt import clean, heading, room, section, size
 from chargehand.synthesizer.synthesis import SynthesisContext
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer
 from chargehand.values.base import JSON
-from chargehand.values.event import Critiqued
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.request import Request

@@ -13,13 +13,13 @@ from typing import Any
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
+from chargehand.events import Decided
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.group_contradictions import Pair, Ruling
 from chargehand.synthesizer.plain_report import inline
 from chargehand.synthesizer.prompt import clean, room, section
 from chargehand.synthesizer.statements import Statement
 from chargehand.synthesizer.synthesis import SynthesisContext
-from chargehand.values.event import Decided
 from chargehand.values.message import system, user
 from chargehand.values.outcome import Outcome, Usage
 

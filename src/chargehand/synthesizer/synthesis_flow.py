@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from chargehand.engine.port import Engine
+from chargehand.events import DraftDiscarded, Warned
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer import plain_report as plain
 from chargehand.synthesizer import prompt
@@ -25,7 +26,6 @@ from chargehand.synthesizer.streaming import Drafts
 from chargehand.synthesizer.synthesis import OnDraft, Synthesis, SynthesisContext, Validate
 from chargehand.synthesizer.word_stems import terms
 from chargehand.synthesizer.writer import Draft, NoDraft, Writer, upstream
-from chargehand.values.event import DraftDiscarded, Warned
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import INVALID_DATA, Contradiction, Gap, LeftOut, Provenance

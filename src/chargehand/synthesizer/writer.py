@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from chargehand.events import DraftDiscarded
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.check_citations import Known, corrections, provenance_of, why_unfounded
@@ -22,7 +23,6 @@ from chargehand.synthesizer.synthesis import SynthesisContext, Validate, keeps_o
 from chargehand.synthesizer.typed_figures import SHOWN_ONLY, unsupported_figures
 from chargehand.values.base import JSON
 from chargehand.values.effect import usage_of
-from chargehand.values.event import DraftDiscarded
 from chargehand.values.message import Message, system, user
 from chargehand.values.outcome import Fault
 from chargehand.values.plan import Plan

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from chargehand.text.escaping import dump_json
-from chargehand.trace.number_text import duration, moment, several
-from chargehand.trace.run_state import RunState
-from chargehand.values.event import (
+from chargehand.events import (
     AttemptEnded,
     AttemptStarted,
     BreakerChanged,
@@ -42,6 +39,9 @@ from chargehand.values.event import (
     Unreadable,
     Warned,
 )
+from chargehand.text.escaping import dump_json
+from chargehand.trace.number_text import duration, moment, several
+from chargehand.trace.run_state import RunState
 
 
 def describe_event(event: Event, view: RunState) -> str | None:

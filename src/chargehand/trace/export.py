@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from chargehand.events import VERSION, Event, ModelCalled
 from chargehand.text.escaping import dump_json
 from chargehand.text.redaction import Redactor
 from chargehand.trace.run_state import RunState
-from chargehand.values.event import VERSION, Event, ModelCalled
 
 Blobs = Callable[[Iterable[str]], dict[str, bytes]]
 

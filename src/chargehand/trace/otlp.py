@@ -12,11 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
-from chargehand.text.escaping import dump_json
-from chargehand.text.redaction import Redactor
-from chargehand.trace.export import Blobs
-from chargehand.trace.span_content import input_messages, output_messages
-from chargehand.values.event import (
+from chargehand.events import (
     AttemptEnded,
     AttemptStarted,
     Event,
@@ -31,6 +27,10 @@ from chargehand.values.event import (
     ToolRefused,
     ToolReturned,
 )
+from chargehand.text.escaping import dump_json
+from chargehand.text.redaction import Redactor
+from chargehand.trace.export import Blobs
+from chargehand.trace.span_content import input_messages, output_messages
 from chargehand.values.key import TaskPath
 from chargehand.values.trace_context import span_id_of, trace_id_of
 

@@ -10,9 +10,9 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
+from chargehand.events import Event, ModelCalled, ModelReplied, RunEnded, RunStarted, ToolCalled, ToolReturned
 from chargehand.text.redaction import Redactor
 from chargehand.trace.otlp import describe_resource, describe_scope, nanoseconds, write_attributes
-from chargehand.values.event import Event, ModelCalled, ModelReplied, RunEnded, RunStarted, ToolCalled, ToolReturned
 
 Data: TypeAlias = dict[str, Any]
 Labels: TypeAlias = tuple[tuple[str, str], ...]

@@ -18,6 +18,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any, cast
 
+from chargehand.events import Event
 from chargehand.text.escaping import show_controls
 from chargehand.text.redaction import Redactor
 from chargehand.trace.elements import inert_json, quiet, section, table
@@ -26,7 +27,6 @@ from chargehand.trace.page_state import page_state
 from chargehand.trace.run_parts import Data
 from chargehand.trace.run_state import RunState
 from chargehand.trace.task_detail import Messages, task_details
-from chargehand.values.event import Event
 
 MOST_EVENTS = 2_000
 # Characters that the details of all tasks may have together; tasks past it are listed without theirs.

@@ -13,18 +13,7 @@ from typing import Any, Literal, cast
 
 from pydantic_core import ValidationError
 
-from chargehand.trace.run_parts import (
-    TASK_STATUSES,
-    AttemptView,
-    CallView,
-    Data,
-    Decision,
-    SessionView,
-    Tally,
-    TaskState,
-    TaskStatus,
-)
-from chargehand.values.event import (
+from chargehand.events import (
     AttemptEnded,
     AttemptStarted,
     BudgetSettled,
@@ -52,6 +41,17 @@ from chargehand.values.event import (
     ToolRefused,
     ToolReturned,
     Warned,
+)
+from chargehand.trace.run_parts import (
+    TASK_STATUSES,
+    AttemptView,
+    CallView,
+    Data,
+    Decision,
+    SessionView,
+    Tally,
+    TaskState,
+    TaskStatus,
 )
 from chargehand.values.key import within
 from chargehand.values.plain_class import plain_class

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from chargehand.trace.run_parts import Data, TaskState
-from chargehand.values.event import (
+from chargehand.events import (
     AttemptEnded,
     AttemptStarted,
     Decided,
@@ -20,6 +19,7 @@ from chargehand.values.event import (
     ToolRefused,
     ToolReturned,
 )
+from chargehand.trace.run_parts import Data, TaskState
 
 Messages = Callable[[Iterable[str]], dict[str, bytes]]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
+from chargehand.events import Warned
 from chargehand.models.model_size import is_small, is_small_open
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.values.effect import ModelCall, ToolCall, ToolResult, usage_of
-from chargehand.values.event import Warned
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.message import Message, Reply, ToolRequest, ToolSpec, system, tool_result, user
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed

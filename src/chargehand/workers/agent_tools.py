@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from chargehand.engine.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.engine.port import Engine
+from chargehand.events import ToolRefused
 from chargehand.values.effect import ToolCall, ToolResult
-from chargehand.values.event import ToolRefused
 from chargehand.values.message import ToolEffect, ToolRequest, ToolSpec
 from chargehand.workers import Assignment
 from chargehand.workers.worker_prompt import ESCALATE

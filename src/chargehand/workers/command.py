@@ -9,10 +9,10 @@ from typing import Any, cast, get_args
 
 from chargehand.engine.people import doubt, question_about_doubt
 from chargehand.engine.port import Engine
+from chargehand.events import Warned
 from chargehand.text.json_repair import read_json
 from chargehand.values.base import JSON
 from chargehand.values.effect import ProgramResult, ProgramRun, usage_of_program
-from chargehand.values.event import Warned
 from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
 from chargehand.values.plan import Task, Tier
 from chargehand.values.program import Program

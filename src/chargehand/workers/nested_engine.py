@@ -13,6 +13,7 @@ from typing import TypeVar, overload
 
 from chargehand.engine.outcomes import KeptOutcomes
 from chargehand.engine.port import Engine, Outcomes, RunBudget, RunClock, RunOrders, Steps
+from chargehand.events import EventBody, GapFound, PlanApproved, TaskEnded, remake
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import (
@@ -30,7 +31,6 @@ from chargehand.values.effect import (
     usage_of,
     usage_of_program,
 )
-from chargehand.values.event import EventBody, GapFound, PlanApproved, TaskEnded, remake
 from chargehand.values.key import within
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Usage

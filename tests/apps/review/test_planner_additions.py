@@ -13,11 +13,11 @@ from chargehand.apps.review.change import read_tree
 from chargehand.apps.review.from_git import read_diff
 from chargehand.apps.review.review_plan import make_review_plan, subject
 from chargehand.errors import ModelError
+from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.record.replay import replay
 from chargehand.trace import fold
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import Event
 from chargehand.values.plan import Plan, errors_in
 from chargehand.values.request import Subject
 from tests.apps.review.world import repository, write

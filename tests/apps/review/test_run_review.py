@@ -13,9 +13,9 @@ from chargehand.apps.registry import find_app
 from chargehand.apps.review import Review, run
 from chargehand.apps.review.change import read_tree
 from chargehand.apps.review.review_plan import make_review_plan
+from chargehand.events import Event
 from chargehand.runs.session import Session
 from chargehand.settings import Settings
-from chargehand.values.event import Event
 from chargehand.values.request import Request
 from tests.apps.review.world import repository, write
 from tests.cli.terminal import Shell

@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 from chargehand.apps.testgen import Generated, run
+from chargehand.events import Event
 from chargehand.runs.session import Session
 from chargehand.settings import Settings
-from chargehand.values.event import Event
 from tests.apps.testgen.rooms import means, project
 from tests.cli.terminal import Shell
 

@@ -17,13 +17,13 @@ from uuid import uuid4
 from temporalio.client import Client
 
 from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.events import Event
 from chargehand.models.resolve import Models
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.temporal.blob_source import merged_events
 from chargehand.runs.temporal.client import follow_run, start_run
 from chargehand.runs.temporal.serve_teams import ServedTeam, serve_teams
 from chargehand.settings import Settings
-from chargehand.values.event import Event
 from chargehand.values.report import Report
 from chargehand.values.request import Request
 from tests.flows import TIERS, Flow

@@ -15,9 +15,9 @@ import pytest
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.errors import OwnershipLost, RecordDamaged, StorageError, StoreUnreachable, UsageError
+from chargehand.events import Event, Warned
 from chargehand.record.journal import Journal
 from chargehand.record.journal_checks import JOURNAL_CHECKS, JournalPlace
-from chargehand.values.event import Event, Warned
 
 
 @dataclass

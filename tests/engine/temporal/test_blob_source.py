@@ -11,8 +11,8 @@ from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import RUN
 from chargehand.errors import RecordDamaged
+from chargehand.events import Event, EventBody, RunStarted, Warned
 from chargehand.runs.temporal.blob_source import BlobRecord
-from chargehand.values.event import Event, EventBody, RunStarted, Warned
 
 
 def started() -> RunStarted:

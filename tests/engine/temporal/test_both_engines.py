@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.values.event import Event
+from chargehand.events import Event
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Plan
 from tests.engine.temporal.fleet import Server, run_on

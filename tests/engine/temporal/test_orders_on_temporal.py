@@ -14,13 +14,13 @@ from typing import NamedTuple
 import pytest
 
 from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.events import Control
 from chargehand.models import Attribution
 from chargehand.record.home import Home, new_run_id
 from chargehand.runs.temporal.all_runs import AllRuns, note_run
 from chargehand.settings.settings import TemporalSettings
 from chargehand.team import Team, Worker
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import Control
 from chargehand.values.message import Reply, ToolRequest
 from tests.engine.temporal.fleet import Fleet, Server
 from tests.flows import Flow, Said, by_task, task, tasks, texts, works

@@ -23,11 +23,11 @@ from chargehand.apps.testgen.testgen_plan import Survey, make_testgen_plan, plac
 from chargehand.apps.testgen.try_settings import describe_settings, try_settings
 from chargehand.apps.testgen.writing import FileWriter, check_folder, default_folder
 from chargehand.errors import RecordGone, UsageError
+from chargehand.events import Event, TaskEnded
 from chargehand.models import ModelClient
 from chargehand.process.namespaces import Means
 from chargehand.settings import Settings
 from chargehand.values.base import JSON, Value
-from chargehand.values.event import Event, TaskEnded
 from chargehand.values.report import Report
 from chargehand.values.request import AppRun
 

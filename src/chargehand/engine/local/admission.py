@@ -17,9 +17,9 @@ from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.sending import Begin, OnText, Sender
 from chargehand.engine.local.shared_ledger import SharedLedger
 from chargehand.engine.local.slots import Slots, Waited
+from chargehand.events import Decided, ModelCalled, ModelReplied
 from chargehand.limits import Permit, Refused
 from chargehand.values.effect import ModelCall, ModelResult
-from chargehand.values.event import Decided, ModelCalled, ModelReplied
 from chargehand.values.ledger import Deny, Reservation
 from chargehand.values.message import TokenCount
 from chargehand.values.outcome import Fault

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.run_record import LocalRecord
+from chargehand.events import ModelCalled, ModelReplied, Reused, ToolCalled, ToolReturned
 from chargehand.record.replay import Replay
 from chargehand.values.effect import AnalysisResult, Effect, ModelCall, ModelResult, ProgramResult, Result, ToolResult
-from chargehand.values.event import ModelCalled, ModelReplied, Reused, ToolCalled, ToolReturned
 
 R = TypeVar("R", ModelResult, ToolResult, AnalysisResult, ProgramResult)
 

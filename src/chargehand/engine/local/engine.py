@@ -36,6 +36,17 @@ from chargehand.engine.local.sending import Sender
 from chargehand.engine.local.shared_ledger import LocalBudget, SharedLedger
 from chargehand.engine.local.slots import Slots
 from chargehand.engine.port import Steps
+from chargehand.events import (
+    VERSION,
+    AttemptStarted,
+    Data,
+    Decided,
+    Event,
+    EventBody,
+    RunStarted,
+    TaskEnded,
+    Warned,
+)
 from chargehand.record.replay import RECORDED_ONCE, Replay, mark_of
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
@@ -51,17 +62,6 @@ from chargehand.values.effect import (
     Result,
     ToolCall,
     ToolResult,
-)
-from chargehand.values.event import (
-    VERSION,
-    AttemptStarted,
-    Data,
-    Decided,
-    Event,
-    EventBody,
-    RunStarted,
-    TaskEnded,
-    Warned,
 )
 from chargehand.values.key import Key
 from chargehand.values.ledger import Ledger

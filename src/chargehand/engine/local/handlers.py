@@ -19,6 +19,7 @@ from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.run_record import LocalRecord
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError
+from chargehand.events import BudgetSettled, ModelCalled, Progressed, ToolCalled, Warned
 from chargehand.record.cache import Cache
 from chargehand.text.urls import normal_urls
 from chargehand.values.effect import (
@@ -32,7 +33,6 @@ from chargehand.values.effect import (
     ToolResult,
     usage_of,
 )
-from chargehand.values.event import BudgetSettled, ModelCalled, Progressed, ToolCalled, Warned
 from chargehand.values.message import TokenCount
 from chargehand.values.outcome import Fault, Usage
 

@@ -18,10 +18,10 @@ from chargehand.engine.local.sending import Sender
 from chargehand.engine.local.shared_ledger import LocalBudget
 from chargehand.engine.local.slots import Slots
 from chargehand.engine.local.words_to_workers import WordsToWorkers
+from chargehand.events import Control, EventBody, TaskEnded
 from chargehand.record.mailbox import Mailbox, UnreadableOrder
 from chargehand.record.replay import Replay
 from chargehand.record.task_list import ACCEPTED, Judgement, TaskList
-from chargehand.values.event import Control, EventBody, TaskEnded
 from chargehand.values.key import TaskPath
 from chargehand.values.order import Order, control_key
 

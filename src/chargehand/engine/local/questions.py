@@ -17,11 +17,11 @@ from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.slots import Slots
 from chargehand.engine.people import Later, answered_already
 from chargehand.errors import InvalidAnswer
+from chargehand.events import QuestionAnswered, QuestionAsked
 from chargehand.record.replay import Replay
 from chargehand.record.task_list import ACCEPTED, Judgement
 from chargehand.values.base import JSON
 from chargehand.values.effect import Question
-from chargehand.values.event import QuestionAnswered, QuestionAsked
 from chargehand.values.key import Key
 from chargehand.values.order import Order
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from chargehand.engine.local.activity import Activity
 from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.recorder import Recorder, Site
+from chargehand.events import Decided
 from chargehand.record.replay import Replay
 from chargehand.trace.number_text import duration, moment
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import Decided
 from chargehand.values.key import TaskPath
 from chargehand.values.outcome import Fault
 

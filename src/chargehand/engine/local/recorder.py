@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from chargehand.engine.engine_session import Listener
 from chargehand.errors import ChargehandError, StorageError
+from chargehand.events import Event, EventBody, Warned
 from chargehand.record.journal import Journal
-from chargehand.values.event import Event, EventBody, Warned
 from chargehand.values.message import Message
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from chargehand.engine.port import Outcomes
+from chargehand.events import PlanApproved
 from chargehand.record.replay import Replay
 from chargehand.text.urls import normal_urls
 from chargehand.values.base import JSON
-from chargehand.values.event import PlanApproved
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Outcome

@@ -20,10 +20,10 @@ from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.retry_rule import TRANSPORT_RETRIES, backoff, may_retry
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
+from chargehand.events import BreakerChanged, Decided, Warned
 from chargehand.limits import BreakerChange, CallResult, Permit, ProviderLimits, Refused
 from chargehand.models import Attribution
 from chargehand.values.effect import ModelCall, ModelResult
-from chargehand.values.event import BreakerChanged, Decided, Warned
 from chargehand.values.ledger import Reservation
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Fault

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
+from chargehand.events import BudgetReserved, BudgetSettled, Decided
 from chargehand.models.prices import Price
 from chargehand.record.replay import Replay
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
-from chargehand.values.event import BudgetReserved, BudgetSettled, Decided
 from chargehand.values.key import Key
 from chargehand.values.ledger import Calibration, Deny, Grant, Ledger, Wait, Wish
 from chargehand.values.outcome import Usage

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from chargehand.events import Decided, EventBody
 from chargehand.record.replay import Replay
-from chargehand.values.event import Decided, EventBody
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.order import Order
 

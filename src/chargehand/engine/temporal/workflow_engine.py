@@ -22,8 +22,8 @@ from chargehand.engine.temporal.step_order import (
     segment_of,
 )
 from chargehand.engine.temporal.workflow_ledger import WorkflowLedger
+from chargehand.events import Decided, EventBody, PlanApproved
 from chargehand.values.base import JSON
-from chargehand.values.event import Decided, EventBody, PlanApproved
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.order import Restart
 from chargehand.values.step import Head, StepKind, StepRefs

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import RUN
 from chargehand.errors import ChargehandError, RunNotFound, UsageError
+from chargehand.events import Event
 from chargehand.record.home import Home
 from chargehand.record.index import RunInfo
 from chargehand.record.mailbox import Mailbox, UnreadableOrder
@@ -25,7 +26,6 @@ from chargehand.runs.temporal.blob_source import BlobRecord
 from chargehand.runs.temporal.connection import connect, open_store
 from chargehand.runs.temporal.stored_run import BlobMailbox, find_start, read_documents
 from chargehand.settings.settings import TemporalSettings
-from chargehand.values.event import Event
 from chargehand.values.order import Order
 from chargehand.values.request import Material
 from chargehand.values.status_words import FINISHED, RunStatus

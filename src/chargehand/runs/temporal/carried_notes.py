@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from chargehand.engine.temporal.step_order import ORDER_MARK, StepOrder, read_head
+from chargehand.events import Event, TaskEnded, read_body
 from chargehand.runs.temporal.stored_run import StoredOutcomes
-from chargehand.values.event import Event, TaskEnded, read_body
 
 # As `why_mark` makes it.
 _MARK = re.compile("\x02([^\x03]*)\x03")

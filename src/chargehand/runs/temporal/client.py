@@ -15,13 +15,13 @@ from temporalio.service import RPCError, RPCStatusCode
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.errors import ChargehandError, UsageError
+from chargehand.events import Event
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.report_from_record import final_report, unfinished_report
 from chargehand.runs.temporal.blob_source import BlobRecord
 from chargehand.runs.temporal.run_workflow import WORKFLOW, RunStart
 from chargehand.runs.temporal.stored_run import find_start, store_run, team_queue
-from chargehand.values.event import Event
 from chargehand.values.report import Report
 
 # The most steps that fit into the history of one workflow.

@@ -11,13 +11,13 @@ from chargehand.engine.engine_session import Spent
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import StepOrder, StepResult
+from chargehand.events import Control, Event, RunEnded
 from chargehand.record.mailbox import read_order
 from chargehand.runs.report_from_record import unfinished_report
 from chargehand.runs.session import add_spent
 from chargehand.runs.temporal.blob_source import BlobRecord, fold_run
 from chargehand.runs.temporal.carry_notes import carry_notes
 from chargehand.runs.temporal.stored_run import hold_path, read_report, read_step
-from chargehand.values.event import Control, Event, RunEnded
 from chargehand.values.order import Order
 from chargehand.values.outcome import Usage
 from chargehand.values.report import Report

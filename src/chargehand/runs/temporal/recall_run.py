@@ -13,6 +13,7 @@ from chargehand import __version__
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import RUN, StepOrder, StepResult, pack_head
+from chargehand.events import VERSION, Control, Decided, Event, EventBody, RunStarted
 from chargehand.models.resolve import Models
 from chargehand.record.replay import Replay
 from chargehand.runs.temporal.blob_source import fold_run, fold_segments
@@ -20,7 +21,6 @@ from chargehand.runs.temporal.carry_notes import carry_notes
 from chargehand.runs.temporal.stored_run import hold_steps, keep_outcome, read_start
 from chargehand.runs.temporal.take_orders import RunLimits, take_pending
 from chargehand.text.plan_json import parse
-from chargehand.values.event import VERSION, Control, Decided, Event, EventBody, RunStarted
 from chargehand.values.key import TaskPath
 from chargehand.values.step import Head
 

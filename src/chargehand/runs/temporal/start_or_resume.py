@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.temporal.step_order import RUN
 from chargehand.errors import UsageError
+from chargehand.events import ToolCalled
 from chargehand.record.home import Home, new_run_id
 from chargehand.record.replay import Replay
 from chargehand.runs.make_steps import RunJob
@@ -22,7 +23,6 @@ from chargehand.runs.temporal.connection import connect, open_store
 from chargehand.runs.temporal.run_workflow import RunStart
 from chargehand.runs.temporal.store_fork import store_fork
 from chargehand.runs.temporal.stored_run import BlobMailbox, read_start
-from chargehand.values.event import ToolCalled
 from chargehand.values.report import Report
 from chargehand.values.status_words import FINISHED
 

@@ -37,6 +37,7 @@ from chargehand.engine.temporal.step_order import (
     total_usage,
 )
 from chargehand.errors import ChargehandError, OwnershipLost, StoreUnreachable
+from chargehand.events import Event, PlanApproved
 from chargehand.models.resolve import Models
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.make_steps import RunJob, make_steps, role_models, tools_of
@@ -65,7 +66,6 @@ from chargehand.tools import ToolContext
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
-from chargehand.values.event import Event, PlanApproved
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan, Task

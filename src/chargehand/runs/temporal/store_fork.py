@@ -7,10 +7,10 @@ import time
 from chargehand import __version__
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
+from chargehand.events import VERSION, Event, EventBody, Extended, Reused, RunStarted, ToolCalled
 from chargehand.record.copied_events import Copied
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.temporal.stored_run import keep_document, read_documents, read_start
-from chargehand.values.event import VERSION, Event, EventBody, Extended, Reused, RunStarted, ToolCalled
 
 _PLAN = "@plan"
 

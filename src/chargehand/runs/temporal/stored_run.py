@@ -26,12 +26,12 @@ from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import ORDER_MARK, RUN, JsonObject, read_head
 from chargehand.errors import ToolError, UsageError
+from chargehand.events import Control
 from chargehand.record.mailbox import UnreadableOrder, read_order
 from chargehand.record.storage_errors import damage_error
 from chargehand.runs.make_steps import RunJob
 from chargehand.team import Team
 from chargehand.tools.write_document import MAX_DOCUMENTS
-from chargehand.values.event import Control
 from chargehand.values.order import Order
 from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Task

@@ -14,6 +14,7 @@ from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import RUN, StepOrder, StepResult
 from chargehand.errors import InvalidAnswer, NoOpenQuestion
+from chargehand.events import Control, Event
 from chargehand.models.resolve import Models
 from chargehand.record.mailbox import UnreadableOrder
 from chargehand.record.replay import Replay, replay
@@ -22,7 +23,6 @@ from chargehand.runs.answer_question import check_answer
 from chargehand.runs.temporal.blob_source import BlobRecord, fold_run
 from chargehand.runs.temporal.stored_run import BlobMailbox, hold_steps
 from chargehand.values.budget import Budget
-from chargehand.values.event import Control, Event
 from chargehand.values.key import Key
 from chargehand.values.order import Order, control_key
 from chargehand.values.status_words import FINISHED

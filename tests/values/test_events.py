@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chargehand.errors import RecordDamaged
-from chargehand.record.replay import replay
-from chargehand.values.event import (
+from chargehand.events import (
     BODIES,
     KINDS,
     Event,
@@ -23,6 +22,7 @@ from chargehand.values.event import (
     read_body,
     shape_problem,
 )
+from chargehand.record.replay import replay
 from tests.events import make_body, make_event
 
 
