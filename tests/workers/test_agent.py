@@ -23,7 +23,7 @@ from chargehand.values.outcome import Outcome
 from chargehand.values.plan import Task
 from chargehand.workers import Assignment
 from chargehand.workers.agent import Agent
-from chargehand.workers.agent_tools import AgentTool
+from chargehand.workers.refuse_or_call_tool import AgentTool
 from tests.kernel import MODEL, FunctionModel, engine, result, stored
 from tests.loopback import Answer, Seen, serve
 from tests.models.asking import ANTHROPIC, BOTH, environment

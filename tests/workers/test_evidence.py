@@ -25,9 +25,9 @@ from chargehand.values.plan import Task
 from chargehand.values.request import Material
 from chargehand.workers import Assignment
 from chargehand.workers.agent import Agent
-from chargehand.workers.agent_tools import AgentTool
 from chargehand.workers.check_result import APOLOGY
 from chargehand.workers.check_sources import Grounds
+from chargehand.workers.refuse_or_call_tool import AgentTool
 from chargehand.workers.worker_answer import Answer
 from tests.kernel import MODEL, SMALL_MODEL, FunctionModel, stored
 

@@ -16,8 +16,8 @@ from chargehand.values.plain_class import with_changes
 from chargehand.values.plan import Tier
 from chargehand.workers import Roster, TeamRun, WorkerPort
 from chargehand.workers.agent import Agent
-from chargehand.workers.agent_tools import AgentTool
 from chargehand.workers.factory import WorkerFactory
+from chargehand.workers.refuse_or_call_tool import AgentTool
 from chargehand.workers.worker_prompt import material_room
 
 # How long a call waits for a provider that is down, without and with a fallback to hand the task to.

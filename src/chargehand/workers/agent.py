@@ -21,9 +21,9 @@ from chargehand.values.plain_class import plain_class, with_changes
 from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import EvidenceRule
 from chargehand.workers import Assignment, RunTerms
-from chargehand.workers.agent_tools import AgentTool, WorkerTools
 from chargehand.workers.check_result import APOLOGY, ECHO, asks_for_findings, is_apology, is_echo
 from chargehand.workers.check_sources import Grounded, Grounds
+from chargehand.workers.refuse_or_call_tool import AgentTool, WorkerTools
 from chargehand.workers.worker_answer import FINDINGS_SCHEMA, Answer, Unusable, as_text, read_answer
 from chargehand.workers.worker_prompt import (
     ESCALATE,

@@ -9,7 +9,7 @@ from chargehand.errors import InvalidPlan
 from chargehand.values.plain_class import with_changes
 from chargehand.values.plan import TIERS, Problem, Tier, WorkerSpec
 from chargehand.workers.agent import Agent
-from chargehand.workers.agent_tools import AgentTool
+from chargehand.workers.refuse_or_call_tool import AgentTool
 
 
 class WorkerFactory(NamedTuple):
