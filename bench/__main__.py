@@ -54,6 +54,10 @@ SENDERS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
+# How many workers there are: with one call each, and with three calls and a tool between them.
+JOBS = {"fan": (10, 100, 500, 2000), "tools": (100, 500)}
+
+
 def compare(base: str, kind: str, tasks: int, rounds: int) -> dict[str, dict[str, float]]:
     """The medians of all senders, taken in turns so that a noisy minute hits all of them."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in SENDERS}
@@ -63,14 +67,14 @@ def compare(base: str, kind: str, tasks: int, rounds: int) -> dict[str, dict[str
     return {name: median(each) for name, each in runs.items()}
 
 
-def fan(base: str, rounds: int) -> None:
+def compare_with_bare(base: str, kind: str, rounds: int) -> None:
     """bare: aiohttp and `gather`, streamed like ours; whole: the same without streaming; own: our transport alone.
 
     again: ours after a small run in the same process, so without what the first run imports and compiles.
     """
     print("\n| job | bare s | ours s | times | again s | times | CPU ms/task: bare | whole | own | ours | again | MB |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
-    for kind, tasks in [("fan", 10), ("fan", 100), ("fan", 500), ("fan", 2000), ("tools", 100), ("tools", 500)]:
+    for tasks in JOBS[kind]:
         found = compare(base, kind, tasks, rounds if tasks <= 500 else max(rounds // 2, 1))
         bare, ours, again = found["bare"], found["ours"], found["again"]
         cpu = {name: each["cpu_ms_per_task"] for name, each in found.items()}
@@ -132,7 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--only", choices=["fan", "many", "chains", "reconcile", "factory", "review", "startup", "help"]
+        "--only", choices=["fan", "tools", "many", "chains", "reconcile", "factory", "review", "startup", "help"]
     )
     arguments = parser.parse_args()
     git = ["git", "describe", "--always", "--dirty"]
@@ -140,8 +144,9 @@ def main() -> None:
     python = platform.python_version()
     print(f"commit {commit}, Python {python}, {os.cpu_count()} cores, median of {arguments.rounds}")
     with provider() as base:
-        if arguments.only in (None, "fan"):
-            fan(base, arguments.rounds)
+        for kind in JOBS:
+            if arguments.only in (None, kind):
+                compare_with_bare(base, kind, arguments.rounds)
         if arguments.only in (None, "many"):
             many(base, arguments.rounds)
         if arguments.only in (None, "chains"):

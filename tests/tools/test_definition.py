@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import FrozenInstanceError
 from typing import Annotated, Any, Literal
 
@@ -246,3 +248,42 @@ def test_limits_of_plain_parameters_are_checked() -> None:
     """They are written with our own Field, which pydantic understands."""
     with pytest.raises(ToolError, match="near: input should be less than 9"):
         tool(_plain).arguments.check({"text": "a", "size": 1, "near": 9})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"text": "a", "size": 1},
+        {"text": "a", "size": "1.5", "flag": "yes", "near": "3"},
+        {"text": "a", "size": 2.0, "flag": 1, "near": 3.0},
+        {"text": "a", "size": True, "near": None},
+        {"text": b"a", "size": float("inf"), "near": 8},
+        {"text": 1, "size": "x", "flag": None, "near": 9, "other": []},
+        {"text": None, "near": 0},
+        {"text": "a", "size": 1, "near": 2.5},
+        {},
+    ],
+)
+def test_plain_parameters_are_checked_as_by_pydantic(arguments: dict[str, Any]) -> None:
+    """The same values of the same types, or the same complaints."""
+
+    def tried(*, plain: bool) -> object:
+        parameters = tool(_plain).arguments
+        if not plain:
+            vars(parameters)["_plain"] = None
+        try:
+            return [(name, type(value), value) for name, value in parameters.check(arguments).items()]
+        except ToolError as error:
+            return str(error)
+
+    assert tried(plain=True) == tried(plain=False)
+
+
+def test_plain_parameters_are_checked_without_pydantic() -> None:
+    """A run whose tools have plain parameters does not import it."""
+    code = (
+        "import sys; from chargehand.tools import BUILTIN; "
+        "BUILTIN['calculate'].arguments.check({'expression': '1'}); print('pydantic' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -163,12 +163,8 @@ class Models:
         return self._files[path]
 
     def _connect(self, provider: Provider, wire_name: WireName, model: str) -> ModelClient:
-        # A script needs no wire format.
-        from chargehand.models.anthropic import Anthropic
+        # A script needs no wire format, and most runs need one.
         from chargehand.models.http_model import HttpModel
-        from chargehand.models.openai_chat import OpenAIChat
-        from chargehand.models.openai_responses import OpenAIResponses
-        from chargehand.models.profiles import profile_of
         from chargehand.models.provider_errors import Endpoint
 
         key = self._key(provider, model)
@@ -178,10 +174,17 @@ class Models:
             headers["Authorization"] = f"Bearer {key}"
         match wire_name:
             case "openai_chat":
+                from chargehand.models.openai_chat import OpenAIChat
+                from chargehand.models.profiles import profile_of
+
                 url, wire = f"{base}/chat/completions", OpenAIChat(profile_of(provider))
             case "openai_responses":
+                from chargehand.models.openai_responses import OpenAIResponses
+
                 url, wire = f"{base}/responses", OpenAIResponses()
             case "anthropic":
+                from chargehand.models.anthropic import Anthropic
+
                 url, wire = f"{base.removesuffix('/v1')}/v1/messages", Anthropic()
                 headers["anthropic-version"] = "2023-06-01"
                 if key:

@@ -8,9 +8,14 @@ finish    that draft becomes the answer                    -> a report
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import asyncio
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import field
 from functools import partial
+from importlib import import_module
 
 from chargehand.engine.deadline import in_time
 from chargehand.engine.port import Engine
@@ -34,6 +39,9 @@ from chargehand.workers.factory import WorkerFactory
 # Workers stop this much before the deadline, so that the answer can still be written.
 SYNTHESIS_SHARE = 0.2
 LONGEST_SYNTHESIS_S = 30.0
+# What a planned run needs after its planner's call, and when to load it: by then the call is on its way.
+NEEDED_LATER = ("chargehand.planner.lost_details", "chargehand.synthesizer.synthesis_flow")
+LOAD_AFTER_S = 0.03
 
 
 @plain_class()
@@ -79,7 +87,8 @@ class RunSteps:
 
     async def plan(self, key: str, refs: StepRefs) -> Head:
         request, engine, models, factory = self.request, self.engine, self.role_models, self.factory
-        agreed = await agree(request, self.team, self.roster, engine, models, self.given, factory, self.past)
+        with load_meanwhile() if self.given is None else nullcontext():
+            agreed = await agree(request, self.team, self.roster, engine, models, self.given, factory, self.past)
         if not isinstance(agreed, Agreed):
             report = report_nothing_run(request, self.team, engine, agreed)
             return engine.outcomes.keep_report(key, report, agreed.usage)
@@ -198,6 +207,22 @@ class RunSteps:
 
     def _outcomes(self, refs: StepRefs) -> Mapping[str, Outcome]:
         return {task: self.engine.outcomes.at(task) for task in refs.inputs}
+
+
+@contextmanager
+def load_meanwhile() -> Generator[None]:
+    """Loads what is needed later in a thread, if the block waits for long enough: the loop is idle then."""
+    timer = asyncio.get_running_loop().call_later(LOAD_AFTER_S, load_in_thread)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def load_in_thread() -> None:
+    """Load what is not loaded yet."""
+    if missing := [module for module in NEEDED_LATER if module not in sys.modules]:
+        threading.Thread(target=lambda: [import_module(module) for module in missing], name="load modules").start()
 
 
 def _workers_stop_at(request: Request) -> float | None:

@@ -1,6 +1,6 @@
 """A function's signature -> a pydantic model of its arguments: checks them, and gives the JSON schema of any type.
 
-pydantic is imported with this module: load it only where arguments are checked or have types that are not plain.
+pydantic is imported with this module: load it only where arguments have types that are not plain.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
-from pydantic_core import ErrorDetails
 
-from chargehand.errors import ToolError, UsageError
+from chargehand.errors import UsageError
 from chargehand.tools import docstring
 
 
@@ -43,24 +42,14 @@ def make_schema(model: type[BaseModel]) -> dict[str, Any]:
     return cleaned
 
 
-def check_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as the function wants them; everything wrong with them is one ToolError."""
-    try:
+def make_check(model: type[BaseModel]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """The arguments -> what the function wants; ValidationError where something is wrong with them."""
+
+    def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
         checked = model.model_validate(arguments)
-    except ValidationError as error:
-        # Inputs and urls add nothing the model does not know.
-        problems = "; ".join(_problem(each) for each in error.errors(include_url=False, include_context=False))
-        raise ToolError(f"Wrong arguments: {problems}. {_expected_parameters(model)}") from None
-    return {field.alias or name: getattr(checked, name) for name, field in model.model_fields.items()}
+        return {field.alias or name: getattr(checked, name) for name, field in model.model_fields.items()}
 
-
-def _expected_parameters(model: type[BaseModel]) -> str:
-    if not model.model_fields:
-        return "It takes no arguments."
-    names = [
-        f"{field.alias} ({'required' if field.is_required() else 'optional'})" for field in model.model_fields.values()
-    ]
-    return f"It takes {', '.join(names)}."
+    return check
 
 
 class _Schema(GenerateJsonSchema):
@@ -82,23 +71,6 @@ def _default(parameter: inspect.Parameter, hint: object, description: str | None
 def _is_described(hint: object) -> bool:
     metadata: tuple[object, ...] = getattr(hint, "__metadata__", ())
     return any(isinstance(each, FieldInfo) and each.description for each in metadata)
-
-
-def _problem(error: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in error["loc"]) or "arguments"
-    match error["type"]:
-        case "missing":
-            return f"{where} is missing"
-        case "extra_forbidden":
-            return f"{where} is not a parameter"
-        case _:
-            said = error["msg"][:1].lower() + error["msg"][1:]
-            return f"{where}: {said}, not {_short(error['input'])}"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _drop_titles(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A function's signature becomes a JSON schema for the model and a check of what the model sends.
 
-Plain parameters (texts, numbers, flags) are described without pydantic, which a run without tool calls need not import.
+Plain parameters (texts, numbers, flags) are described and checked without pydantic, which takes long to import.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
-from chargehand.errors import UsageError
+from pydantic_core import ErrorDetails, SchemaValidator, ValidationError
+
+from chargehand.errors import ToolError, UsageError
 from chargehand.tools import docstring
 from chargehand.tools.tool_context import ToolContext
-from chargehand.values.field_schema import FieldInfo
+from chargehand.values.field_schema import REQUIRED, FieldInfo, Schema, schema_of
 from chargehand.values.plain_class import plain_class
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 _TYPES: dict[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 _LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
@@ -41,24 +40,32 @@ class Parameters:
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        plain = _plain_schema(self.fn, self.hints)
-        if plain is not None:
-            return plain
-        from chargehand.tools.parameter_model import make_schema
-
-        return make_schema(self._model)
+        return self._plain or self._pydantic[0]
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as the function wants them; everything wrong with them is one ToolError."""
-        from chargehand.tools.parameter_model import check_arguments
-
-        return check_arguments(self._model, arguments)
+        try:
+            return self._check(arguments)
+        except ValidationError as error:
+            # Inputs and urls add nothing the model does not know.
+            problems = "; ".join(_problem(each) for each in error.errors(include_url=False, include_context=False))
+            raise ToolError(f"Wrong arguments: {problems}. {_expected_parameters(self.schema)}") from None
 
     @cached_property
-    def _model(self) -> type[BaseModel]:
-        from chargehand.tools.parameter_model import make_model
+    def _plain(self) -> dict[str, Any] | None:
+        return _plain_schema(self.fn, self.hints)
 
-        return make_model(self.fn, self.hints)
+    @cached_property
+    def _check(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+        return self._pydantic[1] if self._plain is None else _plain_check(self.fn, self.hints)
+
+    @cached_property
+    def _pydantic(self) -> tuple[dict[str, Any], Callable[[Mapping[str, Any]], dict[str, Any]]]:
+        """Schema and check of parameters of any type."""
+        from chargehand.tools.parameter_model import make_check, make_model, make_schema
+
+        model = make_model(self.fn, self.hints)
+        return make_schema(model), make_check(model)
 
 
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
@@ -88,6 +95,22 @@ def _plain_schema(fn: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str,
     return _sort_keys({**schema, "required": required} if required else schema)
 
 
+def _plain_check(fn: Callable[..., Any], hints: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """What pydantic would take of the arguments, with defaults for those left out."""
+    fields: dict[str, Schema] = {}
+    for name, hint in hints.items():
+        default = inspect.signature(fn).parameters[name].default
+        is_required = default is inspect.Parameter.empty
+        schema = FieldInfo(REQUIRED if is_required else default).with_default(schema_of(hint, _refuse_class))
+        fields[name] = {"type": "typed-dict-field", "schema": schema, "required": is_required}
+    schema = {"type": "typed-dict", "fields": fields, "extra_behavior": "forbid"}
+    return SchemaValidator(cast("Any", schema)).validate_python
+
+
+def _refuse_class(cls: type) -> Schema:
+    raise TypeError(f"{cls!r} is not a plain type")
+
+
 def _plain_type(hint: Any) -> dict[str, Any] | None:
     if isinstance(hint, type):
         return {"type": _TYPES[hint]} if hint in _TYPES else None
@@ -103,3 +126,28 @@ def _plain_type(hint: Any) -> dict[str, Any] | None:
 
 def _sort_keys(schema: dict[str, Any]) -> dict[str, Any]:
     return dict(sorted(schema.items()))
+
+
+def _expected_parameters(schema: Mapping[str, Any]) -> str:
+    if not schema["properties"]:
+        return "It takes no arguments."
+    required = schema.get("required", ())
+    names = [f"{name} ({'required' if name in required else 'optional'})" for name in schema["properties"]]
+    return f"It takes {', '.join(names)}."
+
+
+def _problem(error: ErrorDetails) -> str:
+    where = ".".join(str(part) for part in error["loc"]) or "arguments"
+    match error["type"]:
+        case "missing":
+            return f"{where} is missing"
+        case "extra_forbidden":
+            return f"{where} is not a parameter"
+        case _:
+            said = error["msg"][:1].lower() + error["msg"][1:]
+            return f"{where}: {said}, not {_short(error['input'])}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
