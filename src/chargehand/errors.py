@@ -51,6 +51,21 @@ ErrorKind = Literal[
     "internal",
 ]
 
+# Why a tool gave no result.
+ToolErrorCode = Literal[
+    "unknown_tool",  # the worker has no such tool
+    "wrong_arguments",  # they are not what the tool takes
+    "not_approved",  # a person rejected the call, or nobody may be asked
+    "not_allowed",  # outside of the material, not on the public internet, not only reading
+    "not_found",
+    "not_readable",  # damaged, binary, or in a form that is not understood
+    "too_large",  # a file, an answer or a document over its limit
+    "too_slow",
+    "unavailable",  # what the tool needs is not there: material, a key, a library, a folder
+    "unreachable",  # a server does not answer, or answers with an error
+    "failed",  # any other reason, such as an exception of the tool's own
+]
+
 
 class ChargehandError(Exception):
     """Something went wrong in chargehand."""
@@ -184,6 +199,10 @@ class ModelError(ChargehandError):
 
 class ToolError(ChargehandError):
     """A tool failed; the worker gets the message."""
+
+    def __init__(self, message: str = "", code: ToolErrorCode = "failed") -> None:
+        super().__init__(message)
+        self.code: ToolErrorCode = code
 
 
 class AnalyzerFailed(ChargehandError):

@@ -244,7 +244,7 @@ class ToolCalled(_OfEffect, kind="tool_called"):
 class ToolReturned(_OfEffect, kind="tool_returned"):
     """The tool's result is known."""
 
-    result: Data  # What it returned, or the error.
+    result: Data  # What it returned, or the error with its `code`.
 
 
 class ToolRefused(Body, kind="tool_refused"):
@@ -253,6 +253,7 @@ class ToolRefused(Body, kind="tool_refused"):
     worker: str  # The worker that asked.
     tool: str  # The tool.
     reason: str  # Why it was refused.
+    code: str | None = None  # The same as a code: `unknown_tool`, `wrong_arguments` or `not_approved`.
 
 
 class Progressed(_Keyed, kind="progress"):

@@ -147,7 +147,7 @@ def test_no_tool_outside_a_tasks_own_is_called_and_no_other_task_changes(text: s
     report, flow = whole_run(text, "merge")
     assert [event for event in flow.events if event.kind == "tool_called"] == []
     [refused] = [event for event in flow.events if event.kind == "tool_refused"]
-    assert (refused.task, refused.data["tool"]) == ("t2", "delete_everything")
+    assert (refused.task, refused.data["tool"], refused.data["code"]) == ("t2", "delete_everything", "unknown_tool")
     assert report.plan is not None
     assert [outcome.task for outcome in report.outcomes] == ["t1", "t2", "t3"] == [t.id for t in report.plan.tasks]
     assert [outcome.status for outcome in report.outcomes] == ["done", "done", "done"]

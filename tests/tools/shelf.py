@@ -37,7 +37,7 @@ def hang(pipe: str) -> str:
 @tool(isolated=True)
 def refuse(why: str) -> str:
     """Refuses."""
-    raise ToolError(why)
+    raise ToolError(why, "not_found")
 
 
 @tool(isolated=True)

@@ -225,6 +225,7 @@ def test_anything_else_is_refused(expression: str) -> None:
     """Code, text, huge numbers and nonsense end in a ToolError with a reason."""
     with pytest.raises(ToolError) as refused:
         evaluate(expression)
+    assert refused.value.code == "wrong_arguments"
     assert len(str(refused.value)) > 10
 
 

@@ -96,7 +96,9 @@ def test_wrong_arguments_are_told_all_at_once() -> None:
     def town(name: str, size: int, unit: str = "km") -> str:
         raise AssertionError("must not run")
 
-    message = failure(run(town, name=3, sise=4))
+    result = run(town, name=3, sise=4)
+    assert result.code == "wrong_arguments"
+    message = failure(result)
     assert [name for name in ("name", "size", "sise", "unit") if name not in message] == []
 
 
@@ -167,7 +169,9 @@ def test_whatever_a_tool_raises_becomes_a_result(error: BaseException, message: 
     async def fail_async() -> str:
         raise error
 
-    assert failure(run(tool(fail if kind == "sync" else fail_async))) == message
+    result = run(tool(fail if kind == "sync" else fail_async))
+    assert failure(result) == message
+    assert result.code == "failed"
 
 
 def test_stop_iteration_in_a_thread_becomes_a_result() -> None:
@@ -242,9 +246,12 @@ def test_an_isolated_tool_answers_from_its_own_process() -> None:
 
 def test_an_isolated_tool_fails_as_others_do() -> None:
     """Wrong arguments, refusals and a crash are results."""
-    assert "number" in failure(run(shelf.double, number="x"))
-    assert failure(run(shelf.refuse, why="not today")) == "not today"
-    assert "7" in failure(run(shelf.crash))
+    assert run(shelf.double, number="x").code == "wrong_arguments"
+    refused = run(shelf.refuse, why="not today")
+    assert (refused.code, failure(refused)) == ("not_found", "not today")
+    crashed = run(shelf.crash)
+    assert crashed.code == "failed"
+    assert "7" in failure(crashed)
 
 
 def test_an_isolated_tool_gets_the_context_and_its_reads_come_back() -> None:

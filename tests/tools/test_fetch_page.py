@@ -26,7 +26,6 @@ from chargehand.tools.web import Fetcher, fetching
 from chargehand.values.effect import ToolResult
 from tests.loopback import Answer, Seen, Server, serving
 
-REFUSED = "Only pages on the public internet are fetched."
 LIST = Path(__file__).with_name("hostile_urls.txt")
 URLS = [
     json.loads('"' + line.replace('"', '\\"') + '"')
@@ -88,8 +87,7 @@ def test_every_hostile_url_is_refused_before_anything_is_sent() -> None:
     with serving(lambda _: page(b"secret")) as server:
         for url in URLS:
             result = fetch(url.replace("PORT", str(server.port)), fetcher_of(server))
-            assert result.error is not None, url
-            assert result.error.message.endswith(REFUSED), (url, result.error.message)
+            assert result.code == "not_allowed", (url, result.error)
         assert server.connections == 0
 
 
@@ -103,8 +101,8 @@ def test_every_hostile_url_is_refused_as_the_goal_of_a_redirect() -> None:
         places = [goal.replace("PORT", str(server.port)) for goal in goals]
         for number, place in enumerate(places):
             result = fetch(f"http://{SITE}:{server.port}/{number}", fetcher_of(server))
-            assert result.error is not None, place
-            assert server.count == number + 1, (place, result.error.message)
+            assert result.code == "not_allowed", (place, result.error)
+            assert server.count == number + 1, place
 
 
 def test_the_shipped_tool_refuses_with_the_systems_own_resolver() -> None:
@@ -113,8 +111,7 @@ def test_the_shipped_tool_refuses_with_the_systems_own_resolver() -> None:
         for host in ("127.0.0.1", "localhost", "2130706433", "[::1]", "0x7f.1"):
             for port in (server.port, 80):
                 result = asyncio.run(call(BUILTIN["fetch_page"], {"url": f"http://{host}:{port}/"}, ToolContext()))
-                assert result.error is not None
-                assert result.error.message.endswith(REFUSED)
+                assert result.code == "not_allowed"
         assert server.connections == 0
 
 
@@ -131,7 +128,7 @@ def test_a_name_that_changes_its_address_is_connected_to_as_checked() -> None:
         assert asked == [SITE]
         # The next fetch asks anew, and what it is told now is refused.
         refused = fetch(f"http://{SITE}:{server.port}/", fetcher_of(server, resolve=rebinding, exempt=frozenset()))
-        assert "not public" in str(refused.error)
+        assert refused.code == "not_allowed"
         assert server.connections == 1
 
 
@@ -149,8 +146,9 @@ def test_names_of_private_networks_are_refused_whatever_their_address(host: str)
     async def public(host: str, port: int) -> list[str]:
         return ["93.184.215.14"]
 
-    with pytest.raises(ToolError):
+    with pytest.raises(ToolError) as refused:
         asyncio.run(addresses.check_target(URL.build(scheme="http", host=host), public, addresses.PORTS, frozenset()))
+    assert refused.value.code == "not_allowed"
     fine = addresses.check_target(URL("http://example.com/"), public, addresses.PORTS, frozenset())
     assert asyncio.run(fine).addresses == ("93.184.215.14",)
 
@@ -190,37 +188,38 @@ def test_redirects_within_the_public_are_followed_five_times() -> None:
 
     with site(hops) as (_, get):
         assert "arrived" in get("/5").text
-        assert get("/6").error is not None
+        assert get("/6").code == "unreachable"
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "code"),
     [
-        page(b"%PDF", "application/pdf"),
-        page(b"\0\1\2", "text/plain"),
-        page(b"PK", "application/zip"),
-        Answer(status=404, raw=b"no"),
-        Answer(status=302, raw=b""),
-        page(b"x", content_encoding="br"),
-        page(b"not gzip", content_encoding="gzip"),
-        Answer(reset=True),
+        (page(b"%PDF", "application/pdf"), "not_readable"),
+        (page(b"\0\1\2", "text/plain"), "not_readable"),
+        (page(b"PK", "application/zip"), "not_readable"),
+        (Answer(status=404, raw=b"no"), "unreachable"),
+        (Answer(status=302, raw=b""), "unreachable"),
+        (page(b"x", content_encoding="br"), "not_readable"),
+        (page(b"not gzip", content_encoding="gzip"), "not_readable"),
+        (Answer(reset=True), "unreachable"),
     ],
 )
-def test_what_cannot_be_read_is_an_error(answer: Answer) -> None:
+def test_what_cannot_be_read_is_an_error(answer: Answer, code: str) -> None:
     """One line that names the page."""
     with site(lambda _: answer) as (_, get):
-        error = get().error
-        assert error is not None
-        assert SITE in error.message
-        assert "\n" not in error.message
+        result = get()
+        assert result.error is not None
+        assert result.code == code
+        assert SITE in result.error.message
+        assert "\n" not in result.error.message
 
 
 def test_a_server_that_never_answers_is_left_in_time() -> None:
     """The limit is for the whole fetch."""
     with site(lambda _: Answer(silent=True)) as (_, get):
-        assert "0.2 s" in str(get(seconds=0.2).error)
+        assert get(seconds=0.2).code == "too_slow"
     with site(lambda _: Answer(raw=b"x" * 100, drip=0.05)) as (_, get):
-        assert "0.2 s" in str(get(seconds=0.2).error)
+        assert get(seconds=0.2).code == "too_slow"
 
 
 @pytest.mark.parametrize("packing", ["", "gzip", "deflate"])
@@ -278,7 +277,7 @@ def test_behind_a_proxy_nothing_is_fetched_unless_the_host_is_reached_directly()
     """Through a proxy the address cannot be checked; NO_PROXY lists what goes without."""
     with site(lambda _: page(b"hello")) as (server, get):
         for proxies in ({"http": "http://proxy:3128"}, {"all": "proxy:3128"}):
-            assert get(proxies=proxies).error is not None
+            assert get(proxies=proxies).code == "not_allowed"
         assert server.connections == 0
         assert "hello" in get(proxies={"http": "http://proxy:3128", "no": "example.com"}).text
         assert "hello" in get(proxies={"https": "http://proxy:3128"}).text
@@ -302,6 +301,7 @@ def test_public_addresses_are_told_from_others() -> None:
     assert not any(addresses.is_public(ipaddress.ip_address(each)) for each in special)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hostile", ["<", "<a ", "<!--", "<a href='", "<script>", "<p>&#x", "</", "<a '>"])
 def test_hostile_pages_take_no_longer_than_others(hostile: str) -> None:
     """Four times the page stays far from the sixteen times the work that a quadratic reader would have."""
@@ -334,9 +334,9 @@ def test_https_is_checked_against_the_name_that_was_asked_for(tmp_path: Path, mo
     context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
     with serving(lambda _: page(b"hello"), tls=context) as server:
         fetcher = fetcher_of(server, exempt=frozenset({SITE, "site.other.com"}))
-        assert fetch(f"https://{SITE}:{server.port}/", fetcher).error is not None
+        assert fetch(f"https://{SITE}:{server.port}/", fetcher).code == "unreachable"
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
         assert fetch(f"https://{SITE}:{server.port}/", fetcher).text.endswith("hello")
-        assert fetch(f"https://site.other.com:{server.port}/", fetcher).error is not None
+        assert fetch(f"https://site.other.com:{server.port}/", fetcher).code == "unreachable"
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent.pem"))
-        assert "SSL_CERT_FILE" in str(fetch(f"https://{SITE}:{server.port}/", fetcher).error)
+        assert fetch(f"https://{SITE}:{server.port}/", fetcher).code == "unavailable"

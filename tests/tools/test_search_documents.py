@@ -208,12 +208,12 @@ def test_what_was_read_is_recorded(tmp_path: Path) -> None:
 
 def test_bad_input_is_told(tmp_path: Path) -> None:
     """Each in its words."""
-    assert "1000" in str(search(tmp_path, "  ").error)
-    assert "1000" in str(search(tmp_path, "x" * 1001).error)
-    assert "most" in str(search(tmp_path, "x", most=0).error)
+    assert search(tmp_path, "  ").code == "wrong_arguments"
+    assert search(tmp_path, "x" * 1001).code == "wrong_arguments"
+    assert search(tmp_path, "x", most=0).code == "wrong_arguments"
     assert found(tmp_path, "x") == []
     bare = asyncio.run(call(BUILTIN["search_documents"], {"query": "x"}, ToolContext()))
-    assert bare.error is not None
+    assert bare.code == "unavailable"
 
 
 @pytest.mark.parametrize("pattern", ["*.{md,txt}", "{a,b}.md", "docs/{a,x}.*"])
@@ -258,9 +258,9 @@ def test_a_python_without_fts5_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(passages.sqlite3, "connect", lambda *given, **more: connect(*given, **more, factory=Without))
     monkeypatch.setattr(documents, "_KEPT", documents._Kept())  # pyright: ignore[reportPrivateUsage]
     (tmp_path / "a.txt").write_text("needle")
-    error = search(tmp_path, "needle").error
-    assert "needs SQLite with FTS5" in str(error)
-    assert "Use search_files" in str(error)
+    result = search(tmp_path, "needle")
+    assert result.code == "unavailable"
+    assert "search_files" in str(result.error)
 
 
 def test_an_index_is_searched_from_several_threads() -> None:

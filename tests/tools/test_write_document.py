@@ -50,17 +50,17 @@ def test_links_in_the_way_are_not_followed(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "documents").symlink_to(tmp_path)
-    assert put(ToolContext(folder=other), "secret.txt").error is not None
+    assert put(ToolContext(folder=other), "secret.txt").code == "failed"
     assert (tmp_path / "secret.txt").read_text() == SECRET
 
 
 def test_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A document has at most a megabyte, a run at most so many; a run without a folder has none."""
     context = ToolContext(folder=tmp_path)
-    assert "1,000,000" in str(put(context, "a.md", "é" * 500_001).error)
+    assert put(context, "a.md", "é" * 500_001).code == "too_large"
     monkeypatch.setattr(write, "MAX_DOCUMENTS", 2)
-    assert [put(context, f"{name}.md").error is None for name in "abca"] == [True, True, False, True]
-    assert put(ToolContext(), "a.md").error is not None
+    assert [put(context, f"{name}.md").code for name in "abca"] == [None, None, "too_large", None]
+    assert put(ToolContext(), "a.md").code == "unavailable"
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,5 +72,5 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    assert "a.md" in str(put(context, "a.md", "new").error)
+    assert put(context, "a.md", "new").code == "failed"
     assert [(each.name, each.read_text()) for each in (tmp_path / "documents").iterdir()] == [("a.md", "old")]

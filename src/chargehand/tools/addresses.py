@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from chargehand.errors import ToolError
+from chargehand.errors import ToolError, ToolErrorCode
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -101,7 +101,7 @@ async def check_target(url: URL, resolve: Resolve, ports: frozenset[int], exempt
     except (OSError, UnicodeError):
         found = []
     if not found:
-        _refuse(text, "cannot be reached: its host is not known")
+        _refuse(text, "cannot be reached: its host is not known", "unreachable")
     addresses = [_literal(each) for each in found]
     if host not in exempt and not all(each is not None and is_public(each) for each in addresses):
         _refuse(text, "leads to an address that is not public")
@@ -124,6 +124,6 @@ def _literal(host: str) -> Address | None:
         return None
 
 
-def _refuse(url: str, why: str) -> NoReturn:
+def _refuse(url: str, why: str, code: ToolErrorCode = "not_allowed") -> NoReturn:
     shown = "".join(c if c.isprintable() else "?" for c in url[:200])
-    raise ToolError(f"{shown or 'The empty URL'} {why}. Only pages on the public internet are fetched.")
+    raise ToolError(f"{shown or 'The empty URL'} {why}. Only pages on the public internet are fetched.", code)

@@ -46,30 +46,36 @@ def evaluate(expression: str) -> str:
     try:
         return number_text(_number(_parse(text), text, 0))
     except ZeroDivisionError:
-        raise ToolError(f"Division by zero in {expression!r}.") from None
+        raise ToolError(f"Division by zero in {expression!r}.", "wrong_arguments") from None
     except (OverflowError, Overflow):
-        raise ToolError(f"A number in {expression!r} is too large.") from None
+        raise ToolError(f"A number in {expression!r} is too large.", "wrong_arguments") from None
     except InvalidOperation:
-        raise ToolError(f"{expression!r} cannot be calculated: it has no real value.") from None
+        raise ToolError(f"{expression!r} cannot be calculated: it has no real value.", "wrong_arguments") from None
     except (ValueError, TypeError) as error:
-        raise ToolError(f"{expression!r} cannot be calculated: {error}.") from None
+        raise ToolError(f"{expression!r} cannot be calculated: {error}.", "wrong_arguments") from None
 
 
 def _check_tokens(expression: str) -> str:
     """The expression on one line; ToolError when it has an unknown token."""
     if len(expression) > MAX_LENGTH:
-        raise ToolError(f"The expression has {len(expression)} characters; at most {MAX_LENGTH} are calculated.")
+        raise ToolError(
+            f"The expression has {len(expression)} characters; at most {MAX_LENGTH} are calculated.", "wrong_arguments"
+        )
     at = 0
     while at < len(expression):
         token = TOKEN.match(expression, at)
         if token is None:
             hint = HINTS.get(expression[at], "")
-            raise ToolError(f"{expression[at]!r} at character {at + 1} of {expression!r} is not understood.{hint}")
+            raise ToolError(
+                f"{expression[at]!r} at character {at + 1} of {expression!r} is not understood.{hint}",
+                "wrong_arguments",
+            )
         at = token.end()
     if percent := PERCENT.search(expression):
         raise ToolError(
             f"% in {expression!r} is the remainder, between two numbers. For percent write {percent[1] or 15}/100; "
-            "put parentheses around a divisor with a sign."
+            "put parentheses around a divisor with a sign.",
+            "wrong_arguments",
         )
     return " ".join(expression.split())
 
@@ -79,12 +85,12 @@ def _parse(text: str) -> ast.expr:
         return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         why = error.msg if isinstance(error, SyntaxError) else "it is nested too deeply"
-        raise ToolError(f"{text!r} is not an arithmetic expression: {why}.") from None
+        raise ToolError(f"{text!r} is not an arithmetic expression: {why}.", "wrong_arguments") from None
 
 
 def _number(node: ast.expr, text: str, depth: int) -> Number:
     if depth > MAX_DEPTH:
-        raise ToolError("The expression is nested too deeply; calculate it in steps.")
+        raise ToolError("The expression is nested too deeply; calculate it in steps.", "wrong_arguments")
     match node:
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
             return limit_precision(value)
@@ -135,10 +141,10 @@ def _call_function(name: str, values: list[Number]) -> Number:
 def _unknown(node: ast.expr) -> NoReturn:
     match node:
         case ast.Name(id=name):
-            raise ToolError(f"{name!r} is not known; constants are {', '.join(CONSTANTS)}.")
+            raise ToolError(f"{name!r} is not known; constants are {', '.join(CONSTANTS)}.", "wrong_arguments")
         case ast.Call(func=ast.Name(id=name)):
-            raise ToolError(f"Function {name!r} is not known; there are {', '.join(FUNCTIONS)}.")
+            raise ToolError(f"Function {name!r} is not known; there are {', '.join(FUNCTIONS)}.", "wrong_arguments")
         case ast.Tuple() | ast.List():
-            raise ToolError("A list is not a number; write numbers without thousands separators.")
+            raise ToolError("A list is not a number; write numbers without thousands separators.", "wrong_arguments")
         case _:
-            raise ToolError("Only numbers, operators and the known functions can be calculated.")
+            raise ToolError("Only numbers, operators and the known functions can be calculated.", "wrong_arguments")

@@ -32,19 +32,19 @@ async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, m
     try:
         given = tool.arguments.check(arguments)
     except ToolError as error:
-        return _make_failure(str(error), context)
+        return _make_failure(error, context)
     if tool.isolated:
         try:
             return await isolation.run(tool, arguments, context, max_text)
         except ToolError as error:
-            return _make_failure(str(error), context)
+            return _make_failure(error, context)
     if tool.arguments.context is not None:
         given[tool.arguments.context] = context
     if tool.is_async:
         try:
             return _make_result(await tool.fn(**given), context, max_text)
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- recorded in the result
-            return _make_failure(_describe_error(error), context)
+            return _make_failure(error, context)
     return await _in_thread(lambda: run_sync(tool.fn, given, context, max_text))
 
 
@@ -53,7 +53,7 @@ def run_sync(fn: Callable[..., Any], given: dict[str, Any], context: ToolContext
     try:
         return _make_result(fn(**given), context, max_text)
     except (Exception, SystemExit) as error:  # noqa: BLE001 -- recorded in the result
-        return _make_failure(_describe_error(error), context)
+        return _make_failure(error, context)
 
 
 async def _in_thread(work: Callable[[], ToolResult]) -> ToolResult:
@@ -94,9 +94,10 @@ def _make_result(value: object, context: ToolContext, max_text: int) -> ToolResu
     return ToolResult(text=text, reads=reads.hashes, lines=reads.lines, urls=normal_urls(text))
 
 
-def _make_failure(message: str, context: ToolContext) -> ToolResult:
-    fault = Fault(kind="tool", message=_cut(_text(message), MAX_TEXT))
-    return ToolResult(error=fault, reads=context.reads.hashes)
+def _make_failure(error: BaseException, context: ToolContext) -> ToolResult:
+    fault = Fault(kind="tool", message=_cut(_text(_describe_error(error)), MAX_TEXT))
+    code = error.code if isinstance(error, ToolError) else "failed"
+    return ToolResult(error=fault, code=code, reads=context.reads.hashes)
 
 
 def _describe_error(error: BaseException) -> str:

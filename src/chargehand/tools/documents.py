@@ -37,7 +37,7 @@ def search_documents(
         pattern: only in files that fit, like *.md (in any folder) or NAME/contracts/**
     """
     if not query.strip() or len(query) > MAX_QUERY:
-        raise ToolError(f"query must be 1 to {MAX_QUERY} characters.")
+        raise ToolError(f"query must be 1 to {MAX_QUERY} characters.", "wrong_arguments")
     glob = pattern or "**/*"
     found = reading.contents(glob, context)
     # The recorded hash covers everything that was read.

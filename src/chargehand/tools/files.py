@@ -38,16 +38,18 @@ def read_file(context: ToolContext, path: str, start_line: Line = 1, end_line: L
     context.record_read(place.name, data)
     if not is_text(data):
         raise ToolError(
-            f"{material.one_line_name(place.name)} is a binary file of {len(data)} bytes; only text can be read."
+            f"{material.one_line_name(place.name)} is a binary file of {len(data)} bytes; only text can be read.",
+            "not_readable",
         )
     text, encoding = decode_text(data)
     lines = text.removesuffix("\n").split("\n") if text else []
     context.record_lines(place.name, len(lines))
     if end_line is not None and end_line < start_line:
-        raise ToolError(f"end_line {end_line} is before start_line {start_line}.")
+        raise ToolError(f"end_line {end_line} is before start_line {start_line}.", "wrong_arguments")
     if start_line > max(1, len(lines)):
         raise ToolError(
-            f"{material.one_line_name(place.name)} has {len(lines)} lines; start_line {start_line} is after its end."
+            f"{material.one_line_name(place.name)} has {len(lines)} lines; start_line {start_line} is after its end.",
+            "wrong_arguments",
         )
     return _page(
         material.one_line_name(place.name), lines, start_line, min(end_line or len(lines), len(lines)), encoding
@@ -117,7 +119,7 @@ async def search_files(
         ignore_case: do not distinguish upper and lower case
     """
     if not query or len(query) > 1000:
-        raise ToolError("query must be 1 to 1000 characters.")
+        raise ToolError("query must be 1 to 1000 characters.", "wrong_arguments")
     # Imported here, so that checking a team with this tool does not load them.
     import asyncio
 
@@ -155,7 +157,9 @@ async def _by_expression(query: str, ignore_case: bool, texts: list[tuple[str, s
     try:
         re.compile(query)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ToolError(f"query is not a regular expression: {error}. Leave regex out to find it literally.") from None
+        raise ToolError(
+            f"query is not a regular expression: {error}. Leave regex out to find it literally.", "wrong_arguments"
+        ) from None
     from chargehand.process import OutOfTime, run_process
     from chargehand.tools import line_matching
 
@@ -165,7 +169,8 @@ async def _by_expression(query: str, ignore_case: bool, texts: list[tuple[str, s
         ended = await run_process(command, stdin=json.dumps(order).encode(), seconds=REGEX_SECONDS)
     except OutOfTime:
         raise ToolError(
-            f"The search took more than {REGEX_SECONDS:.0f} s and was stopped; use a simpler expression or plain text."
+            f"The search took more than {REGEX_SECONDS:.0f} s and was stopped; use a simpler expression or plain text.",
+            "too_slow",
         ) from None
     if ended.code != 0:
         raise ToolError("The search failed; use a simpler expression or plain text.")

@@ -19,7 +19,7 @@ CHOICE = lazy_regex(r"([^{}]*)\{([^{}/]*,[^{}/]*)\}([^{}]*)")
 def compile_glob(glob: str) -> Callable[[str, str], bool]:
     """A test of a file by its path in its folder or by its whole name; a glob without `/` is about the last part."""
     if len(glob) > MAX_LENGTH:
-        raise ToolError(f"The pattern is over {MAX_LENGTH} characters; use one like **/*.py.")
+        raise ToolError(f"The pattern is over {MAX_LENGTH} characters; use one like **/*.py.", "wrong_arguments")
     if choice := CHOICE.fullmatch(glob):
         tests = [_one(f"{choice[1]}{each}{choice[3]}") for each in choice[2].split(",")]
         return lambda path, name: any(test(path, name) for test in tests)

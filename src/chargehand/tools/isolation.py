@@ -27,11 +27,11 @@ START = (
 
 
 class NoResult(ToolError):
-    """The process of a tool ended without a result. A negative code is the signal that ended it."""
+    """The process of a tool ended without a result. A negative status is the signal that ended it."""
 
-    def __init__(self, message: str, code: int) -> None:
+    def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
-        self.code = code
+        self.status = status
 
 
 async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_text: int) -> ToolResult:
@@ -51,7 +51,9 @@ async def run(tool: Tool, arguments: dict[str, Any], context: ToolContext, max_t
     try:
         ended = await run_process([sys.executable, "-c", START], stdin=json.dumps(order).encode())
     except TooMuchOutput as much:
-        raise ToolError(f"The process of tool {tool.name} wrote more than {much} and was stopped.") from None
+        raise ToolError(
+            f"The process of tool {tool.name} wrote more than {much} and was stopped.", "too_large"
+        ) from None
     try:
         return ToolResult.model_validate_json(ended.stdout)
     except ValidationError:

@@ -15,7 +15,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol
 
-from chargehand.errors import ToolError
+from chargehand.errors import ToolError, ToolErrorCode
 from chargehand.tools import glob as pattern
 from chargehand.values.request import Material
 
@@ -61,9 +61,9 @@ class Listing(NamedTuple):
 def locate(name: str, context: HasMaterial) -> FilePlace:
     """The place a worker's path means; ToolError when it is not inside the material."""
     if not context.material:
-        raise ToolError("No material was given with this request, so there are no files to read.")
+        raise ToolError("No material was given with this request, so there are no files to read.", "unavailable")
     if "\0" in name or len(name) > 4096:
-        raise ToolError(f"Not a path. {REMEDY}")
+        raise ToolError(f"Not a path. {REMEDY}", "wrong_arguments")
     if name.startswith("/"):
         _refuse(name, "is absolute")
     wanted = [part for part in name.split("/") if part not in ("", ".")]
@@ -75,7 +75,7 @@ def locate(name: str, context: HasMaterial) -> FilePlace:
             place = _hide(_resolve("/".join(wanted), material.path, wanted[len(own) :]), context)
             _check_seen(place)
             return place
-    _refuse(name, f"is in none of the materials ({', '.join(each.name for each in context.material)})")
+    _refuse(name, f"is in none of the materials ({', '.join(each.name for each in context.material)})", "not_found")
 
 
 def read(place: FilePlace, most: int = MAX_FILE) -> bytes:
@@ -83,7 +83,9 @@ def read(place: FilePlace, most: int = MAX_FILE) -> bytes:
     with _stream(place, most) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
-        raise ToolError(f"{one_line_name(place.name)} is over {most // 10**6} MB; such files are not read.")
+        raise ToolError(
+            f"{one_line_name(place.name)} is over {most // 10**6} MB; such files are not read.", "too_large"
+        )
     return data
 
 
@@ -105,19 +107,22 @@ def _stream(place: FilePlace, most: int) -> Generator[BufferedReader, None, None
         with _open_place(place, os.O_NONBLOCK) as file:
             found = os.fstat(file)
             if stat.S_ISDIR(found.st_mode):
-                raise ToolError(f"{one_line_name(place.name)} is a folder; call list_files with it as path.")
+                raise ToolError(
+                    f"{one_line_name(place.name)} is a folder; call list_files with it as path.", "not_readable"
+                )
             if not stat.S_ISREG(found.st_mode):
-                _refuse(place.name, "is not a regular file")
+                _refuse(place.name, "is not a regular file", "not_readable")
             if found.st_size > most:
                 size = found.st_size / 1e6
                 raise ToolError(
-                    f"{one_line_name(place.name)} is {size:.0f} MB; files over {most // 10**6} MB are not read."
+                    f"{one_line_name(place.name)} is {size:.0f} MB; files over {most // 10**6} MB are not read.",
+                    "too_large",
                 )
             with os.fdopen(os.dup(file), "rb") as stream:
                 yield stream
     except OSError as error:
         # The system's own message would show the real path.
-        _refuse(place.name, f"cannot be read: {error.strerror or type(error).__name__}")
+        _refuse(place.name, f"cannot be read: {error.strerror or type(error).__name__}", "not_readable")
 
 
 def files(glob: str, path: str | None, context: HasMaterial, limit: int | None = None) -> Listing:
@@ -145,7 +150,7 @@ def one_line_name(name: str) -> str:
 
 def _distinct_material(context: HasMaterial) -> list[Material]:
     if not context.material:
-        raise ToolError("No material was given with this request, so there are no files to list.")
+        raise ToolError("No material was given with this request, so there are no files to list.", "unavailable")
     return list({each.name: each for each in reversed(context.material)}.values())[::-1]
 
 
@@ -154,11 +159,11 @@ def _resolve(name: str, root: str, rest: list[str]) -> FilePlace:
         real_root = os.path.realpath(root, strict=True)
         real = os.path.realpath(os.path.join(real_root, *rest), strict=True)
     except FileNotFoundError:
-        _refuse(name, "does not exist")
+        _refuse(name, "does not exist", "not_found")
     except UnicodeEncodeError:
-        _refuse(name, "is not a file name")
+        _refuse(name, "is not a file name", "wrong_arguments")
     except OSError as error:
-        _refuse(name, f"cannot be read: {error.strerror or type(error).__name__}")
+        _refuse(name, f"cannot be read: {error.strerror or type(error).__name__}", "not_readable")
     if real == real_root:
         return FilePlace(name, real_root, ())
     inside = real_root.rstrip("/") + "/"
@@ -187,13 +192,13 @@ def _open_place(place: FilePlace, flags: int) -> Generator[int, None, None]:
     """A descriptor of the place, reached from its root without following any link."""
     _check_seen(place)
     if not place.parts and not _harmless(os.lstat(place.root).st_mode):
-        _refuse(place.name, "is not a regular file")
+        _refuse(place.name, "is not a regular file", "not_readable")
     here = os.open(place.root, PLAIN | (os.O_DIRECTORY if place.parts else flags))
     try:
         for at, part in enumerate(place.parts, 1):
             last = at == len(place.parts)
             if last and not _harmless(os.lstat(part, dir_fd=here).st_mode):
-                _refuse(place.name, "is not a regular file")
+                _refuse(place.name, "is not a regular file", "not_readable")
             there = os.open(part, PLAIN | (flags if last else os.O_DIRECTORY), dir_fd=here)
             os.close(here)
             here = there
@@ -263,5 +268,5 @@ def _utf8(name: str) -> bool:
     return True
 
 
-def _refuse(name: str, why: str) -> NoReturn:
-    raise ToolError(f"{one_line_name(name[:200]) or 'The empty path'} {why}. {REMEDY}")
+def _refuse(name: str, why: str, code: ToolErrorCode = "not_allowed") -> NoReturn:
+    raise ToolError(f"{one_line_name(name[:200]) or 'The empty path'} {why}. {REMEDY}", code)

@@ -39,11 +39,12 @@ class McpConnections:
         connection = await self._connect(server)
         now = connection.tools.get(pinned.name)
         if now is None:
-            raise ToolError(f"The MCP server {server.name} has no tool {pinned.name!r} any more.")
+            raise ToolError(f"The MCP server {server.name} has no tool {pinned.name!r} any more.", "not_found")
         if now.hash != pinned.hash:
             raise ToolError(
                 f"The tool {pinned.name!r} of the MCP server {server.name} is not what was trusted; `chargehand trust` "
-                f"its folder again to allow it.\n{describe_change(pinned, now)}"
+                f"its folder again to allow it.\n{describe_change(pinned, now)}",
+                "not_allowed",
             )
         try:
             return await connection.call(pinned.name, arguments, traceparent)
@@ -51,7 +52,9 @@ class McpConnections:
             self._open.pop(server.id, None)
             await connection.close()
             doubt = "" if pinned.effect == "read" else " Whether it happened is not known."
-            raise ToolError(f"The MCP server {server.name} failed during {pinned.name}: {error}.{doubt}") from None
+            raise ToolError(
+                f"The MCP server {server.name} failed during {pinned.name}: {error}.{doubt}", "unreachable"
+            ) from None
 
     async def list_tools(self, server: McpServer) -> dict[str, PinnedTool]:
         """The tools of a server as it describes them now; ToolError when it cannot be asked."""
@@ -103,7 +106,9 @@ class _Connection:
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001 -- recorded: the caller gets it as a ToolError
-            raise ToolError(f"The MCP server {self._server.name} cannot be used: {_reason(error)}.") from None
+            raise ToolError(
+                f"The MCP server {self._server.name} cannot be used: {_reason(error)}.", "unreachable"
+            ) from None
 
     async def call(self, tool: str, arguments: dict[str, Any], traceparent: str | None) -> str:
         meta = None if traceparent is None else {"traceparent": traceparent}

@@ -38,7 +38,7 @@ async def open_streams(server: McpServer) -> AsyncGenerator[Any]:
     headers: dict[str, str] = {}
     if server.key_env is not None:
         if not (key := os.environ.get(server.key_env, "").strip()):
-            raise ToolError(f"The MCP server {server.name} needs {server.key_env}, which is not set.")
+            raise ToolError(f"The MCP server {server.name} needs {server.key_env}, which is not set.", "unavailable")
         headers["authorization"] = f"Bearer {key}"
     timeout = httpx2.Timeout(server.timeout_s, read=None)
     async with (
@@ -64,7 +64,9 @@ async def _of_program(server: McpServer) -> AsyncGenerator[Any]:
             limit=LARGEST_MESSAGE,
         )
     except OSError as error:
-        raise ToolError(f"{server.command} of the MCP server {server.name} cannot be started: {error}.") from None
+        raise ToolError(
+            f"{server.command} of the MCP server {server.name} cannot be started: {error}.", "unreachable"
+        ) from None
     assert process.stdin is not None
     assert process.stdout is not None
     incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)

@@ -49,7 +49,8 @@ class Parameters:
         except ValidationError as error:
             # Inputs and urls add nothing the model does not know.
             problems = "; ".join(_problem(each) for each in error.errors(include_url=False, include_context=False))
-            raise ToolError(f"Wrong arguments: {problems}. {_expected_parameters(self.schema)}") from None
+            said = f"Wrong arguments: {problems}. {_expected_parameters(self.schema)}"
+            raise ToolError(said, "wrong_arguments") from None
 
     @cached_property
     def _plain(self) -> dict[str, Any] | None:

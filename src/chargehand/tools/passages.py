@@ -49,7 +49,8 @@ class PassageIndex:
         except sqlite3.OperationalError as error:
             raise ToolError(
                 f"search_documents needs SQLite with FTS5, which the sqlite3 of this Python is without ({error}). "
-                "Use search_files, or a Python whose SQLite has FTS5."
+                "Use search_files, or a Python whose SQLite has FTS5.",
+                "unavailable",
             ) from error
         rows = ((number, " ".join(words(passage.text))) for number, passage in enumerate(self.passages))
         self._table.executemany("INSERT INTO passage (rowid, words) VALUES (?, ?)", rows)

@@ -30,7 +30,7 @@ class _Arguments(NamedTuple):
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if wrong := violations(dict(arguments), self.schema):
-            raise ToolError(f"The arguments do not fit: {'; '.join(wrong)}")
+            raise ToolError(f"The arguments do not fit: {'; '.join(wrong)}", "wrong_arguments")
         return dict(arguments)
 
 
@@ -67,7 +67,7 @@ def make_tool(server: McpServer, pinned: PinnedTool) -> Tool:
     async def use(**given: Any) -> str:
         context = cast("ToolContext", given.pop(_CONTEXT))
         if context.servers is None:
-            raise ToolError(f"MCP servers are not available here: {server.name} was not called.")
+            raise ToolError(f"MCP servers are not available here: {server.name} was not called.", "unavailable")
         return await context.servers.call(server, pinned, given, context.traceparent)
 
     described = show_controls(pinned.description)[:LONGEST_DESCRIPTION]

@@ -40,5 +40,7 @@ def tls(url: str) -> ssl.SSLContext | bool:
             try:
                 context.load_verify_locations(cafile=path)
             except OSError:
-                raise ToolError(f"{name} does not name a readable CA file, so nothing is fetched over https.") from None
+                raise ToolError(
+                    f"{name} does not name a readable CA file, so nothing is fetched over https.", "unavailable"
+                ) from None
     return context

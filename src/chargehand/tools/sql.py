@@ -83,17 +83,17 @@ async def query_data(context: ToolContext, sql: str) -> str:
                     given = {"sql": sql, "scratch": scratch, "seconds": SECONDS}
                     result = await isolation.run(_query, given, context, MAX_TEXT)
     except TimeoutError:
-        raise ToolError(TOO_SLOW.format(SECONDS)) from None
+        raise ToolError(TOO_SLOW.format(SECONDS), "too_slow") from None
     except isolation.NoResult as ended:
-        if ended.code == -signal.SIGXCPU:
-            raise ToolError(TOO_SLOW.format(SECONDS)) from None
-        raise ToolError(f"The query ended its process. {TOO_MUCH}") from None
+        if ended.status == -signal.SIGXCPU:
+            raise ToolError(TOO_SLOW.format(SECONDS), "too_slow") from None
+        raise ToolError(f"The query ended its process. {TOO_MUCH}", "too_large") from None
     for name, digest in result.reads.items():
         context.record_hash(name, digest)
     for name, count in result.lines.items():
         context.record_lines(name, count)
     if result.error is not None:
-        raise ToolError(result.error.message)
+        raise ToolError(result.error.message, result.code or "failed")
     return result.text
 
 
@@ -104,15 +104,15 @@ def _in_child(context: ToolContext, sql: str, scratch: str, seconds: int) -> str
     try:
         import duckdb
     except ImportError:
-        raise ToolError(INSTALL) from None
+        raise ToolError(INSTALL, "unavailable") from None
     _limit("RLIMIT_AS", MAX_ADDRESSES)
     # The higher limit kills; the lower one ends the process with a signal that says why.
     _limit("RLIMIT_CPU", seconds, seconds + 1)
     if len(sql) > MAX_SQL:
-        raise ToolError(f"The query has {len(sql)} characters; at most {MAX_SQL} are run.")
+        raise ToolError(f"The query has {len(sql)} characters; at most {MAX_SQL} are run.", "wrong_arguments")
     known = tables.catalog(context)
     if not known.sources:
-        raise ToolError(NO_DATA)
+        raise ToolError(NO_DATA, "unavailable")
     try:
         wanted = _wanted_sources(sql, known)
         base = _connection()
@@ -123,9 +123,9 @@ def _in_child(context: ToolContext, sql: str, scratch: str, seconds: int) -> str
             return "\n".join([_result(base, sql), *notes])
         return "\n".join([_listing(base), *notes, *([] if known.whole else [f"[{tables.MORE}]"])])
     except duckdb.Error as error:
-        raise ToolError(_describe_error(error, known)) from None
+        raise _tool_error(error, known) from None
     except MemoryError:
-        raise ToolError(TOO_MUCH) from None
+        raise ToolError(TOO_MUCH, "too_large") from None
 
 
 @asynccontextmanager
@@ -140,23 +140,24 @@ _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 _query = Tool("query_data", "", _in_child, "read", isolated=True)
 
 
-def _describe_error(error: duckdb.Error, known: tables.Catalog) -> str:
+def _tool_error(error: duckdb.Error, known: tables.Catalog) -> ToolError:
     import duckdb
 
     lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("Did you mean")]
     said = "\n".join(lines)[:1500]
     match error:
         case duckdb.OutOfMemoryException():
-            return TOO_MUCH
+            return ToolError(TOO_MUCH, "too_large")
         case duckdb.PermissionException():
             there = tables.list_sources(known)
-            return f"{said}. A query reads the tables of the request's files and nothing else. {there}"
+            own = "A query reads the tables of the request's files and nothing else."
+            return ToolError(f"{said}. {own} {there}", "not_allowed")
         case duckdb.TransactionException():
-            return f"{said}. {READ_ONLY}"
+            return ToolError(f"{said}. {READ_ONLY}", "not_allowed")
         case duckdb.CatalogException() if "Table with name" in said:
-            return f"{said} {tables.list_sources(known)}"
+            return ToolError(f"{said} {tables.list_sources(known)}", "not_found")
         case _:
-            return said
+            return ToolError(said, "wrong_arguments")
 
 
 def _connection() -> DuckDBPyConnection:
@@ -188,9 +189,12 @@ def _wanted_sources(sql: str, known: tables.Catalog) -> tuple[tables.TableSource
         _lock(base)
         statements = base.extract_statements(sql)
         if len(statements) != 1:
-            raise ToolError(f"There are {len(statements)} statements in the query; write exactly one. {READ_ONLY}")
+            raise ToolError(
+                f"There are {len(statements)} statements in the query; write exactly one. {READ_ONLY}",
+                "wrong_arguments",
+            )
         if statements[0].type != duckdb.StatementType.SELECT:
-            raise ToolError(f"{statements[0].type.name} is not allowed. {READ_ONLY}")
+            raise ToolError(f"{statements[0].type.name} is not allowed. {READ_ONLY}", "not_allowed")
         try:
             named = base.get_table_names(sql, qualified=True)
         except duckdb.PermissionException:

@@ -129,7 +129,7 @@ def load(source: TableSource, base: DuckDBPyConnection, folder: Path, context: T
             said = str(error).replace(f"{own}/", "").partition("LINE 1:")[0]
             why = " ".join(said.split())[:500]
             shown = material.one_line_name(source.file)
-            raise ToolError(f"{shown} cannot be read as {source.kind.upper()}: {why}") from None
+            raise ToolError(f"{shown} cannot be read as {source.kind.upper()}: {why}", "not_readable") from None
     return Loaded(len(data), left_out)
 
 
@@ -193,7 +193,9 @@ def _log(source: TableSource, place: material.FilePlace, context: ToolContext) -
     except ToolError:
         log = None
     if log is None or os.path.join(log.root, *log.parts) != beside:
-        raise ToolError(f"{name} is not whole: the changes in its {LOG} file are not in the material; give both.")
+        raise ToolError(
+            f"{name} is not whole: the changes in its {LOG} file are not in the material; give both.", "not_readable"
+        )
     data = material.read(log, material.MAX_DATA)
     context.record_hash(log.name, hashlib.sha256(data).hexdigest())
     return data

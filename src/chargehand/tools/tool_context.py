@@ -59,7 +59,9 @@ class ToolContext:
         self.record_read(place.name, data)
         if not encoding.is_text(data):
             shown = material_files.one_line_name(place.name)
-            raise ToolError(f"{shown} is a binary file of {len(data):,} bytes: open it with context.open(name).")
+            raise ToolError(
+                f"{shown} is a binary file of {len(data):,} bytes: open it with context.open(name).", "not_readable"
+            )
         return encoding.decode_text(data)[0]
 
     def open(self, name: str) -> BufferedReader:

@@ -77,12 +77,18 @@ class Fetcher:
             async with asyncio.timeout(self.seconds):
                 return await self._follow_redirects(url)
         except TimeoutError:
-            raise ToolError(f"{url[:200]} did not answer in {self.seconds:g} s; try another page.") from None
+            raise ToolError(
+                f"{url[:200]} did not answer in {self.seconds:g} s; try another page.", "too_slow"
+            ) from None
         except aiohttp.ClientConnectorCertificateError:
-            raise ToolError(f"{url[:200]}: the certificate of the server is not trusted; try another page.") from None
+            raise ToolError(
+                f"{url[:200]}: the certificate of the server is not trusted; try another page.", "unreachable"
+            ) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # Messages of aiohttp can hold headers.
-            raise ToolError(f"{url[:200]} cannot be fetched ({type(error).__name__}); try another page.") from None
+            raise ToolError(
+                f"{url[:200]} cannot be fetched ({type(error).__name__}); try another page.", "unreachable"
+            ) from None
 
     async def _follow_redirects(self, text: str) -> Page:
         url = addresses.parse_url(text)
@@ -93,14 +99,15 @@ class Fetcher:
             if isinstance(found, Page):
                 return found
             url = addresses.parse_url(found)
-        raise ToolError(f"{text[:200]} redirects more than {MAX_REDIRECTS} times; try another page.")
+        raise ToolError(f"{text[:200]} redirects more than {MAX_REDIRECTS} times; try another page.", "unreachable")
 
     def _refuse_proxy(self, target: CheckedTarget) -> None:
         if proxy_for(str(target.url), self.proxies) is None:
             return
         raise ToolError(
             f"{target.host} would be reached through a proxy, so its address cannot be checked, "
-            "so pages are not fetched here. NO_PROXY lists hosts that are reached directly."
+            "so pages are not fetched here. NO_PROXY lists hosts that are reached directly.",
+            "not_allowed",
         )
 
     async def _page(self, target: CheckedTarget) -> Page | str:
@@ -121,7 +128,9 @@ class Fetcher:
             if response.status in REDIRECTS:
                 return _location(target, response)
             if not 200 <= response.status < 300:
-                raise ToolError(f"{str(target.url)[:200]} answered with status {response.status}; try another page.")
+                raise ToolError(
+                    f"{str(target.url)[:200]} answered with status {response.status}; try another page.", "unreachable"
+                )
             return await _read(target, response)
 
 
@@ -184,18 +193,18 @@ def _location(target: CheckedTarget, response: ClientResponse) -> str:
 
     place = response.headers.get("Location", "")
     if not place:
-        raise ToolError(f"{str(target.url)[:200]} redirects to nowhere; try another page.")
+        raise ToolError(f"{str(target.url)[:200]} redirects to nowhere; try another page.", "unreachable")
     return str(target.url.join(URL(place)))
 
 
 async def _read(target: CheckedTarget, response: ClientResponse) -> Page:
     kind = response.content_type.lower() if "Content-Type" in response.headers else "text/plain"
     if not TEXTS.fullmatch(kind):
-        raise ToolError(f"{str(target.url)[:200]} is {kind[:80]}; only text can be fetched.")
+        raise ToolError(f"{str(target.url)[:200]} is {kind[:80]}; only text can be fetched.", "not_readable")
     data, left_out = await _body(target, response)
     text = _decode_page(data, response.charset)
     if text is None:
-        raise ToolError(f"{str(target.url)[:200]} is binary; only text can be fetched.")
+        raise ToolError(f"{str(target.url)[:200]} is binary; only text can be fetched.", "not_readable")
     name = str(target.url)
     if kind in ("text/html", "application/xhtml+xml"):
         # In a thread: a page of the largest size takes a while to scan.
@@ -212,7 +221,9 @@ async def _body(target: CheckedTarget, response: ClientResponse) -> tuple[bytes,
         try:
             data += unpacker.unpack(chunk, MAX_BYTES + 1 - len(data))
         except zlib.error:
-            raise ToolError(f"{str(target.url)[:200]} is not packed as it says; try another page.") from None
+            raise ToolError(
+                f"{str(target.url)[:200]} is not packed as it says; try another page.", "not_readable"
+            ) from None
         if len(data) > MAX_BYTES:
             return bytes(data[:MAX_BYTES]), f"the page is larger than {MAX_BYTES // 10**6} MB: the rest is left out"
     return bytes(data), "" if unpacker.ended else "the page was not sent to its end: the rest is missing"
@@ -227,7 +238,9 @@ def _unpacker(target: CheckedTarget, encoding: str) -> Unpacker:
         case "deflate":
             return Unpacker(zlib.MAX_WBITS)
         case _:
-            raise ToolError(f"{str(target.url)[:200]} is packed in a way that was not asked for; try another page.")
+            raise ToolError(
+                f"{str(target.url)[:200]} is packed in a way that was not asked for; try another page.", "not_readable"
+            )
 
 
 def _decode_page(data: bytes, charset: str | None) -> str | None:

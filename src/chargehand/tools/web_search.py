@@ -53,15 +53,19 @@ class SearchProvider:
             async with asyncio.timeout(SECONDS):
                 status, body = await self._answer(key, query, most)
         except TimeoutError:
-            raise ToolError(f"{self.name} did not answer in {SECONDS:.0f} s; try again later.") from None
+            raise ToolError(f"{self.name} did not answer in {SECONDS:.0f} s; try again later.", "too_slow") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise ToolError(f"{self.name} cannot be reached ({type(error).__name__}); check the network.") from None
+            raise ToolError(
+                f"{self.name} cannot be reached ({type(error).__name__}); check the network.", "unreachable"
+            ) from None
         if status in (401, 403):
-            raise ToolError(f"{self.name} refused the key in {self.key_env} ({status}).")
+            raise ToolError(f"{self.name} refused the key in {self.key_env} ({status}).", "unavailable")
         if status == 429:
-            raise ToolError(f"{self.name} allows no more searches now (429); continue without, or try again later.")
+            raise ToolError(
+                f"{self.name} allows no more searches now (429); continue without, or try again later.", "unreachable"
+            )
         if status != 200:
-            raise ToolError(f"{self.name} answered with status {status}; try another query.")
+            raise ToolError(f"{self.name} answered with status {status}; try another query.", "unreachable")
         return self._hits(body, most)
 
     async def _answer(self, key: str, query: str, most: int) -> tuple[int, bytes]:
@@ -81,14 +85,18 @@ class SearchProvider:
             async for chunk in response.content.iter_chunked(2**16):
                 body += chunk
                 if len(body) > MAX_REPLY:
-                    raise ToolError(f"{self.name} answered with more than {MAX_REPLY // 10**6} MB; ask for less.")
+                    raise ToolError(
+                        f"{self.name} answered with more than {MAX_REPLY // 10**6} MB; ask for less.", "too_large"
+                    )
             return response.status, bytes(body)
 
     def _hits(self, body: bytes, most: int) -> list[SearchHit]:
         try:
             found = self.results(json.loads(body))
         except (ValueError, AttributeError, RecursionError):
-            raise ToolError(f"{self.name} gave an answer that is not understood; try again later.") from None
+            raise ToolError(
+                f"{self.name} gave an answer that is not understood; try again later.", "not_readable"
+            ) from None
         entries = cast("list[object]", found) if isinstance(found, list) else []
         fields = [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
         pages = [each for each in fields if isinstance(each.get("url"), str)][:most]
@@ -155,10 +163,10 @@ def searching(providers: tuple[SearchProvider, ...]) -> Tool:
         """
         provider = choose_provider()
         if provider is None:
-            raise ToolError(f"web_search needs {lacks()}.")
+            raise ToolError(f"web_search needs {lacks()}.", "unavailable")
         words = " ".join(query.split())
         if not words or len(words) > MAX_QUERY:
-            raise ToolError(f"query must be 1 to {MAX_QUERY} characters.")
+            raise ToolError(f"query must be 1 to {MAX_QUERY} characters.", "wrong_arguments")
         hits = await provider.search(os.environ[provider.key_env], words, most)
         found = [f"{at}. {hit.title}\n   {hit.url}\n   {hit.excerpt}" for at, hit in enumerate(hits, 1)]
         return "\n".join(found) or "Nothing was found; try other words."

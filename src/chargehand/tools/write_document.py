@@ -35,11 +35,15 @@ def write_document(context: ToolContext, name: str, text: str) -> str:
     _check_name(name)
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_BYTES:
-        raise ToolError(f"The document has {len(data):,} bytes; at most {MAX_BYTES:,} are written. Split it.")
+        raise ToolError(
+            f"The document has {len(data):,} bytes; at most {MAX_BYTES:,} are written. Split it.", "too_large"
+        )
     if context.keep_document is not None:
         return _describe(name, data, replaced=context.keep_document(name, data))
     if context.folder is None:
-        raise ToolError("This run keeps no folder, so no document can be written; put the text into the answer.")
+        raise ToolError(
+            "This run keeps no folder, so no document can be written; put the text into the answer.", "unavailable"
+        )
     try:
         with _documents(context.folder) as folder:
             replaced = _write(name, data, folder)
@@ -62,7 +66,8 @@ def _check_name(name: str) -> None:
         shown = "".join(c if c.isprintable() else "?" for c in name[:100])
         raise ToolError(
             f"{shown or 'The empty name'} cannot name a document: use letters, digits, blanks, - and _, at most "
-            f"{MAX_NAME}, no folders, and one of the endings {', '.join(ENDINGS)}."
+            f"{MAX_NAME}, no folders, and one of the endings {', '.join(ENDINGS)}.",
+            "wrong_arguments",
         )
 
 
@@ -88,7 +93,7 @@ def _write(name: str, data: bytes, folder: int) -> bool:
     """Write the whole document or nothing; True when it replaced one."""
     there = set(os.listdir(folder))
     if name not in there and len(there) >= MAX_DOCUMENTS:
-        raise ToolError(f"There are {MAX_DOCUMENTS} documents already; write into one of them.")
+        raise ToolError(f"There are {MAX_DOCUMENTS} documents already; write into one of them.", "too_large")
     draft = f".{os.urandom(8).hex()}"
     try:
         handle = os.open(

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic_core import to_json
 
+from chargehand.errors import ToolErrorCode
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.message import Message, Reply, TokenCount, ToolEffect, ToolSpec
 from chargehand.values.outcome import Fault, Finding, Usage
@@ -168,6 +169,7 @@ class ToolResult(Value):
 
     text: str = ""
     error: Fault | None = None
+    code: ToolErrorCode | None = None
     reads: dict[str, str] = Field(default_factory=dict)
     lines: dict[str, int] = Field(default_factory=dict)
     urls: tuple[str, ...] = ()

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 from chargehand.engine.people import doubt, question_about_doubt, question_about_tool, verdict
 from chargehand.engine.port import Engine
+from chargehand.errors import ToolErrorCode
 from chargehand.events import ToolRefused
 from chargehand.values.effect import ToolCall, ToolResult
 from chargehand.values.message import ToolEffect, ToolRequest, ToolSpec
+from chargehand.values.outcome import Fault
 from chargehand.workers import Assignment
 from chargehand.workers.worker_prompt import ESCALATE
 
@@ -41,9 +43,11 @@ class WorkerTools:
         """The result of one call. `place` is its number within the attempt, such as `2.1`."""
         tool = self._tools.get(request.name)
         if tool is None:
-            return self._refuse(request, f"{self._worker} has no tool {request.name!r}; it has: {self._tool_names()}.")
+            reason = f"{self._worker} has no tool {request.name!r}; it has: {self._tool_names()}."
+            return self._refuse(request, reason, "unknown_tool")
         if request.arguments is None:
-            return self._refuse(request, f"The arguments are not a JSON object: {request.raw[:200]!r}.")
+            reason = f"The arguments are not a JSON object: {request.raw[:200]!r}."
+            return self._refuse(request, reason, "wrong_arguments")
         effect = ToolCall(
             worker=self._worker,
             tool=request.name,
@@ -58,7 +62,7 @@ class WorkerTools:
         else:
             key = self._assignment.key("tool", place)
         if tool.approve and (refusal := await self._find_refusal(key, request, request.arguments)) is not None:
-            return self._refuse(request, refusal)
+            return self._refuse(request, refusal, "not_approved")
         return await self._perform_tool(key, effect)
 
     async def _perform_tool(self, key: str, effect: ToolCall) -> ToolResult:
@@ -85,13 +89,13 @@ class WorkerTools:
         reason = said.reason if said else ""
         return f"A person rejected this call of {request.name}{f': {reason}' if reason else '.'}"
 
-    def _refuse(self, request: ToolRequest, reason: str) -> ToolResult:
+    def _refuse(self, request: ToolRequest, reason: str, code: ToolErrorCode) -> ToolResult:
         self._engine.emit(
-            ToolRefused(worker=self._worker, tool=request.name, reason=reason),
+            ToolRefused(worker=self._worker, tool=request.name, reason=reason, code=code),
             task=self._assignment.task.id,
             attempt=self._assignment.attempt,
         )
-        return ToolResult.model_validate({"error": {"kind": "tool", "message": reason}})
+        return ToolResult(error=Fault(kind="tool", message=reason), code=code)
 
     def _tool_names(self) -> str:
         return ", ".join([*self._tools, ESCALATE.name])

@@ -68,7 +68,7 @@ class Resources:
         known = self.tools.get(effect.tool)
         if known is None:
             message = f"There is no tool {effect.tool!r} here; the team that defined it has changed."
-            return ToolResult(error=Fault(kind="tool", message=message))
+            return ToolResult(error=Fault(kind="tool", message=message), code="unknown_tool")
         header = self.trace_header
         context = self.context if header is None else replace(self.context, traceparent=header(key))
         return await call(known, effect.arguments, context)

@@ -119,7 +119,7 @@ def keep_document(store: BlobStore, run: str, name: str, data: bytes) -> bool:
     path, folder = store.path(run, "documents", name), store.path(run, "documents")
     replaced = store.has(path)
     if not replaced and len(store.list(folder)) >= MAX_DOCUMENTS:
-        raise ToolError(f"There are {MAX_DOCUMENTS} documents already; write into one of them.")
+        raise ToolError(f"There are {MAX_DOCUMENTS} documents already; write into one of them.", "too_large")
     store.put(path, name.encode() + b"\n" + data)
     return replaced
 
