@@ -28,6 +28,7 @@ from chargehand.engine.people import Person, read_words
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
 from chargehand.events import RunEnded
 from chargehand.models.resolve import Models
+from chargehand.models.supervisor_models import SupervisorModels
 from chargehand.planner.preview import estimate_by_plan
 from chargehand.record.cache import Cache
 from chargehand.record.home import Home
@@ -161,8 +162,30 @@ class Session:
 
     async def _work_once(self, job: RunJob, earlier: Replay | None) -> Report | None:
         """The report; None when a person has restarted tasks, and another session is to follow."""
-        reopen, restarts = _tasks_to_reopen(job, earlier)
         supervisors = role_models(job.settings, self._models)
+        async with make_engine(job.settings.engine, self._engine_inputs(job, earlier, supervisors)) as engine:
+            self._engine = engine
+            if earlier is not None:
+                # What was ordered while no process owned the run holds from the beginning.
+                await engine.read_orders()
+                if engine.restarting:
+                    return None
+            past = self._past(job) if job.request.approve else ()
+            steps = make_steps(job, self._models, engine, supervisors, on_draft=self._on_draft, past=past)
+            report = await self._drive(engine, run_steps(steps))
+            if report is not None and report.status in FINISHED:
+                await engine.read_last_orders()
+                report = None if engine.restarting else report
+            if report is None:
+                return None
+            report = add_spent(report, engine.spent)
+            if earlier is None and job.prior is None and job.fork is None:
+                self._by_plan = _estimate(steps, report)
+            engine.emit(RunEnded(status=report.status, report=report.to_json()))
+        return report
+
+    def _engine_inputs(self, job: RunJob, earlier: Replay | None, supervisors: SupervisorModels) -> EngineInputs:
+        reopen, restarts = _tasks_to_reopen(job, earlier)
         tools = tools_of(job.team)
         if self._servers is None and "mcp" in job.team.to_json():
             from chargehand.tools.mcp_connections import McpConnections  # most runs use no server
@@ -171,7 +194,7 @@ class Session:
         holds_files = bool(job.request.material) or "write_document" in tools
         folder = self._home.folder(job.run) if self._home is not None and holds_files else None
         hidden = None if self._home is None else self._home.path
-        inputs = EngineInputs(
+        return EngineInputs(
             run=job.run,
             journal=self._journal,
             models=self._models,
@@ -206,26 +229,6 @@ class Session:
             wall_clock=self._wall_clock,
             chance=self._chance,
         )
-        async with make_engine(job.settings.engine, inputs) as engine:
-            self._engine = engine
-            if earlier is not None:
-                # What was ordered while no process owned the run holds from the beginning.
-                await engine.read_orders()
-                if engine.restarting:
-                    return None
-            past = self._past(job) if job.request.approve else ()
-            steps = make_steps(job, self._models, engine, supervisors, on_draft=self._on_draft, past=past)
-            report = await self._drive(engine, run_steps(steps))
-            if report is not None and report.status in FINISHED:
-                await engine.read_last_orders()
-                report = None if engine.restarting else report
-            if report is None:
-                return None
-            report = add_spent(report, engine.spent)
-            if earlier is None and job.prior is None and job.fork is None:
-                self._by_plan = _estimate(steps, report)
-            engine.emit(RunEnded(status=report.status, report=report.to_json()))
-        return report
 
     def _past(self, job: RunJob) -> list[PastRun]:
         return [] if self._home is None else self._home.past_runs(job.team.name, job.settings.models_key)

@@ -23,8 +23,9 @@ from chargehand.models.supervisor_models import RoleName, SupervisorModel
 from chargehand.planner.before_spending import missing_material
 from chargehand.planner.planned import Unplanned
 from chargehand.planner.settle_plan import plan_or_route
+from chargehand.runs.check_request import check_plan, positive, team_for
 from chargehand.runs.event_loop import run_in_loop, wait_to_begin
-from chargehand.runs.existing_runs import OnSession, OpenRecord, RunLife, check_plan, positive, team_for
+from chargehand.runs.existing_runs import OnSession, OpenRecord, RunLife
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.record_in_thread import open_record, remote_record
 from chargehand.synthesizer import OnDraft
@@ -194,38 +195,33 @@ class Supervisor(RunLife):
         team, notes = team_for(base, asked)
         if given is not None:
             check_plan(given, team, asked)
+        job = RunJob("", asked, team, settings, given, None if single else self.team_ref)
+        missing = missing_material(asked) if stdin is None else ()
+        job = job._replace(warnings=(*self.warnings, *notes, *missing))
         if settings.engine == "temporal":
             if single or stdin is not None or output_type is not None:
                 raise UsageError("A run on Temporal takes no --single, no material on stdin and no type in Python.")
-            from chargehand.runs.temporal.connection import with_dev_store
-            from chargehand.runs.temporal.start_or_resume import run_job  # few runs are there
-
-            settings = with_dev_store(settings)
-            warnings = (*self.warnings, *notes, *missing_material(asked))
-            async with (record or partial(open_record, partial(remote_record, "")))() as journal:
-                job = RunJob(journal.run, asked, team, settings, given, self.team_ref, warnings=warnings)
-                return await run_job(self.home, job, on_event, self.say)
+            return await self._run_on_temporal(job, record, on_event)
         async with (
-            self._checked_models(settings, team, asked.budget, given) as models,
+            self.shared_models.checked(settings, team, asked.budget, given) as models,
             (record or partial(open_record, self.home.create))() as journal,
         ):
-            run = journal.run
             if stdin is not None:
-                asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(run, stdin))})
-            job = RunJob(
-                run,
-                asked,
-                team,
-                settings,
-                given,
-                None if single else self.team_ref,
-                warnings=(*self.warnings, *notes, *missing_material(asked)),
-                validate=partial(_invalid, output_type) if output_type else None,
-            )
+                asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(journal.run, stdin))})
+            validate = partial(_invalid, output_type) if output_type else None
+            job = job._replace(run=journal.run, request=asked, validate=validate)
             # Records are opened in threads: many are there in the same turn.
             await wait_to_begin()
             report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
         return _with_typed_data(report, output_type)
+
+    async def _run_on_temporal(self, job: RunJob, record: OpenRecord | None, on_event: Listener | None) -> Report:
+        from chargehand.runs.temporal.connection import with_dev_store
+        from chargehand.runs.temporal.start_or_resume import run_job  # few runs are there
+
+        settings = with_dev_store(job.settings)
+        async with (record or partial(open_record, partial(remote_record, "")))() as journal:
+            return await run_job(self.home, job._replace(run=journal.run, settings=settings), on_event, self.say)
 
     @overload
     def run_sync(
@@ -301,7 +297,7 @@ class Supervisor(RunLife):
             max_tasks=max_tasks or settings.max_tasks,
         )
         roles: tuple[Role, ...] = ("planner", "router") if self.team.mode == "route" else ("planner",)
-        async with self._models(settings) as models:
+        async with self.shared_models.use(settings) as models:
             chosen: dict[RoleName, SupervisorModel] = {}
             for role in roles:
                 choice = settings.model_for(role)
@@ -325,7 +321,7 @@ class Supervisor(RunLife):
     async def ask_small_model(self, messages: Sequence[Message], max_output: int = 1_000) -> Reply:
         """One call of the small model, on no record: for chores such as the title of a conversation. ModelError."""
         settings = self.team_settings()
-        async with self._models(settings) as models:
+        async with self.shared_models.use(settings) as models:
             choice = settings.model_for("router")
             models.check(choice.model)
             call = ModelCall(role="worker", model=choice.model, messages=tuple(messages), output_cap=max_output)

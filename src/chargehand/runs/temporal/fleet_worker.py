@@ -73,7 +73,7 @@ async def _work(
         teams: list[ServedTeam] = []
         for each in supervisors:
             own = _part_of_limits(each.team_settings(), options.share)
-            models = await parts.enter_async_context(each.shared_models(own))
+            models = await parts.enter_async_context(each.shared_models.use(own))
             teams.append(ServedTeam(each.team, own, models))
         health.queues = [team_queue(served.team, settings.queue) for served in teams]
         polling = asyncio.ensure_future(_note_start(started, health, say, settings))

@@ -1,0 +1,39 @@
+"""What a caller asks for -> the team that may do it, or everything that is wrong with it."""
+
+from __future__ import annotations
+
+from chargehand.errors import InvalidPlan, UsageError
+from chargehand.team import Team
+from chargehand.tools import BUILTIN
+from chargehand.values.plan import Plan, errors_in
+from chargehand.values.request import Request
+
+
+def team_for(team: Team, request: Request) -> tuple[Team, list[str]]:
+    """The team as the request allows it to work, and what to say about it; UsageError when nobody may use the web."""
+    if not request.web:
+        return team, []
+    if not team.web_workers:
+        untrusted = [problem.message for problem in team.problems() if problem.code == "untrusted_tool"]
+        add = "Add `web: true` to the front matter of a worker (in Python, web=True), or use the team general."
+        remedy = untrusted or [add]
+        raise UsageError(f"The team {team.name!r} has no worker that may use the web. {' '.join(remedy)}")
+    lacking = web_search.lacks() if (web_search := BUILTIN["web_search"]).lacks else None
+    return team.with_web(), [f"web_search needs {lacking}: only fetch_page is offered."] if lacking else []
+
+
+def check_plan(plan: Plan, team: Team, request: Request) -> None:
+    """Raise InvalidPlan with every error in a plan that is to be run as it is."""
+    problems = plan.problems(
+        team.assignable, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens, factory=team.factory
+    )
+    if wrong := errors_in(problems):
+        lines = "".join(f"\n  {problem.message}" for problem in wrong[:50])
+        more = f"\n  and {len(wrong) - 50:,} more" if len(wrong) > 50 else ""
+        raise InvalidPlan(f"The plan cannot be run:{lines}{more}", problems)
+
+
+def positive(**limits: float | None) -> None:
+    """Limits of zero or less stop everything or mean nothing: all of them are named at once."""
+    if wrong := [f"{name} is {value:g}" for name, value in limits.items() if value is not None and value <= 0]:
+        raise UsageError(f"{', '.join(wrong)}: give a number above 0, or leave it out.")
