@@ -16,6 +16,7 @@ from chargehand.team.problems import MISSING_TEAM, NO_WORKERS, team_problems
 from chargehand.team.team import Team, invalid_team
 from chargehand.team.team_file import Parts, read_parts
 from chargehand.team.team_tools import TeamCode, is_trusted, read_code, shipped_home
+from chargehand.team.worker import Worker
 from chargehand.team.worker_file import AgentFile, read_agent
 from chargehand.tools import BUILTIN, Tool
 from chargehand.tools.mcp_pins import McpServer
@@ -95,6 +96,17 @@ def _load_folder(
     problems = [*parts.problems, *examples.problems, *in_team]
     if errors_in(problems):
         raise invalid_team(parts.name, problems)
+    return _make_team(workers, parts, code, examples, factory_tools, problems)
+
+
+def _make_team(
+    workers: list[Worker],
+    parts: Parts,
+    code: TeamCode,
+    examples: Examples,
+    factory_tools: list[Tool | str] | None,
+    problems: list[Problem],
+) -> Team:
     return Team(
         workers,
         name=parts.name,

@@ -350,12 +350,6 @@ class Grounds:
             return _line_with_figures(wanted, index)
         return best[0][0]
 
-    def lines_at(self, sources: Iterable[str]) -> list[str]:
-        """The text of each line that one of these sources names, of what tools showed."""
-        places = [place for source in dict.fromkeys(sources) if (place := _place_in_file(source)) is not None]
-        texts = [self._shown.get((place["name"], int(place["first"])), "") for place in places]
-        return [_NUMBERED.sub(r"\2", text, count=1) for text in texts if text]
-
     @cached_property
     def _shown(self) -> dict[tuple[str, int], str]:
         """The lines that tools showed, by file and number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from chargehand.apps.review.change import Change
@@ -57,29 +57,26 @@ def view(
     }
     if all:
         data["left_out"] = [each.finding.to_json() | {"why": each.why} for each in selection.left_out]
-    # That no model wrote the answer is as it should be where none was named.
-    stated = report.notes if written else [note for note in report.notes if not note.startswith("No model ")]
-    notes = [
+    notes = (
         *unanalysed_notes(unanalysed, models=written),
         *change.notes,
         *selection.notes,
         *unable(change),
-        *notes_of(report.outcomes),
-        *stated,
-    ]
-    if known:
-        notes.append(f"Not read by models again, as an earlier review has it: {several(known, 'file')}.")
-    if unread:
-        notes.append(f"{several(unread, 'file')} more than models are given to read: only analyzers looked at them.")
-    return report.model_copy(
-        update={
-            "answer": answer,
-            "findings": selection.findings,
-            "gaps": gaps,
-            "notes": tuple(notes),
-            "data": data,
-        }
+        *_notes_of_report(report, written=written, unread=unread, known=known),
     )
+    return report.model_copy(
+        update={"answer": answer, "findings": selection.findings, "gaps": gaps, "notes": notes, "data": data}
+    )
+
+
+def _notes_of_report(report: Report, *, written: bool, unread: int, known: int) -> Iterator[str]:
+    yield from notes_of(report.outcomes)
+    # That no model wrote the answer is as it should be where none was named.
+    yield from (note for note in report.notes if written or not note.startswith("No model "))
+    if known:
+        yield f"Not read by models again, as an earlier review has it: {several(known, 'file')}."
+    if unread:
+        yield f"{several(unread, 'file')} more than models are given to read: only analyzers looked at them."
 
 
 def unanalysed_notes(counts: Mapping[str, int], *, models: bool) -> list[str]:

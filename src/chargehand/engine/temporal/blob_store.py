@@ -79,9 +79,6 @@ class BlobStore:
     async def create_async(self, path: str, body: bytes) -> bool:
         return await asyncio.to_thread(self.create, path, body)
 
-    async def put_async(self, path: str, body: bytes) -> None:
-        await asyncio.to_thread(self.put, path, body)
-
     def delete(self, paths: Iterable[str]) -> None:
         """Remove objects; those that are not there are left out."""
         import obstore

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from chargehand.values.outcome import Usage
-from chargehand.values.plan import Task
 from chargehand.values.step import Head, StepKind, StepRefs
 
 # What ends a run, beside the steps of its flow: the report and what was not carried by another step go on the record.
@@ -142,10 +141,6 @@ def segment_of(kind: StepKind, key: str, refs: StepRefs) -> str:
 
 def total_usage(data: list[JsonObject]) -> Usage:
     return Usage.total([Usage.model_validate(each) for each in data])
-
-
-def pack_tasks(tasks: tuple[Task, ...]) -> list[JsonObject]:
-    return [task.model_dump(mode="json", exclude_defaults=True) for task in tasks]
 
 
 _BLANK: dict[type, JsonObject] = {
