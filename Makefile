@@ -31,7 +31,7 @@ dev: .venv/.dev ## install, with everything tests and linters need
 
 check: lint ## lint, types, import layers, and the tests that take seconds
 	@echo "== pytest, without the slow tests"
-	@$(PYTEST) -m 'not slow' $(PYTEST_ARGS)
+	@$(PYTEST) -m 'not slow' --hypothesis-profile=check $(PYTEST_ARGS)
 
 test: lint ## lint, types, import layers, then all tests, with a tenth of the large counts
 	@echo "== pytest"
@@ -50,7 +50,7 @@ lint: dev ## ruff, types, import layers
 	@echo "== ruff format --check"
 	@$(BIN)/ruff format --check .
 	@echo "== types (basedpyright, strict)"
-	@$(BIN)/basedpyright
+	@$(BIN)/basedpyright --threads 2
 	@echo "== import layers"
 	@$(BIN)/lint-imports --no-logo
 

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.cli.terminal import STARTED, Shell
 from tests.counts import SOAK
@@ -15,21 +16,51 @@ from tests.counts import SOAK
 # Seconds for each of setup, call and teardown. On a quiet machine no test takes more than 15, those of a soak aside.
 LIMIT_S = float(os.environ.get("CHARGEHAND_TEST_LIMIT_S", "1800" if SOAK else "180"))
 STDERR = pytest.StashKey[int]()
-# What `make check` leaves out: files whose tests take many seconds together.
+# What `make check` leaves out: these files, most of whose tests start processes or servers, and tests marked `slow`.
 SLOW = (
     "tests/apps/testgen/",
+    "tests/cli/test_bad_input.py",
+    "tests/cli/test_escapes.py",
+    "tests/cli/test_life.py",
     "tests/cli/test_live.py",
+    "tests/cli/test_people.py",
+    "tests/cli/test_review.py",
+    "tests/cli/test_review_again.py",
+    "tests/cli/test_review_gate.py",
+    "tests/cli/test_review_models.py",
+    "tests/cli/test_review_names.py",
     "tests/crash/",
     "tests/dispatcher/test_time_limits.py",
+    "tests/engine/temporal/test_bad_input_on_temporal.py",
+    "tests/engine/temporal/test_both_engines.py",
     "tests/engine/temporal/test_chaos.py",
+    "tests/engine/temporal/test_histories.py",
+    "tests/engine/temporal/test_orders_on_temporal.py",
+    "tests/engine/temporal/test_payloads.py",
+    "tests/engine/temporal/test_runs_from_runs.py",
+    "tests/engine/temporal/test_runs_on_temporal.py",
     "tests/faults/",
+    "tests/programs/",
     "tests/project/test_docs.py",
     "tests/project/test_limit_of_time.py",
+    "tests/project/test_wheel.py",
+    "tests/runs/test_after_a_crash.py",
+    "tests/runs/test_quota.py",
+    "tests/runs/test_send_telemetry.py",
     "tests/server/test_kill.py",
+    "tests/server/test_mcp.py",
+    "tests/server/test_mcp_restart.py",
     "tests/server/test_openapi.py",
+    "tests/server/test_other_clients.py",
     "tests/simulation/",
+    "tests/teams/test_golden.py",
     "tests/teams/test_runs.py",
+    "tests/tools/test_mcp_client.py",
+    "tests/tools/test_other_servers.py",
+    "tests/tools/test_query_data.py",
 )
+# For `make check`: a quarter of the examples, where a test does not say how many.
+settings.register_profile("check", max_examples=25)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -186,6 +186,7 @@ def test_a_run_out_of_time_is_advised_to_get_more(shell: Shell) -> None:
     assert "--retry-failed" in got.err
 
 
+@pytest.mark.slow
 def test_a_long_wait_for_a_provider_is_announced(shell: Shell) -> None:
     """The line says how long; a short one is not worth it."""
     for seconds, line in ((1.2, "t1 tries again in 1."), (0.1, "t1 tries again: slowly")):

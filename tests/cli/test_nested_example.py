@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.terminal import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "nested"
 
 
+@pytest.mark.slow
 def test_three_teams_under_one_answer_the_question(shell: Shell) -> None:
     """Real tools on the material, every nested task done and on the record under its parent."""
     got = shell(

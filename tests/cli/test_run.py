@@ -289,6 +289,7 @@ def test_a_bug_is_one_line_without_v_and_a_traceback_with_it(shell: Shell, monke
     assert "Traceback" in shell("run", "x", "-v", "--model", shell.script()).err
 
 
+@pytest.mark.slow
 def test_the_shipped_example_is_partial_with_its_calculations_made(shell: Shell) -> None:
     """A whole run: a real tool call, a call sent again, a failure survived."""
     got = finished(

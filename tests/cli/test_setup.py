@@ -158,6 +158,7 @@ def test_schemas_are_schemas(shell: Shell, name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(shell("schema", name).json)
 
 
+@pytest.mark.slow
 def test_schemas_describe_what_is_printed(shell: Shell) -> None:
     """The report of a partial run, its outcomes and its events fit; a plan with a wrong field does not."""
     shell("run", "Compare", "--model", f"scripted:{EXAMPLE}")

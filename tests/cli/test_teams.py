@@ -43,6 +43,7 @@ def test_the_line_to_try_a_new_team_works_as_it_is(shell: Shell, name: str) -> N
     assert (run[0], evaluate[0], test) == ("chargehand", "chargehand", ["pytest", f"{name}/team1"])
 
 
+@pytest.mark.slow
 def test_a_new_team_passes_its_own_test_and_its_own_eval(shell: Shell) -> None:
     """As it is written, in a process that trusts nothing: a test of a team loads the team's tools by itself."""
     shell("teams", "new", "mine")

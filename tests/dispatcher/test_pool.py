@@ -82,6 +82,7 @@ def p95(values: list[float]) -> float:
     return values[int(0.95 * (len(values) - 1))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_choosing_beats_assigning_with_one_slow_member(seed: int) -> None:
     """80 tasks, 8 at once, one of four members ten times as slow: the 95th percentile is well below round robin's."""

@@ -225,6 +225,7 @@ policies = st.builds(
 WORKERS = ("a", "b", "c", "d")
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(policies, st.lists(st.sampled_from(CONDITIONS), min_size=30, max_size=30), st.data())
 def test_any_policy_ends(policy: Policy, troubles: list[Condition], data: st.DataObject) -> None:

@@ -581,6 +581,7 @@ def _essence(report: Report) -> list[tuple[Any, ...]]:
     return [(o.task, o.status, o.worker, o.output, o.attempts, o.usage.calls, o.usage.tokens) for o in report.outcomes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES)
 def test_a_crash_in_the_middle_of_any_rung_changes_no_decision(scene: str) -> None:
     """The record is cut after each event; the resumed run decides nothing again and repeats no committed call.

@@ -105,6 +105,7 @@ def test_whole_floats_are_numbers_of_tokens(model: str) -> None:
     assert reply.usage == TokenCount(input_tokens=9, output_tokens=7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", BOTH)
 @pytest.mark.parametrize("name", [*NONSENSE, *ABSURD])
 def test_usage_that_cannot_be_so_counts_as_what_was_set_aside(shell: Shell, keys: Any, model: str, name: str) -> None:
@@ -140,6 +141,7 @@ def test_a_provider_that_never_says_what_it_used_is_estimated(shell: Shell, keys
     assert any("counted at what was set aside for them" in note for note in got.json["notes"])
 
 
+@pytest.mark.slow
 def test_forty_tasks_of_negative_usage_do_not_freeze_the_process(tmp_path: Path) -> None:
     """They used to make what is held back negative, so that one call reserved and gave back for ever."""
     given = tmp_path / "plan.json"

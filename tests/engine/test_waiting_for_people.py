@@ -98,6 +98,7 @@ LIMITS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 NAMES = ["task timeout", "task seconds", "deadline"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limits", "options", "kind"), LIMITS, ids=NAMES)
 def test_an_approval_takes_nothing_from_a_limit(
     limits: dict[str, Any], options: dict[str, Any], kind: str, tmp_path: Path
@@ -108,6 +109,7 @@ def test_an_approval_takes_nothing_from_a_limit(
     assert report.timing.wall_s == pytest.approx(2, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limits", "options", "kind"), LIMITS, ids=NAMES)
 def test_a_limit_still_fires_in_the_middle_of_the_call_after_the_answer(
     limits: dict[str, Any], options: dict[str, Any], kind: str, tmp_path: Path
@@ -118,6 +120,7 @@ def test_a_limit_still_fires_in_the_middle_of_the_call_after_the_answer(
     assert report.timing.wall_s == pytest.approx(5, abs=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limits", "kind"), [(each[0], each[2]) for each in LIMITS[:2]], ids=NAMES[:2])
 def test_a_tasks_own_time_stands_still_while_others_work(limits: dict[str, Any], kind: str, tmp_path: Path) -> None:
     """The run's clock goes on with the other task, the clock of the task that waits does not."""
@@ -169,6 +172,7 @@ def test_two_questions_at_once_pause_a_task_once() -> None:
     assert state.begun == {"t1": 1.0, "t1/1": 1.0}
 
 
+@pytest.mark.slow
 def test_an_approval_is_waiting_and_not_work(tmp_path: Path) -> None:
     """What the person took while another task went on is in the task's waiting time and in the report's."""
     report, _ = run(plan("t1", "t2"), tmp_path, model(other_s=2 * HOUR))

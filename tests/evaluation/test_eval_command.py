@@ -108,6 +108,7 @@ def test_a_whole_run_is_on_the_record_and_nothing_else_is(shell: Shell) -> None:
     assert shell("show", run, "--json").json["status"] == "complete"
 
 
+@pytest.mark.slow
 def test_wrong_answers_fail_their_cases_and_say_why(shell: Shell) -> None:
     """Measured is exit 0; what failed is listed with file and line."""
     folder = team(shell.folder / "desk", *CASES)
@@ -307,6 +308,7 @@ def test_whatever_could_change_an_answer_is_measured_again(shell: Shell, what: s
     assert outcomes(found.json) == {"golden": what == "prompt"}
 
 
+@pytest.mark.slow
 def test_a_killed_evaluation_goes_on_where_it_was(shell: Shell) -> None:
     """kill -9 in the middle of a call over HTTP: only the case it was at is asked again."""
     cases = [{**GOLDEN, "id": f"g{n}", "instruction": f"How deep is fjord {n}?"} for n in range(6)]

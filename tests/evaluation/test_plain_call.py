@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from chargehand.evaluation import against
 from tests.cli.terminal import Shell, finished, process
 from tests.evaluation.samples import as_plan, evaluated, result, task
@@ -43,6 +45,7 @@ def test_a_scripted_model_is_not_asked_for_a_plain_call_unless_wanted(shell: She
     assert "plain call" not in done.err
 
 
+@pytest.mark.slow
 def test_a_real_model_is_asked_for_a_plain_call_unless_left_out(shell: Shell) -> None:
     """By default, so that nobody has to think of it; `--no-single` saves its cost."""
     folder = team(shell.folder / "fjord", {"id": "whole", "request": REQUEST, "expect": {"contains": "1,308"}})

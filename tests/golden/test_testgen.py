@@ -38,6 +38,7 @@ def test_code_that_is_not_run(tmp_path: Path) -> None:
     check_wording("testgen_left_out", messages)
 
 
+@pytest.mark.slow
 def test_nothing_to_run(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Why no test was written."""
     messages: dict[str, str] = {}

@@ -85,6 +85,7 @@ def test_calculations() -> None:
     check_wording("calculations", messages)
 
 
+@pytest.mark.slow
 def test_files_and_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths, patterns and searches: what is refused, what is left out, and how to continue."""
     docs = tmp_path / "docs"
@@ -139,6 +140,7 @@ def test_files_and_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     check_wording("file_tools", messages)
 
 
+@pytest.mark.slow
 def test_queries(tmp_path: Path) -> None:
     """Why a query is not run, with the tables there are."""
     data = tmp_path / "docs"

@@ -73,6 +73,7 @@ FAILING: dict[str, tuple[Callable[[Seen], Answer], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", EVERY)
 @pytest.mark.parametrize("name", FAILING)
 def test_what_cannot_be_read_fails_the_task_and_is_a_gap(
@@ -126,6 +127,7 @@ TOLERATED: dict[str, Callable[[Seen], Answer]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", EVERY)
 @pytest.mark.parametrize("name", TOLERATED)
 def test_what_is_harmless_is_taken(shell: Shell, monkeypatch: pytest.MonkeyPatch, model: str, name: str) -> None:
@@ -199,6 +201,7 @@ def test_five_hundred_streams_cancelled_at_once_leave_nothing() -> None:
     assert asyncio.run(main()) == (0, 0, 0, begun)
 
 
+@pytest.mark.slow
 def test_five_hundred_calls_of_a_run_cancelled_at_once_give_their_slots_back() -> None:
     """The run's slots and the provider's permits are free: as many calls again begin, and the budget is not held."""
     begun = 500

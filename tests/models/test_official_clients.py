@@ -59,6 +59,7 @@ def test_the_openai_client_understands_the_server() -> None:
         assert chunks[-1].usage.completion_tokens == 7
 
 
+@pytest.mark.slow
 def test_the_openai_client_understands_responses_of_the_server() -> None:
     """Plain, reasoning, tool call and stream by the official Responses client, item by item."""
     answer = Answer(text="hello world", tools=(("add", {"a": 1}),), thinking="Hm.", usage=(12, 7, 5))
@@ -170,6 +171,7 @@ def _heard(wire: Wire, model: str, path: str, answer: Answer, *, stream: bool) -
     return reply
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("wire", "model", "path", "types"), WIRES, ids=[model for _, model, _, _ in WIRES])
 def test_requests_have_the_official_types(wire: Wire, model: str, path: str, types: Any, stream: bool) -> None:

@@ -42,6 +42,7 @@ CASES: dict[str, tuple[Callable[[Seen], Answer], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["openai:some-model", "anthropic:claude-sonnet-4-5", "openai:gpt-5.5"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_ends_although_its_provider_never_does(

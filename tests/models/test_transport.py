@@ -395,6 +395,7 @@ def test_a_dead_proxy_names_the_variable() -> None:
         _through_proxy("http://provider.test/v1", {"HTTP_PROXY": "http://127.0.0.1:1"})
 
 
+@pytest.mark.slow
 def test_a_get_reads_what_it_needs_and_waits_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any status is an answer, a redirect too; a server that says nothing is named, with the seconds."""
     monkeypatch.setattr("chargehand.models.transport._GET_S", 1.0)

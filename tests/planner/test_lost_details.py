@@ -154,6 +154,7 @@ def test_a_text_pasted_into_the_request_reached_no_worker() -> None:
     assert with_lost_details(given, Request(text=text)) is given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["A-", "a-b/", "1.1,", "A'", "a.", "A ", "1-1-", "word. "])
 def test_a_long_request_took_minutes(piece: str) -> None:
     """The time grows with the length of the text and not with its square."""

@@ -37,6 +37,7 @@ def is_gone(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
+@pytest.mark.slow
 def test_what_a_process_left_behind_is_killed_at_its_time_limit(tmp_path: Path) -> None:
     """Its leader has ended before: the group is what counts."""
     note = tmp_path / "pid"
@@ -62,6 +63,7 @@ def test_input_that_is_not_read_is_no_error() -> None:
     assert ended.code == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 @pytest.mark.parametrize("stdin", [b"", b"x" * 1_000_000])
 def test_a_process_that_ends_without_reading_failed_on_the_other_loop(loop: Loop, stdin: bytes) -> None:

@@ -138,6 +138,7 @@ def test_no_prompt_of_any_role_holds_a_placeholder() -> None:
     assert [name for name, rules in RULES.items() if rules.strip().partition("{")[0].splitlines()[0] not in words] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("team", sorted(EXAMPLES))
 def test_no_prompt_of_a_shipped_team_holds_a_placeholder(team: str, tmp_path: Path) -> None:
     """What the team's own files say is part of the prompts."""

@@ -81,6 +81,7 @@ JSON = st.recursive(
 BATCHES = st.lists(st.lists(st.dictionaries(TEXT, JSON, max_size=4), max_size=4), max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=BATCHES)
 def test_what_is_appended_is_what_is_read(

@@ -215,6 +215,7 @@ def check(got: Result, before: Result, command: tuple[str, ...], what: str) -> b
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", range(BATCHES))
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "killed"])
 def test_a_record_damaged_at_random_is_never_a_bug_nor_another_story(shell: Shell, ended: bool, batch: int) -> None:

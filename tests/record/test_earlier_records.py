@@ -90,6 +90,7 @@ def test_a_run_that_waited_before_takes_its_answer(earlier: Shell) -> None:
     assert earlier("resume", WAITING).code == 0
 
 
+@pytest.mark.slow
 def test_a_review_of_before_is_run_again(earlier: Shell) -> None:
     """rerun finds the same findings in the same file."""
     before = earlier("show", REVIEW, "--json").json["findings"]

@@ -212,6 +212,7 @@ def test_large_bodies_are_stored_once(path: Path) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_a_wal_cut_at_any_byte_still_opens(path: Path, tmp_path: Path) -> None:
     """At each byte (each tenth but in a soak): what is left is the first batches, whole, and ever more of them."""
     small = sqlite3.connect(path)
@@ -241,6 +242,7 @@ def test_a_wal_cut_at_any_byte_still_opens(path: Path, tmp_path: Path) -> None:
     assert list(dict.fromkeys(lengths)) == ends
 
 
+@pytest.mark.slow
 def test_a_wal_cut_anywhere_can_be_owned_and_gone_on_with(path: Path, tmp_path: Path) -> None:
     """Whatever is left of the WAL, readers and owners get a gapless beginning of the record, in whole batches."""
     journal = SqliteJournal.create(path)

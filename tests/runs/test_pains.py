@@ -283,6 +283,7 @@ def test_pain_11_an_approval_deep_in_a_run_survives_the_process(tmp_path: Path) 
     assert (report.status, paid) == ("complete", [7])
 
 
+@pytest.mark.slow
 def test_pain_12_requests_a_minute_are_kept(tmp_path: Path) -> None:
     """Forty calls to a provider that allows thirty a minute are spread out, over real HTTP; none is refused."""
     times: list[float] = []
@@ -360,6 +361,7 @@ def test_pain_14_a_record_grows_with_its_steps_and_can_be_pruned(tmp_path: Path)
     assert sum(path.stat().st_size for path in (tmp_path / "40").rglob(f"{kept.run}*") if path.is_file()) == 0
 
 
+@pytest.mark.slow
 def test_pain_15_a_run_needs_few_distributions(tmp_path: Path) -> None:
     """A whole run over the command line loads modules of at most twenty distributions."""
     script = tmp_path / "script.json"

@@ -165,6 +165,7 @@ def test_readers_of_a_review_read_the_code_from_the_cache(shell: Shell, wire: st
     assert all(hit >= len(code) // CHARACTERS for hit in hits[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "hits"), [("claude-opus-5-5", 5), ("of-unknown-price", 0)])
 def test_of_calls_at_the_same_moment_one_writes_the_cache_for_the_others(tmp_path: Path, model: str, hits: int) -> None:
     """They wait until its reply begins, where reading from the cache costs less; otherwise all are sent at once."""

@@ -213,6 +213,7 @@ def test_runs_beyond_the_limit_wait_for_their_turn(tmp_path: Path) -> None:
         assert [client.wait(run)["status"] for run in runs] == ["complete"] * 4
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_parks_its_runs_and_the_next_continues_them(tmp_path: Path) -> None:
     """Also those that were still in the queue, and one that was promised and never begun."""
     with serving(make_supervisor(tmp_path, ScriptedModel(SLOW)), max_runs=1) as client:
@@ -231,6 +232,7 @@ def test_a_server_that_stops_parks_its_runs_and_the_next_continues_them(tmp_path
             assert ended["status"] == "complete"
 
 
+@pytest.mark.slow
 def test_a_paused_run_is_not_continued_by_a_new_server(tmp_path: Path) -> None:
     """Only a person continues it, also where a crash left it marked as wanted."""
     slowly = ScriptedModel([ANSWERS[0], ANSWERS[1] | {"delay_ms": 1_000}, ANSWERS[2]])
@@ -305,6 +307,7 @@ def busy(tmp_path: Path) -> Any:
         yield client
 
 
+@pytest.mark.slow
 def test_a_task_is_stopped_over_http(busy: Client) -> None:
     """The verdict is the answer; a task that is not there, or has ended, is a problem with the remedy."""
     run = busy.start()
@@ -336,6 +339,7 @@ def test_a_task_of_a_finished_run_is_restarted_over_http(active: Client) -> None
     assert again["report"]["plan"]["tasks"][0]["instruction"] == "Do the first part in French"
 
 
+@pytest.mark.slow
 def test_limits_are_added_to_a_run_under_way_over_http(busy: Client) -> None:
     """Of a run that this server owns; without limits it is a problem that names the owner."""
     run = busy.start(tokens=100_000)
@@ -347,6 +351,7 @@ def test_limits_are_added_to_a_run_under_way_over_http(busy: Client) -> None:
     busy.post(f"{RUNS}/{run}/cancel")
 
 
+@pytest.mark.slow
 def test_a_run_is_paused_and_continued_over_http(tmp_path: Path) -> None:
     """It is not wanted any more until then: only a person continues it."""
     slow = [ANSWERS[0], ANSWERS[1] | {"delay_ms": 2_000}, ANSWERS[2]]
@@ -361,6 +366,7 @@ def test_a_run_is_paused_and_continued_over_http(tmp_path: Path) -> None:
         assert client.wait(run, after=ended["seq"])["status"] == "complete"
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_for_a_provider_continues_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It needs no person, takes no other run's place, and is continued when the time has come."""
     for limit in ("team.roster.PATIENCE_S", "engine.local.quota_waits.SHORT_PAUSE_S"):

@@ -146,6 +146,7 @@ def test_titles_never_start_a_run(client: openai.OpenAI, server: Client) -> None
     assert len(_runs(server)) == before
 
 
+@pytest.mark.slow
 def test_a_client_that_is_gone_stops_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while, unless it said that the run is to continue in the background."""
     monkeypatch.setattr(follow_answer, "GONE_S", 0.2)

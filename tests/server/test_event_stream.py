@@ -46,6 +46,7 @@ def test_a_last_event_id_that_cannot_be_is_a_problem(client: Client, run: str, g
     assert (answer.status, answer.headers["content-type"]) == (422, "application/problem+json")
 
 
+@pytest.mark.slow
 def test_many_watchers_get_events_as_they_are_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """50 watchers from different places in one run that grows, while a feed keeps next to nothing: all get all."""
     monkeypatch.setattr(event_feed, "KEPT_BYTES", 2_000)

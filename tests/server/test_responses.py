@@ -168,6 +168,7 @@ def test_files_are_material_and_a_schema_is_a_typed_answer(client: openai.OpenAI
     assert json.loads(made.output_text) == {"cities": ["Oslo"]}
 
 
+@pytest.mark.slow
 def test_background_is_asked_for_again_and_survives_the_server(tmp_path: Path) -> None:
     """The id is good after a restart, and the next server carries the run out."""
     slow = [{**ANSWERS[0], "delay_ms": 60_000}]
@@ -190,6 +191,7 @@ def test_a_response_in_the_background_is_cancelled(tmp_path: Path) -> None:
         assert server.get(f"/api/v1/runs/{made.id.removeprefix('resp_')}").json["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_client_that_is_gone_stops_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while, unless it said that the run is to continue in the background."""
     monkeypatch.setattr(follow_answer, "GONE_S", 0.2)
@@ -221,6 +223,7 @@ def test_a_run_that_fails_is_a_failed_response_and_is_not_sent_again(tmp_path: P
         assert len(_runs(server)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "param"),
     [
@@ -295,6 +298,7 @@ def test_titles_never_start_a_run(client: openai.OpenAI, server: Client) -> None
     assert len(_runs(server)) == before
 
 
+@pytest.mark.slow
 def test_ten_calls_at_once_each_get_their_answer(server: Client) -> None:
     """More than the server carries out at once; those of both addresses."""
 
@@ -316,6 +320,7 @@ def test_ten_calls_at_once_each_get_their_answer(server: Client) -> None:
         assert _request(server, run)["text"] == f"{REQUEST}, number {number}"
 
 
+@pytest.mark.slow
 def test_a_huge_history_is_material(server: Client, client: openai.OpenAI) -> None:
     """Nine thousand messages, five megabytes: read off the loop, kept as one file."""
     said: Any = [{"role": ("user", "assistant")[n % 2], "content": f"{n} {'x' * 500}"} for n in range(9_000)]

@@ -70,6 +70,7 @@ def test_behind_a_proxy_all_addresses_are_below_its_path(tmp_path: Path, sent: s
         assert "Path=/team/chargehand" in session.headers["set-cookie"]
 
 
+@pytest.mark.slow
 def test_it_opens_a_browser_and_logs_json_without_secrets(tmp_path: Path) -> None:
     """`--open` opens the address with the token once the server listens; SIGTERM ends it with exit code 0."""
     opened = tmp_path / "opened.txt"
@@ -97,6 +98,7 @@ def test_it_opens_a_browser_and_logs_json_without_secrets(tmp_path: Path) -> Non
     assert "sk-ant" not in "".join(lines)
 
 
+@pytest.mark.slow
 def test_an_idle_server_is_small(tmp_path: Path) -> None:
     """After a run and a look at the list it has less than 80 MB of memory."""
     with server_process(tmp_path, SCRIPT) as server:
@@ -108,6 +110,7 @@ def test_an_idle_server_is_small(tmp_path: Path) -> None:
     assert used < 80 * 1024, f"{used} kB"
 
 
+@pytest.mark.slow
 def test_the_list_of_many_runs_is_quick_after_a_run_ended(tmp_path: Path) -> None:
     """The list of 10,000 runs takes the processor less than 50 ms, also right after it has changed."""
     supervisor = make_supervisor(tmp_path)
@@ -128,6 +131,7 @@ def test_the_list_of_many_runs_is_quick_after_a_run_ended(tmp_path: Path) -> Non
     assert min(took) < 0.05
 
 
+@pytest.mark.slow
 def test_the_report_is_the_same_from_the_command_line_over_http_and_from_python(tmp_path: Path) -> None:
     """All of it, but for the run's id, times, and what only a reader of a stored run is given."""
     with server_process(tmp_path, SCRIPT) as server:
@@ -152,6 +156,7 @@ def _without_times(value: Any) -> Any:
     return [_without_times(each) for each in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_problem_not_an_error(tmp_path: Path) -> None:
     """507 for what has to be written; what is only read is still answered."""
     with server_process(tmp_path, SCRIPT, most_bytes=200_000) as server:
@@ -163,6 +168,7 @@ def test_a_full_disk_is_a_problem_not_an_error(tmp_path: Path) -> None:
         assert "error" not in {line.split()[1] for line in server.log.splitlines() if line.startswith("20")}
 
 
+@pytest.mark.slow
 def test_a_watcher_that_never_reads_keeps_nobody_waiting(tmp_path: Path) -> None:
     """It asks for a stream over a socket and does not read: others get every event, and it is forgotten once gone."""
     output = {"json": {"summary": "s", "output": "x" * 200_000, "claims": []}}

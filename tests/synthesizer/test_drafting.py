@@ -215,6 +215,7 @@ def test_a_deadlines_verdict_leaves_a_resumed_run_what_there_was(deadline: float
         assert (again.usage.calls, again.notes) == (report.usage.calls, report.notes), kept
 
 
+@pytest.mark.slow
 def test_what_an_earlier_session_told_is_not_told_again() -> None:
     """Cut before its end, a run comes to the same events; those on the record are not written a second time."""
     whole = towers(None)

@@ -113,6 +113,7 @@ def hostile() -> dict[str, str]:
     return texts | {"binary": bytes(chance.randrange(256) for _ in range(size)).decode("latin-1")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", hostile())
 def test_a_hostile_text_takes_linear_time(name: str) -> None:
     """Twenty times the text takes about twenty times as long: far from four hundred times."""

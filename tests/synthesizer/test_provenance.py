@@ -431,6 +431,7 @@ PIECES = ("[", "]", "[t1", "[t1,", "`", "``", "```\n", "[a]", "[t1](", "[t1-t2] 
           "Q3 2024 ")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", PIECES)
 def test_no_text_takes_more_than_linear_time(piece: str) -> None:
     """Four times the text takes about four times as long, and never sixteen."""

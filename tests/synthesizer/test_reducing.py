@@ -137,6 +137,7 @@ def test_a_plan_may_ask_for_it() -> None:
     assert few.keys == ["@synthesis/1"]
 
 
+@pytest.mark.slow
 def test_one_enormous_result_is_cut_with_a_note() -> None:
     """50 MB do not crash anything, and cost no more than the window."""
     outcomes = [result("t1", output="x y " * 12_500_000), result("t2", output="small")]

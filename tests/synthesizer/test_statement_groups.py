@@ -6,6 +6,7 @@ import random
 import time
 from itertools import islice
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def test_no_group_is_too_large_and_no_statement_in_too_many(said: list[tuple[str
     assert groups == group_statements(texts, tasks)
 
 
+@pytest.mark.slow
 def test_five_hundred_outcomes_of_six_claims_take_less_than_a_second() -> None:
     """Reading, merging, proving and grouping together; twice as many take about twice as long."""
     chance = random.Random(1)

@@ -44,6 +44,7 @@ def test_rules_take_a_good_part_of_the_queries_and_leave_the_rest() -> None:
     assert {case["primary"] for case in ruled} == set(load("support").names)
 
 
+@pytest.mark.slow
 def test_a_company_that_stands_still_gets_two_workers_and_one_answer(tmp_path: Path) -> None:
     """The handover and the cause side by side, from the tables and from the documents."""
     run = play("support", tmp_path, requests("support")[2])

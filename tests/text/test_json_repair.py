@@ -213,6 +213,7 @@ def test_lone_surrogates_do_not_pass() -> None:
     assert read_json('{"a": "\ud800"}') == ({"a": "?"}, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "unit", "tail"),
     [

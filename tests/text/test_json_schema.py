@@ -205,6 +205,7 @@ def test_what_is_unusable_in_a_schema_is_named(schema: Any, expected: list[str])
     assert all(map(str.startswith, problems, expected))
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(schemas, data)
 def test_the_verdict_is_that_of_the_reference_validator(schema: dict[str, Any], value: Any) -> None:
@@ -213,6 +214,7 @@ def test_the_verdict_is_that_of_the_reference_validator(schema: dict[str, Any], 
     assert (violations(value, schema) == []) == Draft202012Validator(schema).is_valid(value), (schema, value)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(anything, st.dictionaries(st.text(max_size=3), anything) | anything)
 def test_no_data_and_no_schema_raises(value: Any, schema: Any) -> None:

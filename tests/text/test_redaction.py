@@ -139,6 +139,7 @@ def cost(text: str) -> float:
     return time.process_time() - start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ADVERSARIAL)
 def test_cost_grows_with_size_not_faster(unit: str) -> None:
     """Sixteen times the text costs about sixteen times as much, up to 1 MB, also for text made to be slow."""

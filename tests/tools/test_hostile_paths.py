@@ -52,6 +52,7 @@ def test_every_hostile_path_is_refused(tmp_path: Path, tool: str, argument: str,
     assert everything(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["list_files", "search_files", "search_documents"])
 def test_no_hostile_pattern_finds_anything_outside(tmp_path: Path, tool: str) -> None:
     """A pattern chooses among the material's own files: it is a test of names, never a path that is opened."""

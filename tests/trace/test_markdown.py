@@ -110,6 +110,7 @@ def test_any_text_is_well_formed_and_harmless(text: str) -> None:
     assert {name for name, _ in outline.attributes} <= {"href", "rel", "class", "scope", "start"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["**a", "*a ", "[", "[a](", "`", "> ", "- a\n", "|", "|-", "# ", "  - a\n", "<"])
 def test_time_grows_with_length_only(piece: str) -> None:
     """The longest answer a page takes is rendered in well under the time a quadratic pattern would take."""

@@ -163,6 +163,7 @@ def test_size_does_not_grow_faster_than_the_run() -> None:
     assert hundreds < 10 * fifty
 
 
+@pytest.mark.slow
 def test_size_is_bounded_and_details_of_tasks_that_went_wrong_are_kept_first() -> None:
     """Of 1,500 tasks of 8 kB each the page brings what has room; failures keep their details."""
     events = many(1_500, "x" * 8_000)

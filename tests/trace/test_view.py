@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,7 @@ def test_a_live_view_and_a_replayed_one_are_equal(first: int, second: int) -> No
 FIELDS = sorted({name for body in BODIES.values() for name in fields_of(body)})
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(

@@ -391,6 +391,7 @@ def seconds_to_check(size: int) -> float:
     return best
 
 
+@pytest.mark.slow
 def test_checking_takes_about_linear_time() -> None:
     """Ten times the tasks take about ten times as long: 10,000 are checked in well under two seconds."""
     small, large = seconds_to_check(1_000), seconds_to_check(10_000)

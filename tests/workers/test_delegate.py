@@ -187,6 +187,7 @@ def test_tasks_of_a_team_stand_after_the_task_it_does() -> None:
     assert [task.label for task in shown][1:4] == ["y", "z", "2/model"]
 
 
+@pytest.mark.slow
 def test_a_crash_anywhere_in_a_nested_team_repeats_nothing_and_changes_nothing() -> None:
     """The record is cut after every event in turn: the rest of the run makes only calls that are not committed."""
     whole = flow()

@@ -85,6 +85,7 @@ def reviewed(tmp_path_factory: pytest.TempPathFactory) -> Selection:
     return select(report.findings, change, SourceLines(change.root), min_confidence=80)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_only_what_a_change_brings_in_is_blamed_on_it(reviewed: Selection, case: Case) -> None:
     """Exactly the labelled places, whatever else the file holds."""

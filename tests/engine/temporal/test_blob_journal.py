@@ -70,6 +70,7 @@ def make_bucket(address: str, monkeypatch: pytest.MonkeyPatch) -> BlobStore:
     return BlobStore(f"s3://{bucket}/shared")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", JOURNAL_CHECKS, ids=lambda check: check.__name__)
 def test_the_journal_keeps_its_contract(store: BlobStore, check: Callable[[JournalPlace], Awaitable[None]]) -> None:
     """The numbered contract holds in a folder, in an encrypted one and in a bucket."""

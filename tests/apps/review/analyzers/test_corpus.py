@@ -73,6 +73,7 @@ def test_no_finding_is_reported_twice(corpus: CorpusRun) -> None:
     assert sorted(places, key=repr) == sorted(set(places), key=repr)
 
 
+@pytest.mark.slow
 def test_confidence_follows_precision(corpus: CorpusRun) -> None:
     """What is at 90 is right at least 9 times of 10, at 80 at least 8 times, and below 80 less often than above."""
     assert _precision(corpus, 90, 100) >= 0.9
@@ -90,6 +91,7 @@ def test_most_true_findings_are_above_the_threshold(corpus: CorpusRun) -> None:
     assert len(told) >= 0.9 * len(seen)
 
 
+@pytest.mark.slow
 def test_near_misses_are_not_reported(corpus: CorpusRun) -> None:
     """What is fine stays below the threshold: files closed by other means than `with`, SQL of placeholders."""
     fine = {path for path in corpus.files if "_fine." in path}

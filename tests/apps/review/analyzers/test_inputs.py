@@ -107,6 +107,7 @@ def test_text_that_is_no_utf8_is_read_byte_by_byte(tmp_path: Path) -> None:
     assert [finding.category for finding in undeclared.findings] == ["syntax-error"]
 
 
+@pytest.mark.slow
 def test_a_file_of_50_mb_is_left_out_and_said(tmp_path: Path) -> None:
     """No analyzer reads it, and each says why."""
     with (tmp_path / "huge.py").open("wb") as file:
@@ -147,6 +148,7 @@ def test_code_nested_without_end_harms_no_other_file(tmp_path: Path, name: str) 
     assert {finding.path for finding in analysis.findings} <= {"fine.py"}
 
 
+@pytest.mark.slow
 def test_a_file_that_breaks_ruff_takes_no_other_with_it(tmp_path: Path) -> None:
     """It is named as a finding, so that it gets past no gate; a ruff that cannot read its only file has failed."""
     deep = "x = " + "not \\\n" * 60_000 + "1\n"

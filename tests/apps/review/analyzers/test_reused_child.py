@@ -102,6 +102,7 @@ def test_who_is_cancelled_leaves_the_others_what_they_find(scope: Scope) -> None
     assert categories([asyncio.run(main())]) == {"query-in-loop"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("anew")
 def test_a_child_without_orders_ends_and_the_next_order_starts_another(
     scope: Scope, alone: list[str], monkeypatch: pytest.MonkeyPatch
