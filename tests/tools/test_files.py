@@ -217,7 +217,7 @@ def test_material_can_be_one_file(tmp_path: Path) -> None:
     assert text("read_file", context, path="notes.md") == "notes.md (lines 1-1 of 1)\nhello"
     assert text("list_files", context) == "notes.md"
     assert text("search_files", context, query="hell") == "notes.md:1: hello"
-    assert refusal("read_file", context, path="notes.md/x") == "not_found"
+    assert refusal("read_file", context, path="notes.md/x") == "not_readable"
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])

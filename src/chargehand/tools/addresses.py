@@ -101,7 +101,7 @@ async def check_target(url: URL, resolve: Resolve, ports: frozenset[int], exempt
     except (OSError, UnicodeError):
         found = []
     if not found:
-        _refuse(text, "cannot be reached: its host is not known", "unreachable")
+        _refuse(text, "cannot be reached: its host is not known", "not_found")
     addresses = [_literal(each) for each in found]
     if host not in exempt and not all(each is not None and is_public(each) for each in addresses):
         _refuse(text, "leads to an address that is not public")
