@@ -42,9 +42,18 @@ CASES: dict[str, tuple[Callable[[Seen], Answer], str]] = {
 }
 
 
+# What comes before the first event is the same for every wire format.
+READ_BY_WIRE = ("comments", "a slow stream", "an event, then comments")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["openai:some-model", "anthropic:claude-sonnet-4-5", "openai:gpt-5.5"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        *(("openai:some-model", name) for name in CASES),
+        *((model, name) for model in ("anthropic:claude-sonnet-4-5", "openai:gpt-5.5") for name in READ_BY_WIRE),
+    ],
+)
 def test_a_run_ends_although_its_provider_never_does(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, model: str, name: str
 ) -> None:
